@@ -5,8 +5,12 @@ import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { AcpAgents, toAcpLaunch } from './acp-agents.js';
-import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
-import { mcpServerEntries, secretSources } from './agent-tools.mapper.js';
+import {
+  AgentInputsReader,
+  GitAccessReader,
+  mcpServerEntries,
+  secretSources,
+} from './agent-inputs.reader.js';
 import { isSameModelServer, type NamedModel } from '../../../settings/model-server.js';
 import { agentLimits, type AgentSettings } from './agent-settings.js';
 

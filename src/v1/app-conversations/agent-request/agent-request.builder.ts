@@ -12,8 +12,12 @@ import { type OperatorSkill, OperatorSkills } from '../../skills/operator-skills
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, type AcpLaunch, toAcpLaunch } from './acp-agents.js';
-import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
-import { mcpServerEntries, secretSources } from './agent-tools.mapper.js';
+import {
+  AgentInputsReader,
+  GitAccessReader,
+  mcpServerEntries,
+  secretSources,
+} from './agent-inputs.reader.js';
 import {
   type AgentDialect,
   agentLimits,
