@@ -63,9 +63,8 @@ import { PrepareRepositoryStep, RepositoryCheckout } from './start/prepare-repos
 import { SetUpStep } from './start/set-up.step.js';
 import { StartFailureHandler } from './start/start-failure.handler.js';
 import { StartMetrics } from './start/start.metrics.js';
+import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
-import { StartTargetResolver } from './start/start-target.resolver.js';
-import { StartTasksService, TaskGitServerResolver } from './start/start-tasks.service.js';
 import { StartWorkflow } from './start/start-workflow.js';
 import { StartQueue, StartWorker } from './start/start.worker.js';
 
@@ -139,13 +138,11 @@ import { StartQueue, StartWorker } from './start/start.worker.js';
     StartMetrics,
     StartQueue,
     StartStream,
-    StartTargetResolver,
+    StartRequestResolver,
     StartTaskQueries,
     StartTaskRepository,
-    StartTasksService,
     StartWorker,
     StartWorkflow,
-    TaskGitServerResolver,
   ],
   exports: [
     AcpAgents,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { parseHexId } from '../../common/identifiers.js';
 import {
   decodePageId,
   formatTimeCursor,
@@ -134,6 +135,16 @@ export class StartTaskQueries {
   async findAll(userId: string, ids: readonly string[]): Promise<Map<string, StartTaskRow>> {
     const rows = ids.length === 0 ? [] : await FIND.run(this.dataSource, [userId, ids]);
     return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** In the order of the ids; null for each that is unknown, another user's, or not an id. */
+  async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
+    const ids = givenIds.map(parseHexId);
+    const found = await this.findAll(
+      userId,
+      ids.filter((id) => id !== null),
+    );
+    return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
   }
 
   /** Of all users: the starts that wait for their sandbox to run, or for a place within the quota. */

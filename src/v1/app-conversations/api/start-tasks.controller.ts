@@ -4,8 +4,8 @@ import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { StartTaskQueries } from '../start-task.queries.js';
+import { ConversationStarter } from '../start/conversation-starter.js';
 import { StartStream } from '../start/start-stream.js';
-import { StartTasksService } from '../start/start-tasks.service.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import {
@@ -31,7 +31,7 @@ const DEFAULT_LIMIT = 100;
 @Controller('api/v1/app-conversations')
 export class StartTasksController {
   constructor(
-    private readonly tasks: StartTasksService,
+    private readonly starter: ConversationStarter,
     private readonly queries: StartTaskQueries,
     private readonly stream: StartStream,
     private readonly presenter: ConversationPresenter,
@@ -45,7 +45,7 @@ export class StartTasksController {
     @Body() body: StartConversationDto,
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<StartTaskDto> {
-    return this.presenter.startTask(await this.tasks.start(user.id, body, idempotencyKey(key)));
+    return this.presenter.startTask(await this.starter.startFor(user.id, body, idempotencyKey(key)));
   }
 
   @Post('stream-start')
@@ -56,7 +56,7 @@ export class StartTasksController {
     @Headers('idempotency-key') key: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    await this.stream.send(await this.tasks.start(user.id, body, idempotencyKey(key)), response);
+    await this.stream.send(await this.starter.startFor(user.id, body, idempotencyKey(key)), response);
   }
 
   @Get('start-tasks/search')
@@ -86,7 +86,7 @@ export class StartTasksController {
     @CurrentUser() user: AuthUser,
     @Query() { ids }: StartTaskIdsQueryDto,
   ): Promise<(StartTaskDto | null)[]> {
-    const rows = await this.tasks.findAll(user.id, ids);
+    const rows = await this.queries.batch(user.id, ids);
     return rows.map((row) => row && this.presenter.startTask(row));
   }
 }

@@ -3,24 +3,19 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
-import { parseHexId, toHexId } from '../../../common/identifiers.js';
+import { toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { IdempotencyService } from '../../idempotency/idempotency.service.js';
 import { type SandboxPlan, SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { pausedNotes, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
-import { toStartMessage } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartRequest, StartTask } from '../start-task.entity.js';
+import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { type NewStartTask, StartTaskRepository } from '../start-task.repository.js';
-import {
-  type SuggestedTask,
-  suggestedTaskPrompt,
-  type TaskGitServer,
-} from '../suggested-task/suggested-task-prompt.js';
 import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
-import { StartTargetResolver } from './start-target.resolver.js';
+import { StartRequestResolver } from './start-request.resolver.js';
 import { StartQueue } from './start.worker.js';
 
 /** What a start needs before it can be stored. */
@@ -43,9 +38,10 @@ const RETRY_AFTER_SECONDS = 30;
 export class ConversationStarter {
   constructor(
     private readonly tasks: StartTaskRepository,
+    private readonly queries: StartTaskQueries,
     private readonly conversations: ConversationRepository,
     private readonly idempotency: IdempotencyService,
-    private readonly targets: StartTargetResolver,
+    private readonly requests: StartRequestResolver,
     private readonly sandboxes: SandboxCreator,
     private readonly quota: SandboxQuota,
     private readonly worker: SandboxWorkerSignal,
@@ -53,6 +49,25 @@ export class ConversationStarter {
     private readonly config: AppConfig,
     private readonly audit: AuditRepository,
   ) {}
+
+  /**
+   * Starts what a client asks for, and returns at once.
+   *
+   * @param idempotencyKey a repetition under it returns the task of the first request
+   * @throws InvalidInputError for what cannot be started; as `start` does
+   */
+  async startFor(
+    userId: string,
+    body: StartConversationDto,
+    idempotencyKey: string | null,
+  ): Promise<StartTaskRow> {
+    const request = await this.requests.read(userId, body);
+    const task = await this.start(userId, request, idempotencyKey);
+    // The task of a repeated request may have come far: then the state of its sandbox matters.
+    const current =
+      task.status === 'WORKING' ? null : (await this.queries.findAll(userId, [task.id])).get(task.id);
+    return current ?? toRow(task);
+  }
 
   /**
    * Stores a start task, its sandbox if none is named, and its job, all or nothing, and returns at once.
@@ -100,7 +115,7 @@ export class ConversationStarter {
    * @throws InvalidInputError for what the user does not have
    */
   private async plan(userId: string, id: string, given: StartRequest): Promise<StartPlan> {
-    const { sandboxId, hostId, sandboxExists, isPaused, workingDir, request } = await this.targets.resolve(
+    const { sandboxId, hostId, sandboxExists, isPaused, workingDir, request } = await this.requests.target(
       userId,
       given,
     );
@@ -211,75 +226,22 @@ function deletedUnderKey(): InvalidInputError {
   ]);
 }
 
-/** The request of a client in the form that a start works with; `withSuggestedTask` adds its suggested task. */
-export function toStartRequest(body: StartConversationDto): StartRequest {
+/** A task that has just begun; nothing is known of its sandbox yet. */
+function toRow(task: StartTask): StartTaskRow {
   return {
-    sandbox_id: body.sandbox_id ?? null,
-    sandbox_spec_id: body.sandbox_spec_id ?? null,
-    conversation_id: uuid(body.conversation_id),
-    initial_message: body.initial_message ? toStartMessage(body.initial_message) : null,
-    system_message_suffix: body.system_message_suffix ?? null,
-    processors: body.processors?.map(({ kind }) => ({ kind })) ?? null,
-    llm_model: blankAsNull(body.llm_model),
-    ...(body.llm_profile && { llm_profile: body.llm_profile }),
-    agent: blankAsNull(body.agent),
-    agent_profile_id: body.agent_profile_id ?? null,
-    selected_repository: body.selected_repository ?? null,
-    selected_branch: body.selected_branch ?? null,
-    git_provider: body.git_provider ?? null,
-    suggested_task: null,
-    title: blankAsNull(body.title),
-    trigger: body.trigger ?? null,
-    pr_number: body.pr_number ?? [],
-    parent_conversation_id: uuid(body.parent_conversation_id),
-    agent_type: body.agent_type ?? 'default',
-    public: body.public ?? null,
-    observability_metadata: body.observability_metadata ?? null,
-    observability_tags: body.observability_tags ?? null,
-    observability_span_name: body.observability_span_name ?? null,
-    plugins:
-      body.plugins?.map(({ source, ref = null, repo_path: path = null }) => ({
-        source,
-        ref,
-        repo_path: path,
-      })) ?? null,
-    secrets: body.secrets ? Object.fromEntries(body.secrets) : null,
-    tags: body.tags ? Object.fromEntries(body.tags) : {},
-    metadata: body.metadata ?? {},
-    result_schema: body.result_schema ?? null,
-    secret_names: body.secret_names ?? null,
+    id: task.id,
+    user_id: task.userId,
+    status: task.status,
+    detail: task.detail,
+    app_conversation_id: task.appConversationId,
+    sandbox_id: task.sandboxId,
+    request: task.request,
+    notes: task.notes,
+    created_at: task.createdAt,
+    updated_at: task.updatedAt,
+    sandbox_status: null,
+    address: null,
+    expose_port: null,
+    cursor_at: '',
   };
-}
-
-/** The task determines message, repository and pull request; a trigger of the request's own stays. */
-export function withSuggestedTask(
-  request: StartRequest,
-  task: SuggestedTask,
-  server: TaskGitServer,
-): StartRequest {
-  const isChangeRequest = !['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(task.task_type);
-  return {
-    ...request,
-    suggested_task: { ...task },
-    initial_message: {
-      role: 'user',
-      content: [{ type: 'text', text: suggestedTaskPrompt(task, server) }],
-      run: true,
-    },
-    selected_repository: task.repo,
-    git_provider: task.git_provider,
-    trigger: request.trigger ?? 'suggested_task',
-    pr_number:
-      isChangeRequest && !request.pr_number.includes(task.issue_number)
-        ? [...request.pr_number, task.issue_number]
-        : request.pr_number,
-  };
-}
-
-function uuid(id: string | null | undefined): string | null {
-  return id === null || id === undefined ? null : parseHexId(id);
-}
-
-function blankAsNull(text: string | null | undefined): string | null {
-  return text === undefined || text === null || text.trim() === '' ? null : text;
 }

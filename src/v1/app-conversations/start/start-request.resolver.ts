@@ -1,0 +1,246 @@
+import { Injectable } from '@nestjs/common';
+import { InvalidInputError } from '../../../common/errors/domain-error.js';
+import { parseHexId } from '../../../common/identifiers.js';
+import { AppConfig } from '../../../config/app-config.js';
+import { TOKEN_VARIABLES } from '../../../git-providers/agent-git-tokens.reader.js';
+import { GitProviderError, type ProviderType } from '../../../git-providers/git-provider.js';
+import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
+import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
+import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
+import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { HostIdentity } from '../../sandboxes/host-identity.js';
+import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
+import { newSandboxId } from '../../sandboxes/session-key.js';
+import { AcpAgents } from '../agent-request/acp-agents.js';
+import { OWN_AGENT } from '../agent-request/agent-settings.js';
+import { toStartMessage } from '../api/dto/conversation-actions.dto.js';
+import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
+import type { AppConversation } from '../conversation.entity.js';
+import { ConversationRepository } from '../conversation.repository.js';
+import type { StartRequest } from '../start-task.entity.js';
+import {
+  type SuggestedTask,
+  suggestedTaskPrompt,
+  type TaskGitServer,
+} from '../suggested-task/suggested-task-prompt.js';
+
+/** The sandbox that a conversation is going to run in. */
+interface StartTarget {
+  sandboxId: string;
+  /** The host that looks after the sandbox. */
+  hostId: string;
+  /** Otherwise the sandbox is to be created under its id. */
+  sandboxExists: boolean;
+  /** It needs quota to be resumed. */
+  isPaused: boolean;
+  /** Known only where parent and child share a folder. */
+  workingDir: string | null;
+  /** With what it inherits from the parent conversation. */
+  request: StartRequest;
+}
+
+/** Makes of a client's request what a start works with, and finds what it names. */
+@Injectable()
+export class StartRequestResolver {
+  constructor(
+    private readonly sandboxes: SandboxRepository,
+    private readonly conversations: ConversationRepository,
+    private readonly specs: SandboxSpecs,
+    private readonly host: HostIdentity,
+    private readonly agents: AcpAgents,
+    private readonly profiles: LlmProfileRepository,
+    private readonly tokens: ProviderTokenRepository,
+    private readonly registry: GitProviderRegistry,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** @throws InvalidInputError for members that exclude each other, and a provider that is not configured */
+  async read(userId: string, body: StartConversationDto): Promise<StartRequest> {
+    const request = toStartRequest(body);
+    const task = body.suggested_task ?? null;
+    if (task === null) {
+      return request;
+    }
+    if (request.initial_message) {
+      throw invalid(
+        ['initial_message'],
+        'Expected no message beside suggested_task, which makes the message.',
+      );
+    }
+    return withSuggestedTask(request, task, await this.gitServer(userId, task.git_provider));
+  }
+
+  /**
+   * Finds the sandbox, and the parent conversation, that a request names; or chooses an id for a new sandbox.
+   *
+   * @throws InvalidInputError for what does not exist, or is another user's
+   */
+  async target(userId: string, given: StartRequest): Promise<StartTarget> {
+    if (given.sandbox_spec_id !== null && !this.specs.find(given.sandbox_spec_id)) {
+      throw unknown('sandbox_spec_id', 'sandbox specification');
+    }
+    await this.checkChoices(userId, given);
+    const parent = await this.findParent(userId, given.parent_conversation_id);
+    const request = parent ? inherit(given, parent) : given;
+    if (request.sandbox_id === null) {
+      return {
+        sandboxId: newSandboxId(),
+        hostId: this.host.id,
+        sandboxExists: false,
+        isPaused: false,
+        workingDir: null,
+        request,
+      };
+    }
+    const sandbox = await this.sandboxes.find(request.sandbox_id, userId);
+    if (!sandbox) {
+      throw given.sandbox_id === null
+        ? invalid(['parent_conversation_id'], 'Expected a conversation whose sandbox is still there.')
+        : unknown('sandbox_id', 'sandbox');
+    }
+    return {
+      sandboxId: sandbox.id,
+      hostId: sandbox.hostId,
+      sandboxExists: true,
+      isPaused: sandbox.status === 'PAUSED' || sandbox.status === 'PAUSING',
+      // Parent and child work on the same files.
+      workingDir: parent?.sandboxId === sandbox.id ? parent.workingDir : null,
+      request,
+    };
+  }
+
+  /** The git server of a suggested task as the user's agent will see it. */
+  private async gitServer(userId: string, provider: ProviderType): Promise<TaskGitServer> {
+    const hosts = await this.tokens.hosts(userId);
+    const host = hosts.get(provider) ?? null;
+    try {
+      const adapter = await this.registry.providerFor(provider, host);
+      const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
+      return {
+        kind: adapter.kind,
+        apiUrl: adapter.restUrl(host),
+        tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
+      };
+    } catch (error) {
+      if (error instanceof GitProviderError && error.code === 'unsupported') {
+        throw invalid(['suggested_task', 'git_provider'], 'Expected a provider that is configured here.');
+      }
+      throw error;
+    }
+  }
+
+  /** Before another sandbox is paused for a start that could not succeed. */
+  private async checkChoices(userId: string, { agent, llm_profile: profile }: StartRequest): Promise<void> {
+    if (agent && !this.agents.has(agent)) {
+      throw invalid(['agent'], `Expected ${[OWN_AGENT, ...this.agents.names].join(' or ')}.`);
+    }
+    if (profile && (await this.profiles.findNamed(userId, profile)) === null) {
+      throw invalid(
+        ['llm_profile'],
+        'Expected the name of a profile that exists: GET /api/v1/settings/profiles.',
+      );
+    }
+  }
+
+  private async findParent(userId: string, id: string | null): Promise<AppConversation | null> {
+    if (id === null) {
+      return null;
+    }
+    const parent = await this.conversations.find(userId, id);
+    if (!parent) {
+      throw unknown('parent_conversation_id', 'conversation');
+    }
+    return parent;
+  }
+}
+
+/** The request of a client in the form that a start works with; `withSuggestedTask` adds its suggested task. */
+function toStartRequest(body: StartConversationDto): StartRequest {
+  return {
+    sandbox_id: body.sandbox_id ?? null,
+    sandbox_spec_id: body.sandbox_spec_id ?? null,
+    conversation_id: uuid(body.conversation_id),
+    initial_message: body.initial_message ? toStartMessage(body.initial_message) : null,
+    system_message_suffix: body.system_message_suffix ?? null,
+    processors: body.processors?.map(({ kind }) => ({ kind })) ?? null,
+    llm_model: blankAsNull(body.llm_model),
+    ...(body.llm_profile && { llm_profile: body.llm_profile }),
+    agent: blankAsNull(body.agent),
+    agent_profile_id: body.agent_profile_id ?? null,
+    selected_repository: body.selected_repository ?? null,
+    selected_branch: body.selected_branch ?? null,
+    git_provider: body.git_provider ?? null,
+    suggested_task: null,
+    title: blankAsNull(body.title),
+    trigger: body.trigger ?? null,
+    pr_number: body.pr_number ?? [],
+    parent_conversation_id: uuid(body.parent_conversation_id),
+    agent_type: body.agent_type ?? 'default',
+    public: body.public ?? null,
+    observability_metadata: body.observability_metadata ?? null,
+    observability_tags: body.observability_tags ?? null,
+    observability_span_name: body.observability_span_name ?? null,
+    plugins:
+      body.plugins?.map(({ source, ref = null, repo_path: path = null }) => ({
+        source,
+        ref,
+        repo_path: path,
+      })) ?? null,
+    secrets: body.secrets ? Object.fromEntries(body.secrets) : null,
+    tags: body.tags ? Object.fromEntries(body.tags) : {},
+    metadata: body.metadata ?? {},
+    result_schema: body.result_schema ?? null,
+    secret_names: body.secret_names ?? null,
+  };
+}
+
+/** The task determines message, repository and pull request; a trigger of the request's own stays. */
+function withSuggestedTask(request: StartRequest, task: SuggestedTask, server: TaskGitServer): StartRequest {
+  const isChangeRequest = !['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(task.task_type);
+  return {
+    ...request,
+    suggested_task: { ...task },
+    initial_message: {
+      role: 'user',
+      content: [{ type: 'text', text: suggestedTaskPrompt(task, server) }],
+      run: true,
+    },
+    selected_repository: task.repo,
+    git_provider: task.git_provider,
+    trigger: request.trigger ?? 'suggested_task',
+    pr_number:
+      isChangeRequest && !request.pr_number.includes(task.issue_number)
+        ? [...request.pr_number, task.issue_number]
+        : request.pr_number,
+  };
+}
+
+function uuid(id: string | null | undefined): string | null {
+  return id === null || id === undefined ? null : parseHexId(id);
+}
+
+function blankAsNull(text: string | null | undefined): string | null {
+  return text === undefined || text === null || text.trim() === '' ? null : text;
+}
+
+function inherit(request: StartRequest, parent: AppConversation): StartRequest {
+  const hasOwnRepository = request.selected_repository !== null;
+  return {
+    ...request,
+    sandbox_id: request.sandbox_id ?? parent.sandboxId,
+    selected_repository: request.selected_repository ?? parent.selectedRepository,
+    selected_branch: request.selected_branch ?? (hasOwnRepository ? null : parent.selectedBranch),
+    git_provider: request.git_provider ?? (hasOwnRepository ? null : parent.gitProvider),
+    llm_model: request.llm_model ?? (request.llm_profile ? null : parent.llmModel),
+    llm_profile: request.llm_profile ?? (request.llm_model === null ? parent.llmProfile : null),
+    agent: request.agent ?? parent.agent,
+  };
+}
+
+function unknown(member: string, what: string): InvalidInputError {
+  return invalid([member], `Expected the id of a ${what} that exists.`);
+}
+
+function invalid(member: readonly string[], msg: string): InvalidInputError {
+  return new InvalidInputError([{ loc: ['body', ...member], msg, type: 'value_error' }]);
+}
