@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { jsonText } from '../../../common/json-access.js';
+import { MASK } from '../../../mcp-config/mcp-secrets.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';
@@ -9,7 +10,7 @@ import type { ConversationRow } from '../conversation.queries.js';
 import type { StartRequest } from '../start-task.entity.js';
 import type { StartTaskRow } from '../start-task.queries.js';
 import type { AppConversationDto } from './dto/conversation.dto.js';
-import { type StartTaskDto, toStartRequestEchoDto } from './dto/start-task.dto.js';
+import type { StartTaskDto } from './dto/start-task.dto.js';
 
 /** Turns rows of conversations and start tasks into responses. */
 @Injectable()
@@ -65,7 +66,7 @@ export class ConversationPresenter {
       app_conversation_id: row.status === 'READY' ? toHexId(row.app_conversation_id) : null,
       sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
       agent_server_url: hasAgentServer && row.sandbox_status === 'RUNNING' ? this.agentServer(row) : null,
-      request: toStartRequestEchoDto(row.request),
+      request: requestEcho(row.request),
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
     };
@@ -75,6 +76,42 @@ export class ConversationPresenter {
   private agentServer(row: Pick<ConversationRow, 'sandbox_id' | 'address' | 'expose_port'>): string {
     return this.urls.agentServer(row.sandbox_id, { address: row.address, exposePort: row.expose_port });
   }
+}
+
+/** The stored request in the order of the wire, with every secret masked. */
+function requestEcho(request: StartRequest): StartTaskDto['request'] {
+  const { conversation_id: conversationId, parent_conversation_id: parentId, secrets } = request;
+  return {
+    sandbox_id: request.sandbox_id,
+    sandbox_spec_id: request.sandbox_spec_id,
+    conversation_id: conversationId === null ? null : toHexId(conversationId),
+    initial_message: request.initial_message,
+    system_message_suffix: request.system_message_suffix,
+    processors: request['processors'] ?? null,
+    llm_model: request.llm_model,
+    llm_profile: request.llm_profile ?? null,
+    agent: request.agent ?? null,
+    agent_profile_id: request['agent_profile_id'] ?? null,
+    selected_repository: request.selected_repository,
+    selected_branch: request.selected_branch,
+    git_provider: request.git_provider,
+    suggested_task: request.suggested_task,
+    title: request.title,
+    trigger: request.trigger,
+    pr_number: request.pr_number,
+    parent_conversation_id: parentId === null ? null : toHexId(parentId),
+    agent_type: request.agent_type,
+    public: request.public,
+    observability_metadata: request['observability_metadata'] ?? null,
+    observability_tags: request['observability_tags'] ?? null,
+    observability_span_name: request['observability_span_name'] ?? null,
+    plugins: request['plugins'] ?? null,
+    secrets: secrets && Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK])),
+    secret_names: request.secret_names ?? null,
+    tags: request.tags,
+    metadata: request.metadata ?? {},
+    result_schema: request.result_schema ?? null,
+  };
 }
 
 /** What the service does for every conversation, so that nobody needs a note about it. */

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { parseHexId, toHexId } from '../../../../common/identifiers.js';
+import { parseHexId } from '../../../../common/identifiers.js';
 import { NextPageId } from '../../../../common/openapi/responses.js';
 import { Integer } from '../../../../common/validation/number-fields.js';
 import {
@@ -10,7 +10,7 @@ import {
   Text,
 } from '../../../../common/validation/text-fields.js';
 import { MASK } from '../../../../mcp-config/mcp-secrets.js';
-import { START_TASK_STATUSES, type StartRequest, type StartTaskStatus } from '../../start-task.entity.js';
+import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
 const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
@@ -114,42 +114,6 @@ class StartRequestEchoDto {
 
   @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
   result_schema: Record<string, unknown> | null;
-}
-
-/** The stored request in the order of the wire, with every secret masked. */
-export function toStartRequestEchoDto(request: StartRequest): StartRequestEchoDto {
-  const { conversation_id: conversationId, parent_conversation_id: parentId, secrets } = request;
-  return {
-    sandbox_id: request.sandbox_id,
-    sandbox_spec_id: request.sandbox_spec_id,
-    conversation_id: conversationId === null ? null : toHexId(conversationId),
-    initial_message: request.initial_message,
-    system_message_suffix: request.system_message_suffix,
-    processors: request['processors'] ?? null,
-    llm_model: request.llm_model,
-    llm_profile: request.llm_profile ?? null,
-    agent: request.agent ?? null,
-    agent_profile_id: request['agent_profile_id'] ?? null,
-    selected_repository: request.selected_repository,
-    selected_branch: request.selected_branch,
-    git_provider: request.git_provider,
-    suggested_task: request.suggested_task,
-    title: request.title,
-    trigger: request.trigger,
-    pr_number: request.pr_number,
-    parent_conversation_id: parentId === null ? null : toHexId(parentId),
-    agent_type: request.agent_type,
-    public: request.public,
-    observability_metadata: request['observability_metadata'] ?? null,
-    observability_tags: request['observability_tags'] ?? null,
-    observability_span_name: request['observability_span_name'] ?? null,
-    plugins: request['plugins'] ?? null,
-    secrets: secrets && Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK])),
-    secret_names: request.secret_names ?? null,
-    tags: request.tags,
-    metadata: request.metadata ?? {},
-    result_schema: request.result_schema ?? null,
-  };
 }
 
 /** The start of a conversation. */
