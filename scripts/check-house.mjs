@@ -10,10 +10,10 @@ import ts from 'typescript';
 const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
 
 const BOUNDS = {
-  files: 705,
-  medianLinesAtLeast: 95,
+  files: 690,
+  medianLinesAtLeast: 98,
   linesAtMost: 400,
-  looseFilesInAFolder: 28,
+  looseFilesInAFolder: 26,
   smallFiles: 8,
   foreignReads: 12,
 };
