@@ -179,6 +179,9 @@ function sourceMap(map, file) {
   return JSON.stringify(traced);
 }
 
+/** Each process keeps the sources that it has loaded in memory. */
+const COMMENTS = { legal: true, annotation: false, jsdoc: false };
+
 // CommonJS, because V8's code caches can be had for it, and because its `import`s of built-in modules cost nothing
 // (docs/adr/0046, 0054).
 const AGENT_SERVER = 'bundle/agent-server';
@@ -188,6 +191,7 @@ const { folders, entries } = await bundle(
   { plugins: [withoutEncodings] },
   {
     format: 'cjs',
+    comments: COMMENTS,
     // Its name says what is in it: a warm sandbox of an earlier build is told by the name in main.js.
     entryFileNames: ({ name }) => (name === 'program' ? 'chunks/[name]-[hash].js' : '[name].js'),
   },
@@ -211,6 +215,6 @@ await bundle(
     sourcemap: true,
     // Lines are kept for stack traces. One character beyond Latin-1 would double the size of a file in memory.
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
-    comments: { legal: true, annotation: false, jsdoc: false },
+    comments: COMMENTS,
   },
 );

@@ -10,6 +10,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
+// V8 takes a cache only for the flags that it was recorded with.
+import { AGENT_SERVER_FLAGS } from '../dist/v1/sandboxes/backends/launch-variables.js';
 
 const ENTRY = fileURLToPath(new URL('../dist/bundle/agent-server/main.js', import.meta.url));
 const RECORDER = fileURLToPath(new URL('lib/record-code-cache.cjs', import.meta.url));
@@ -50,8 +52,7 @@ try {
 }
 
 function startAgentServer() {
-  // V8 takes a cache only for the flags that it was recorded with.
-  const flags = ['--max-semi-space-size=2', '--require', RECORDER];
+  const flags = [...AGENT_SERVER_FLAGS, '--require', RECORDER];
   const options = ['--socket', socketPath, '--workspace', workspace, '--secrets-stdin'];
   const child = spawn(process.execPath, [...flags, ENTRY, ...options], {
     env: { PATH: process.env.PATH, HOME: folder },

@@ -7,6 +7,7 @@ import { parseDestination } from '../../common/http/network-destination.js';
 import type { AppConfig } from '../../config/app-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
+import { AGENT_SERVER_FLAGS } from './backends/launch-variables.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 
 const AGENT_SERVER = path.join(productFolder(), 'dist', 'bundle', 'agent-server');
@@ -94,12 +95,11 @@ export async function createSandboxBackend(
       ...databasePaths(urlOf(dataSource)),
       ...databasePaths(config.database.directUrl),
     ],
-    // A small young generation saves ten megabytes in a program that mostly waits.
     agentServer: {
       node: process.execPath,
       entry: path.join(AGENT_SERVER, 'main.js'),
       relay: path.join(AGENT_SERVER, 'relay.main.js'),
-      args: ['--max-semi-space-size=2'],
+      args: AGENT_SERVER_FLAGS,
     },
     network: {
       mode: sandboxes.network,

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { AGENT_SERVER_FLAGS } from './launch-variables.js';
 import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER, type WarmLaunch } from './sandbox-backend.js';
 
 // What a container of a sandbox looks like inside, whichever engine runs it.
@@ -21,11 +22,13 @@ export const AGENT_USER = 10_001;
 
 /** Where our agent server and its Node.js are in images that have them, and where they are mounted in others. */
 export const AGENT_SERVER_FOLDER = '/opt/slipway';
+export const AGENT_SERVER_NODE = `${AGENT_SERVER_FOLDER}/bin/node`;
+export const AGENT_SERVER_ENTRY = `${AGENT_SERVER_FOLDER}/agent-server/main.js`;
 /** How our own image starts it (Dockerfile). */
 export const AGENT_SERVER_COMMAND = [
-  `${AGENT_SERVER_FOLDER}/bin/node`,
-  '--max-semi-space-size=2',
-  `${AGENT_SERVER_FOLDER}/agent-server/main.js`,
+  AGENT_SERVER_NODE,
+  ...AGENT_SERVER_FLAGS,
+  AGENT_SERVER_ENTRY,
   '--host',
   EVERY_ADDRESS,
   '--port',

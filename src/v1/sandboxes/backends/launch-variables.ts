@@ -8,6 +8,13 @@ export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 
 /**
+ * How Node.js runs our agent server, which mostly waits, beside hundreds of others. A small young generation saves ten
+ * megabytes. So does WebAssembly without a second, optimizing compilation: only the HTTP parser of `fetch` is in it. One
+ * thread instead of four for compiling and collecting garbage saves two more (docs/adr/0055).
+ */
+export const AGENT_SERVER_FLAGS = ['--max-semi-space-size=2', '--liftoff-only', '--v8-pool-size=1'];
+
+/**
  * Variables that make the programs of a sandbox use the operator's proxy. Node.js reads them from 22.21 and 24.5 on
  * (https://nodejs.org/api/cli.html#node_use_env_proxy1). Empty where there is no proxy. Loopback and the service, which
  * the sandbox calls back, are exempt: a proxy reaches neither. Variables that the specification sets, in whichever case,

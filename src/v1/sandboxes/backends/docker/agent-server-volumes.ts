@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
 import { KeyedLimit } from '../../../../common/async.js';
 import {
-  AGENT_SERVER_COMMAND,
+  AGENT_SERVER_ENTRY,
   AGENT_SERVER_FOLDER,
+  AGENT_SERVER_NODE,
   INSTANCE_LABEL,
   SANDBOX_LABEL,
 } from '../container-layout.js';
@@ -137,11 +138,14 @@ export class AgentServerVolumes {
 
   /** Docker copies the image's files into an empty volume when it creates the container; other engines do when they start it. */
   async #copyFiles(image: string, volume: string, labels: Record<string, string>): Promise<void> {
-    const [node = '', , main = ''] = AGENT_SERVER_COMMAND;
     const container = await this.#docker.createContainer({
       Image: image,
       // Checks that all it needs to start is there, and on the disk: the mark must not outlive the files.
-      Entrypoint: ['sh', '-c', `${node} --check ${main} && sync --file-system ${AGENT_SERVER_FOLDER}`],
+      Entrypoint: [
+        'sh',
+        '-c',
+        `${AGENT_SERVER_NODE} --check ${AGENT_SERVER_ENTRY} && sync --file-system ${AGENT_SERVER_FOLDER}`,
+      ],
       Labels: labels,
       HostConfig: {
         CapDrop: ['ALL'],
