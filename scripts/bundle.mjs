@@ -46,6 +46,21 @@ const withoutEncodings = {
   },
 };
 
+/** The types that an agent server's routes read or answer; the table of all types that Express brings has two thousand. */
+const TYPES =
+  /^(application\/(json|octet-stream|problem\+json|x-www-form-urlencoded)|multipart\/form-data|text\/(html|plain))$/;
+const withoutTypes = {
+  name: 'without-types',
+  load: {
+    filter: { id: /\/mime-db\/db\.json$/ },
+    handler(id) {
+      const types = Object.entries(JSON.parse(readFileSync(id, 'utf8')));
+      const code = JSON.stringify(Object.fromEntries(types.filter(([name]) => TYPES.test(name))));
+      return { code, moduleType: 'json' };
+    },
+  },
+};
+
 const OWN_REQUIRE = 'const require = createRequire(import.meta.url);\n';
 
 /**
@@ -188,7 +203,7 @@ const AGENT_SERVER = 'bundle/agent-server';
 const { folders, entries } = await bundle(
   AGENT_SERVER,
   { program: 'agent-server/main.js', 'relay.main': 'agent-server/relay.main.js' },
-  { plugins: [withoutEncodings] },
+  { plugins: [withoutEncodings, withoutTypes] },
   {
     format: 'cjs',
     comments: COMMENTS,
