@@ -16,8 +16,8 @@ vm.Script = class extends vm.Script {
 process.once('exit', () => {
   for (const { file, script } of scripts) {
     // Agent servers that start meanwhile read the whole file, or the one before.
-    const cache = `${file}.cache`;
-    writeFileSync(`${cache}.new`, script.createCachedData());
-    renameSync(`${cache}.new`, cache);
+    const written = `${file}.${process.pid}`;
+    writeFileSync(written, script.createCachedData());
+    renameSync(written, `${file}.cache`);
   }
 });
