@@ -49,6 +49,17 @@ describe('loadBundle', () => {
     expect(stack).toContain(`${entry}:1`);
   });
 
+  it('tries again to load a file that could not be loaded', async () => {
+    const entry = await write(
+      'program.js',
+      "exports.load = () => require('./later.js'); try { exports.load(); } catch (error) { exports.code = error.code; }",
+    );
+    const { load, code } = Object(loadBundle(entry));
+    expect(code).toBe('ENOENT');
+    await write('later.js', "exports.name = 'ada';");
+    expect(load()).toEqual({ name: 'ada' });
+  });
+
   it('runs the code that a cache was recorded from', async () => {
     const entry = await write('program.js', 'exports.sum = [1, 2].reduce((a, b) => a + b);');
     const wrapped = `(function (exports, require, module, __filename, __dirname) {exports.sum = [1, 2].reduce((a, b) => a + b);\n})`;

@@ -41,7 +41,13 @@ function load(file: string, loaded: Map<string, LoadedModule>): unknown {
   const fromNode = createRequire(file);
   const require = (id: string): unknown =>
     id.startsWith('.') ? load(path.join(folder, id), loaded) : fromNode(id);
-  compile(file)(module.exports, require, module, file, folder);
+  try {
+    compile(file)(module.exports, require, module, file, folder);
+  } catch (error) {
+    // Half of a module is worse than none: whoever asks again gets the error again, or the whole.
+    loaded.delete(file);
+    throw error;
+  }
   return module.exports;
 }
 
