@@ -46,7 +46,14 @@ export async function offerLoad(
   rate: number,
   seconds: number,
 ): Promise<OfferedLoad> {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, maxFreeSockets: CONNECTIONS });
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: CONNECTIONS,
+    maxFreeSockets: CONNECTIONS,
+    // Each in its turn: the service closes those that are idle for a minute, and then counts of open files would follow
+    // how many requests happen to be under way at once.
+    scheduling: 'fifo',
+  });
   await openConnections(agent, url);
   const load: OfferedLoad = { sent: 0, statuses: new Map(), timeouts: 0, errors: 0, latencies: [] };
   const total = Math.floor(rate * seconds);
