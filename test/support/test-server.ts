@@ -71,7 +71,7 @@ async function startTemporaryServer(): Promise<TestServer & { url: string }> {
     const server = await startEmbeddedPostgres({
       dataDir: path.join(folder, 'data'),
       settings: SETTINGS,
-      initdbArgs: ['--no-sync', '--no-instructions'],
+      initdbArgs: ['--no-sync', '--no-instructions', '--set=scram_iterations=1'],
     });
     const dismissGuard = await guard(folder);
     return {

@@ -10,6 +10,21 @@ const { process, console } = globalThis;
 installCommonGlobals(globalThis, {}, 'off');
 globalThis.process = process;
 
+const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
+const STATE = 'JEST_STATE_SYMBOL';
+
+/**
+ * Jest's runner keeps its state and its event handlers in the realm, and adds to the handlers that it finds. Without
+ * this, each test of the hundredth file of a worker would be reported a hundred times, and no file would ever be freed.
+ */
+function forgetRunner() {
+  for (const symbol of Object.getOwnPropertySymbols(globalThis)) {
+    if (symbol === EVENT_HANDLERS || symbol.description === STATE) {
+      delete globalThis[symbol];
+    }
+  }
+}
+
 /**
  * Runs every test file of a worker in the worker's own realm, so that the files can share loaded modules
  * (docs/adr/0017). What a file changes in `process.env`, `console` and the timers is undone after it.
@@ -36,6 +51,7 @@ module.exports = class SharedEnvironment {
       }
     }
     Object.assign(process.env, this.variables);
+    forgetRunner();
     this.global = null;
     // A worker that has all of it to write when it ends takes longer than Jest waits, and is killed before it is written.
     flushCompileCache();
