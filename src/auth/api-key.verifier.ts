@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../common/bounded-cache.js';
 import { Clock } from '../common/clock.js';
 import { errorMessage } from '../common/errors/error-message.js';
 import { parseApiKey } from './api-key-format.js';
@@ -23,7 +23,7 @@ interface VerifiedKey {
 @Injectable()
 export class ApiKeyVerifier {
   private readonly logger = new Logger(ApiKeyVerifier.name);
-  private readonly verified = new LRUCache<string, VerifiedKey>({ max: MAX_CACHED_KEYS });
+  private readonly verified = new BoundedCache<string, VerifiedKey>(MAX_CACHED_KEYS);
 
   constructor(
     private readonly keys: ApiKeyRepository,

@@ -1,5 +1,5 @@
 import type { ThrottlerStorage } from '@nestjs/throttler';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../common/bounded-cache.js';
 
 /** More keys than one replica serves within a window; the one that was idle longest is forgotten first. */
 const MAX_KEYS = 100_000;
@@ -20,8 +20,7 @@ interface Window {
  * hour.
  */
 export class RateLimitStorage implements ThrottlerStorage {
-  /** With `max` the cache would allocate room for all keys at once: 3 MB, even if no limit is set. */
-  private readonly windows = new LRUCache<string, Window>({ maxSize: MAX_KEYS, sizeCalculation: () => 1 });
+  private readonly windows = new BoundedCache<string, Window>(MAX_KEYS);
 
   /** @param monotonic milliseconds since some moment */
   constructor(private readonly monotonic: () => number = () => performance.now()) {}

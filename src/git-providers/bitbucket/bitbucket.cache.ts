@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../../common/bounded-cache.js';
 import type { Signal } from '../git-provider.js';
 
 /** Who the token belongs to and where it can look. */
@@ -24,14 +24,14 @@ const MAX_SIGNALS = 50_000;
 export class BitbucketCache {
   /** Tokens are remembered as keyed hashes only, and the key dies with the process. */
   private readonly secret = randomBytes(32);
-  private readonly identities: LRUCache<string, BitbucketIdentity>;
-  private readonly signals: LRUCache<string, Signal>;
+  private readonly identities: BoundedCache<string, BitbucketIdentity>;
+  private readonly signals: BoundedCache<string, Signal>;
 
   /** @param now epoch milliseconds */
   constructor(now: () => number) {
     const common = { perf: { now }, ttlResolution: 0 };
-    this.identities = new LRUCache({ ...common, max: MAX_IDENTITIES, ttl: IDENTITY_TTL_MS });
-    this.signals = new LRUCache({ ...common, max: MAX_SIGNALS, ttl: SIGNAL_TTL_MS });
+    this.identities = new BoundedCache(MAX_IDENTITIES, { ...common, ttl: IDENTITY_TTL_MS });
+    this.signals = new BoundedCache(MAX_SIGNALS, { ...common, ttl: SIGNAL_TTL_MS });
   }
 
   /** Names the owner of entries: one token at one address. */

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../../common/bounded-cache.js';
 import type { GitServerToken } from './enterprise-sso.mapper.js';
 
 /** The newest refresh token known for a stored one. */
@@ -23,18 +23,18 @@ const SUCCESSOR_TTL_MS = 3_600_000;
  * keyed hashes. Also remembers what a rotated refresh token was replaced by, for callers that still hold the old one.
  */
 export class EnterpriseSsoTokenCache {
-  private readonly tokens: LRUCache<string, GitServerToken>;
-  private readonly successors: LRUCache<string, Successor>;
+  private readonly tokens: BoundedCache<string, GitServerToken>;
+  private readonly successors: BoundedCache<string, Successor>;
   private readonly lookups = new Map<string, Promise<GitServerToken>>();
   private readonly hashKey = randomBytes(32);
 
   constructor(options: EnterpriseSsoTokenCacheOptions = {}) {
-    const max = options.maxEntries ?? DEFAULT_MAX_ENTRIES;
+    const entries = options.maxEntries ?? DEFAULT_MAX_ENTRIES;
     const now = options.now ?? Date.now;
     // Ages are computed anew at each access: the clock may be a test's.
     const perf = { now: () => now() };
-    this.tokens = new LRUCache({ max, perf, ttlResolution: 0 });
-    this.successors = new LRUCache({ max, perf, ttlResolution: 0, ttl: SUCCESSOR_TTL_MS });
+    this.tokens = new BoundedCache(entries, { perf, ttlResolution: 0 });
+    this.successors = new BoundedCache(entries, { perf, ttlResolution: 0, ttl: SUCCESSOR_TTL_MS });
   }
 
   /**

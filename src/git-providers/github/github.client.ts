@@ -1,6 +1,6 @@
 import { Octokit } from '@octokit/rest';
-import { LRUCache } from 'lru-cache';
 import type { z } from 'zod';
+import { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
 import { gitHostBaseUrl } from '../git-host.js';
@@ -76,14 +76,14 @@ export class GithubClient {
   readonly octokit = createOctokit();
   /** Epoch milliseconds. */
   readonly now: () => number;
-  private readonly oldServers: LRUCache<string, true>;
+  private readonly oldServers: BoundedCache<string, true>;
 
   constructor(
     private readonly http: GuardedHttpClient,
     private readonly options: GithubClientOptions,
   ) {
     this.now = () => options.timing.now();
-    this.oldServers = new LRUCache({ max: MAX_OLD_SERVERS, ttl: OLD_SERVER_TTL_MS, perf: { now: this.now } });
+    this.oldServers = new BoundedCache(MAX_OLD_SERVERS, { ttl: OLD_SERVER_TTL_MS, perf: { now: this.now } });
   }
 
   /** Root of the REST API of a server, see {@link githubBaseUrl}. */

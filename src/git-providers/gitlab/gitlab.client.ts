@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import type { z } from 'zod';
+import { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { sendChange } from '../change-requests.js';
 import { gitHostBaseUrl } from '../git-host.js';
@@ -61,14 +61,13 @@ const OLD_SERVER_TTL_MS = 3_600_000;
 
 /** GitLab over HTTP: addresses, authentication, errors. */
 export class GitlabClient {
-  private readonly oldServers: LRUCache<string, true>;
+  private readonly oldServers: BoundedCache<string, true>;
 
   constructor(
     private readonly http: GuardedHttpClient,
     private readonly options: GitlabClientOptions,
   ) {
-    this.oldServers = new LRUCache({
-      max: MAX_OLD_SERVERS,
+    this.oldServers = new BoundedCache(MAX_OLD_SERVERS, {
       ttl: OLD_SERVER_TTL_MS,
       perf: { now: () => options.timing.now() },
     });

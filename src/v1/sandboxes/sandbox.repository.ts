@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../../common/bounded-cache.js';
 import { type EntityManager, Not, Repository } from 'typeorm';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
@@ -115,7 +115,7 @@ interface ConditionalUpdate {
 export class SandboxRepository {
   private readonly logger = new Logger(SandboxRepository.name);
   /** When each was last touched, epoch milliseconds. */
-  private readonly touches = new LRUCache<string, number>({ max: MAX_TOUCHES });
+  private readonly touches = new BoundedCache<string, number>(MAX_TOUCHES);
   private readonly rows: EntityRows<Sandbox>;
   private readonly changedRows: EntityRows<Sandbox>;
   /** By text. There are only as many texts as kinds of callers. */
