@@ -57,8 +57,9 @@ export async function processHarness(
     await backend.prepare();
     return backend;
   };
+  const backend = await reopen();
   return {
-    backend: await reopen(),
+    backend,
     dataDir,
     options,
     hidden,
@@ -69,7 +70,6 @@ export async function processHarness(
         program: { kind: 'command', command: 'sh', args: ['-c', 'echo it is broken; exit 7'] },
       }),
     close: async () => {
-      const backend = await reopen();
       // Also sandboxes without a label.
       const ids = await readdir(options.folder);
       await Promise.all(ids.map(async (id) => await backend.remove(id)));

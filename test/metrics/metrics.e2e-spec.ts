@@ -42,7 +42,7 @@ describe('metrics', () => {
     await ask('/api/v1/sandboxes/search');
     await ask('/api/v1/conversation/0123456789abcdef0123456789abcdef/events/count');
     await ask('/nobody/knows', 'DELETE');
-    await ask('/api/v1/sandboxes/4711/agent-server/alive');
+    await ask('/api/v1/sandboxes/nobodys4711/agent-server/alive');
     const counted = [
       'method="GET",route="/api/v1/sandboxes/search",status="200"',
       'method="GET",route="/api/v1/conversation/:id/events/count",status="404"',
@@ -56,7 +56,7 @@ describe('metrics', () => {
     });
 
     const found = (await lines()).join('\n');
-    expect(found).not.toContain('4711');
+    expect(found).not.toContain('nobodys4711');
     expect(found).not.toContain('0123456789abcdef');
   });
 
