@@ -26,6 +26,8 @@ type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;
 const PROBE_RUN = 'probe';
+/** Of the folders of probes. */
+export const PROBE_PREFIX = '.probe-';
 /** Checks access to the program, its entry and its folder, then runs the rest of the command. */
 const CHECK = `
 test -x "$1" || { echo "$1 cannot be run" >&2; exit 1; }
@@ -105,7 +107,7 @@ async function probe(
   platform: Platform,
   run: (files: SandboxFiles, user: number | null) => Promise<string | null>,
 ): Promise<string | null> {
-  const files = new SandboxFiles(folder, `.probe-${randomUUID()}`);
+  const files = new SandboxFiles(folder, `${PROBE_PREFIX}${randomUUID()}`);
   const user = platform.users?.first ?? null;
   try {
     await files.create({ instanceId, hostId, createdAt: Date.now() }, user);

@@ -14,6 +14,7 @@ import {
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
+import { AbandonedProbes } from './abandoned-probes.js';
 import { GuardedPrograms } from './guarded-programs.js';
 import type { Platform } from './isolation.js';
 import { Leftovers } from './leftovers.js';
@@ -43,6 +44,7 @@ import { detachNetwork, isNetworkLost } from './sandbox-network.js';
 import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 const GROUPS_EVERY_MS = 60_000;
+const PROBES_EVERY_MS = 10_000;
 const UNKNOWN_EXIT = { code: null, signal: 'SIGKILL', outOfMemory: false };
 
 interface PreparedBackend {
@@ -77,12 +79,15 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #reconnecting = new Set<string>();
   #prepared: PreparedBackend | null = null;
   #groupsCheckedAt = -GROUPS_EVERY_MS;
+  readonly #abandonedProbes: AbandonedProbes;
+  #probesCheckedAt = -PROBES_EVERY_MS;
   #agentServerHash: string | null = null;
 
   constructor(options: ProcessBackendOptions) {
     super();
     this.#options = options;
     this.#leftovers = new Leftovers(options.folder);
+    this.#abandonedProbes = new AbandonedProbes(options);
     this.#guarded = new GuardedPrograms(
       options,
       async (id, { run }) => (await this.#prepared?.limits.members(id, run)) ?? null,
@@ -117,7 +122,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       limits,
       launcher: new ProgramLauncher(this.#options, platform, limits),
     };
-    // A service that died while it measured them may have left them standing still.
+    // A service that died while it measured them may have left them frozen.
     const running = await this.#guarded.running();
     await Promise.all(running.map(async (id) => await this.#guarded.thaw(id)));
     return [{ level: 'log', text: notice }, ...lines];
@@ -206,6 +211,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     await this.#guard.check(await this.disk());
     await this.#leftovers.retry();
     await this.#removeStaleGroups();
+    await this.#removeAbandonedProbes();
     return { leftovers: await this.#leftovers.count(), notices: this.#leftovers.takeNotices() };
   }
 
@@ -218,6 +224,13 @@ export class ProcessSandboxBackend extends SandboxBackend {
     await this.#prepared?.limits.removeStale(async (id) =>
       isFolderName(id) ? ((await this.#files(id).program())?.run ?? null) : null,
     );
+  }
+
+  async #removeAbandonedProbes(): Promise<void> {
+    if (this.#prepared !== null && performance.now() >= this.#probesCheckedAt + PROBES_EVERY_MS) {
+      this.#probesCheckedAt = performance.now();
+      await this.#abandonedProbes.remove();
+    }
   }
 
   /** Programs other than our own agent server read their key from a variable, so that they cannot wait for it. */

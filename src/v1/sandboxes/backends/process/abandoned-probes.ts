@@ -1,0 +1,43 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { endProcesses } from '../../../../common/processes/end-processes.js';
+import { PROBE_PREFIX } from './isolation-probe.js';
+import { sandboxMarker } from './program-command.js';
+import type { ProcessBackendOptions } from './process-options.js';
+import { removeTree } from './tree-removal.js';
+
+/** A probe is killed after half of it. */
+const ABANDONED_MS = 40_000;
+
+/**
+ * The folders and processes of probes whose service was killed meanwhile. Whose a probe is cannot be told, as processes that
+ * share the folder may not see each other, so it goes by how long it has been there, on a clock that never jumps.
+ */
+export class AbandonedProbes {
+  readonly #options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>;
+  readonly #monotonic: () => number;
+  #seenAt = new Map<string, number>();
+
+  /** @param monotonic milliseconds since some moment */
+  constructor(
+    options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>,
+    monotonic: () => number = () => performance.now(),
+  ) {
+    this.#options = options;
+    this.#monotonic = monotonic;
+  }
+
+  /** Removes those that were there 40 seconds ago already. */
+  async remove(): Promise<void> {
+    const { folder, instanceId } = this.#options;
+    const now = this.#monotonic();
+    const names = (await readdir(folder)).filter((name) => name.startsWith(PROBE_PREFIX));
+    this.#seenAt = new Map(names.map((name) => [name, this.#seenAt.get(name) ?? now]));
+    for (const [name, seenAt] of this.#seenAt) {
+      if (now >= seenAt + ABANDONED_MS) {
+        await endProcesses({ root: null, marker: sandboxMarker(instanceId, name), user: null });
+        await removeTree(path.join(folder, name));
+      }
+    }
+  }
+}
