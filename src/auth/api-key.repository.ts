@@ -199,6 +199,11 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     await this.query(TOUCH, [id, now, unlessSince]);
   }
 
+  /** Whether there is any key, of whichever user. */
+  async hasAny(manager: EntityManager): Promise<boolean> {
+    return manager.exists(ApiKey);
+  }
+
   /** A transaction that replicas which start together run one after the other. */
   async bootstrapTransaction(work: (manager: EntityManager) => Promise<void>): Promise<void> {
     await this.manager.transaction(async (manager) => {

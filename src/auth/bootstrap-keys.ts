@@ -4,7 +4,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { generateApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.js';
-import { ApiKey, ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
+import { ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import { UserRepository } from './user.repository.js';
 
 /** Makes sure that an administrator has a key after the first start. */
@@ -37,7 +37,7 @@ export class BootstrapKeys implements OnModuleInit {
 
   /** The file is written first: after a crash before the insert, the next start takes the key from it. */
   private async generateFirstKey(manager: EntityManager): Promise<void> {
-    if (await manager.exists(ApiKey)) {
+    if (await this.keys.hasAny(manager)) {
       return;
     }
     const file = path.join(this.config.dataDir, 'api-key');

@@ -1,3 +1,5 @@
+import { isJsonObject } from './json-merge.js';
+
 /**
  * The value at a path of object keys in parsed JSON; undefined where the path leaves the document. For JSON that others
  * wrote, whose shape is not known.
@@ -5,7 +7,7 @@
 export function jsonAt(value: unknown, ...path: string[]): unknown {
   let current = value;
   for (const key of path) {
-    if (!isRecord(current) || !Object.hasOwn(current, key)) {
+    if (!isJsonObject(current) || !Object.hasOwn(current, key)) {
       return undefined;
     }
     current = current[key];
@@ -38,8 +40,4 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

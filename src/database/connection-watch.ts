@@ -110,7 +110,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
   private cut(): void {
     if (this.silentSince === null) {
       this.silentSince = performance.now();
-      this.logger.warn('database stopped answering', { connections: this.sockets.size });
+      this.logger.warn('database timed out', { connections: this.sockets.size });
     }
     for (const socket of this.sockets) {
       socket.destroy(silence());
@@ -121,7 +121,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     if (this.silentSince !== null) {
       const ms = Math.round(performance.now() - this.silentSince);
       this.silentSince = null;
-      this.logger.log('database answers again', { ms });
+      this.logger.log('database responded again', { ms });
     }
   }
 

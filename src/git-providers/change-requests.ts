@@ -38,7 +38,8 @@ interface ChangeToSend {
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
 
 const MAX_REASON_LENGTH = 300;
-const MASK = '***';
+/** Shown instead of a token in what a git host said. */
+const HIDDEN_TOKEN = '***';
 
 /**
  * Opens a change request, or returns the one that is open already. It is looked for first, as hosts differ in what they
@@ -138,7 +139,7 @@ export function changeRefusal(
 export function providerReason(texts: readonly string[], token: string): string | null {
   const parts = texts.map((text) => text.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim());
   const line = [...new Set(parts.filter((part) => part !== ''))].join('; ');
-  const masked = secretFormsOf(token).reduce((text, form) => text.replaceAll(form, MASK), line);
+  const masked = secretFormsOf(token).reduce((text, form) => text.replaceAll(form, HIDDEN_TOKEN), line);
   if (masked === '') {
     return null;
   }

@@ -51,6 +51,11 @@ export interface ProviderCall {
   storedToken?: () => Promise<string | null>;
 }
 
+/** @param now epoch milliseconds */
+export function boundedCall(milliseconds: number, now: number): ProviderCall {
+  return { signal: AbortSignal.timeout(milliseconds), deadlineAt: now + milliseconds };
+}
+
 /** `unknown` counts as "no" in classification, and shortens how long the work is kept. */
 export type Signal = 'yes' | 'no' | 'unknown';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
-import type { ProviderCall } from './git-provider.js';
+import { boundedCall, type ProviderCall } from './git-provider.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
 /** Makes the bounds of calls to providers, and stores the successor of a token that rotates in one of them. */
@@ -17,10 +17,7 @@ export class ProviderCalls {
    * @param milliseconds from now on
    */
   within(milliseconds: number): ProviderCall {
-    return {
-      signal: AbortSignal.timeout(milliseconds),
-      deadlineAt: this.clock.now() + milliseconds,
-    };
+    return boundedCall(milliseconds, this.clock.now());
   }
 
   /**

@@ -19,7 +19,7 @@ export interface ProviderQuestion<Value extends {}> {
   freshFor: (adapter: GitProvider, value: Value) => number;
 }
 
-export interface ProviderAnswer<Value> {
+export interface ProviderRead<Value> {
   adapter: GitProvider;
   read: Cached<Value>;
 }
@@ -43,7 +43,7 @@ export class ProviderReader {
     userId: string,
     credential: StoredCredential,
     question: ProviderQuestion<Value>,
-  ): Promise<ProviderAnswer<Value>> {
+  ): Promise<ProviderRead<Value>> {
     const adapter = await this.adapterFor(credential);
     const read = await question.cache.read(
       this.cacheKey(userId, credential, question.subject),

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../common/json-merge.js';
 import { z } from 'zod';
 import { GitProviderError } from './git-provider.js';
 
@@ -48,7 +49,7 @@ export const instant = requiredInstant.nullable().catch(null);
 export function object<Shape extends z.ZodRawShape>(
   shape: Shape,
 ): z.ZodPreprocess<z.ZodObject<z.core.util.Writeable<Shape>>> {
-  return z.preprocess((value) => (isRecord(value) ? value : {}), z.object(shape));
+  return z.preprocess((value) => (isJsonObject(value) ? value : {}), z.object(shape));
 }
 
 /** The elements of a list that fit; null for what is no list. */
@@ -101,8 +102,4 @@ function fitting<Element extends z.ZodType>(
     }
   }
   return found;
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../common/json-merge.js';
 import { redactAgent, MASK } from '../conversations/agent-redaction.js';
 import { HttpError } from '../http/http-error.js';
 import type { SessionKeys } from '../http/session-keys.js';
@@ -36,7 +37,7 @@ export class ClientSettings {
     return {
       agent_settings: withSecrets ? agent : redactAgent(agent),
       conversation_settings,
-      llm_api_key_is_set: isObject(llm) && typeof llm['api_key'] === 'string' && llm['api_key'] !== '',
+      llm_api_key_is_set: isJsonObject(llm) && typeof llm['api_key'] === 'string' && llm['api_key'] !== '',
       active_profile: null,
       active_agent_profile_id: null,
       active_meta_profile: null,
@@ -105,15 +106,11 @@ function merge(old: JsonObject, changes: JsonObject): JsonObject {
     const before = merged.get(key);
     if (value === null) {
       merged.delete(key);
-    } else if (isObject(value)) {
-      merged.set(key, merge(isObject(before) ? before : {}, value));
+    } else if (isJsonObject(value)) {
+      merged.set(key, merge(isJsonObject(before) ? before : {}, value));
     } else if (value !== MASK) {
       merged.set(key, value);
     }
   }
   return Object.fromEntries(merged);
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -182,11 +182,6 @@ export function toDto<T extends object>(type: DtoClass<T>, plain: Record<string,
   return dto;
 }
 
-/** Whether a parsed JSON value is an object (not null, not an array). */
-export function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 const EXTRA_MEMBERS = Symbol('extra members');
 
 /** Remembers, on the DTO, which members of the input it does not know (`extra_forbidden` needs them). */

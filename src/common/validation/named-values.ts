@@ -1,3 +1,4 @@
+import { isJsonObject } from '../json-merge.js';
 import { z, type ZodType } from 'zod';
 
 /**
@@ -12,7 +13,7 @@ export function namedValues<Value>(
 ): ZodType<Record<string, Value>> {
   return z
     .preprocess(
-      (given) => (isObject(given) ? new Map(Object.entries(given)) : given),
+      (given) => (isJsonObject(given) ? new Map(Object.entries(given)) : given),
       z.map(name, value, { error: 'Input should be an object' }),
     )
     .transform(toObject);
@@ -21,8 +22,4 @@ export function namedValues<Value>(
 /** An own member for each entry, whatever its name: assigning `__proto__` would set a prototype. */
 function toObject<Value>(entries: ReadonlyMap<string, Value>): Record<string, Value> {
   return Object.fromEntries(entries);
-}
-
-function isObject(given: unknown): given is object {
-  return typeof given === 'object' && given !== null && !Array.isArray(given);
 }

@@ -1,4 +1,5 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
+import { isJsonObject } from '../json-merge.js';
 import { SchemaRules } from '../openapi/schema-rules.js';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
 import {
@@ -11,7 +12,6 @@ import {
   extraMembers,
   type FieldOptions,
   type FieldProblem,
-  isPlainObject,
   noCollection,
   presence,
   rememberExtraMembers,
@@ -49,7 +49,7 @@ export function Nested(options: NestedOptions): PropertyDecorator {
   }
   return composeDecorators(
     documentedField(options, { type }, (value) => {
-      if (!isPlainObject(value)) {
+      if (!isJsonObject(value)) {
         return value;
       }
       const dto = toDto(type, value);
@@ -84,7 +84,7 @@ interface ElementOptions {
 
 function toElement({ type, fromText }: ElementOptions, value: unknown): unknown {
   const plain = typeof value === 'string' && fromText ? fromText(value) : value;
-  return isPlainObject(plain) ? toDto(type, plain) : plain;
+  return isJsonObject(plain) ? toDto(type, plain) : plain;
 }
 
 interface NestedListOptions<T extends object> extends FieldOptions, ElementOptions {
@@ -173,7 +173,7 @@ export function NestedMap(options: NestedMapOptions): PropertyDecorator {
       : noMap(value);
   return composeDecorators(
     documentedField(options, mapSchema(options.schema, options.keySchema), (value) => {
-      if (!isPlainObject(value)) {
+      if (!isJsonObject(value)) {
         return value;
       }
       const entries = Object.entries(value);

@@ -10,6 +10,7 @@ import {
   Matches,
   MaxLength,
 } from 'class-validator';
+import { isJsonObject } from '../json-merge.js';
 import {
   because,
   composeDecorators,
@@ -18,7 +19,6 @@ import {
   documentedField,
   type FieldOptions,
   type FieldProblem,
-  isPlainObject,
   noCollection,
   presence,
   unlessTooMany,
@@ -333,7 +333,7 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
       if (value instanceof Map) {
         return unlessTooMany(value.size, () => value);
       }
-      if (!isPlainObject(value)) {
+      if (!isJsonObject(value)) {
         return value;
       }
       const entries = Object.entries(value);

@@ -6,9 +6,10 @@ import {
   ValidationTypes,
   type ValidatorConstraintInterface,
 } from 'class-validator';
+import { isJsonObject } from '../json-merge.js';
 import { type InputProblem, InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
-import { type DtoClass, type FieldProblem, isPlainObject, type RuleContext, toDto } from './field.js';
+import { type DtoClass, type FieldProblem, type RuleContext, toDto } from './field.js';
 
 type Metadata = ReturnType<ReturnType<typeof getMetadataStorage>['getTargetValidationMetadatas']>[number];
 
@@ -145,7 +146,7 @@ export class InputValidationPipe implements PipeTransform {
         { loc: [location], msg: 'A JSON object is required here.', type: 'missing' },
       ]);
     }
-    if (!isPlainObject(value)) {
+    if (!isJsonObject(value)) {
       throw new InvalidInputError([
         { loc: [location], msg: 'Expected an object.', type: 'model_attributes_type' },
       ]);

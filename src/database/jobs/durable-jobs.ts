@@ -197,7 +197,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
 
   private async openWithQueues(): Promise<PgBoss> {
     const boss = await openJobStore(this.dataSource, (error) => {
-      this.logger.warn('job store failed', { error: error.message });
+      this.logger.warn('failed to maintain job store', { error: error.message });
     });
     try {
       for (const { queue } of this.handlers.values()) {

@@ -94,7 +94,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
         });
       } catch (error) {
         if (!signal.aborted) {
-          this.logger.warn('notification connection failed', { error: String(error) });
+          this.logger.warn('failed to listen for notifications', { error: String(error) });
         }
       }
       await reconnectDelay(failures, signal);

@@ -1,6 +1,6 @@
 import type { GuardedHttpClient, GuardedRequestInit } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
-import { GitProviderError } from '../git-provider.js';
+import { boundedCall, GitProviderError } from '../git-provider.js';
 import { providerErrorFromUpstream, retryAfterSeconds } from '../provider-errors.js';
 import { retryOnce, type RetryTiming } from '../provider-http.js';
 import {
@@ -66,7 +66,7 @@ export class EnterpriseSsoClient {
         : this.form({ token: accessToken });
     return retryOnce(
       async () => required(parseGitServerToken(await this.send(url, init)), url),
-      { signal: new AbortController().signal, deadlineAt: this.options.timing.now() + LOOKUP_BUDGET_MS },
+      boundedCall(LOOKUP_BUDGET_MS, this.options.timing.now()),
       this.options.timing,
     );
   }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, Not, Repository } from 'typeorm';
+import { MASK } from '../../mcp-config/mcp-secrets.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
@@ -73,7 +74,6 @@ const SECRET_NAMES = new NamedStatement<{ names: string[] | null }>(
 const MAX_BATCH = 50;
 
 /** How responses show a secret. */
-const MASK = '**********';
 
 /**
  * Rows of start tasks. A worker changes one only while it is the last that took it up and the status is the one it

@@ -26,7 +26,7 @@ import { LostHostReaper } from './lifecycle/lost-host.reaper.js';
 import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
 import { SandboxLifecycleQueries } from './lifecycle/sandbox-lifecycle.queries.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
-import { AnswerWaiter, SandboxStarter } from './lifecycle/sandbox-starter.js';
+import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
@@ -111,7 +111,7 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxWorkerSignal,
     SandboxTransitionsRunner,
     SandboxStarter,
-    AnswerWaiter,
+    AgentServerProbe,
     LaunchPlanner,
     SandboxReconciler,
     SandboxBreachService,

@@ -157,7 +157,7 @@ export class PendingMessageRepository {
     return rows.map(({ id, user_id: userId }) => ({ id, userId }));
   }
 
-  /** Claims the first message of a conversation for a delivery; null when there is none, or somebody is at it. */
+  /** Claims the first message of a conversation for a delivery; null: there is none, or another worker has it. */
   async claimFirst(conversationId: string): Promise<ClaimedMessage | null> {
     const [[row]] = await this.messages.query<[ClaimedMessage[], number]>(CLAIM_FIRST, [conversationId]);
     return row ?? null;

@@ -125,11 +125,12 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
         throw error;
       }
       const isNeverTaken = error.status !== null && NEVER_TAKEN.has(error.status);
-      const fields = { conversation_id: id, message_id: message.id, error: error.message };
-      this.logger.warn(
-        isNeverTaken ? 'pending message dropped: its agent server refused it' : 'failed to deliver message',
-        fields,
-      );
+      this.logger.warn('failed to deliver pending message', {
+        conversation_id: id,
+        message_id: message.id,
+        dropped: isNeverTaken,
+        error: error.message,
+      });
       if (!isNeverTaken) {
         await this.messages.postpone(message.id, Math.min(2 ** message.attempts, MAX_PAUSE_SECONDS));
         return false;

@@ -75,7 +75,7 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
         'host_lost',
         `The start was abandoned: no process of its host ${hostId} is running.`,
       );
-      this.logger.warn('failed an abandoned start of a lost host', { task_id: id, host_id: hostId });
+      this.logger.warn('abandoned start of a lost host ended', { task_id: id, host_id: hostId });
     } catch (error) {
       if (!(error instanceof StartSuperseded)) {
         throw error;

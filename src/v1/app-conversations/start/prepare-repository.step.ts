@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { MASK } from '../../../mcp-config/mcp-secrets.js';
 import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git.js';
 import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
@@ -322,7 +323,7 @@ export function checkoutFailure(
   output: string,
 ): string {
   const secret = plan.credential?.password;
-  const masked = secret ? output.replaceAll(secret, '**********') : output;
+  const masked = secret ? output.replaceAll(secret, MASK) : output;
   return [sentence(plan, failure), tailOf(masked)].filter((part) => part !== '').join('\n');
 }
 

@@ -53,9 +53,9 @@ export class BackendReadiness
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
       if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
-        this.logger.error(`sandboxes cannot run: ${error.message}`);
+        this.logger.error('failed to prepare sandbox backend', { error: error.message });
       } else {
-        this.logger.error('failed to prepare the sandbox backend', errorStack(error));
+        this.logger.error('failed to prepare sandbox backend', errorStack(error));
       }
     });
   }

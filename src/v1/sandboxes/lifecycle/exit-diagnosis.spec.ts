@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { endedByItself, failedWhileStarting, neverAnswered } from './exit-diagnosis.js';
+import { endedByItself, failedWhileStarting, startTimedOut } from './exit-diagnosis.js';
 
 const KEY = 'k'.repeat(43);
 const stopped = (code: number | null, signal: string | null = null, outOfMemory = false) => ({
@@ -21,10 +21,10 @@ describe('failure texts', () => {
       'vanished',
     ],
     [
-      neverAnswered({ log: '', sessionKey: KEY }, 'http://127.0.0.1:4000', 60),
+      startTimedOut({ log: '', sessionKey: KEY }, 'http://127.0.0.1:4000', 60),
       'http://127.0.0.1:4000/alive within 60 s',
     ],
-    [neverAnswered({ log: '', sessionKey: KEY }, null, 5), 'did not say where it listens within 5 s'],
+    [startTimedOut({ log: '', sessionKey: KEY }, null, 5), 'did not say where it listens within 5 s'],
     [endedByItself(stopped(null, 'SIGKILL')), 'signal SIGKILL'],
     [endedByItself(stopped(null)), 'exit code unknown'],
     [

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { MASK } from '../../../mcp-config/mcp-secrets.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
@@ -9,7 +10,6 @@ export const FILES_GONE =
   'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
 
 const MAX_LOG_CHARACTERS = 4_000;
-const MASK = '**********';
 
 /** Finds out why a sandbox that should run does not. */
 @Injectable()
@@ -62,7 +62,7 @@ export function failedWhileStarting(failure: FailureFacts, tried: string | null)
 }
 
 /** The program lives, and its agent server does not answer. */
-export function neverAnswered(
+export function startTimedOut(
   failure: Omit<FailureFacts, 'facts'>,
   tried: string | null,
   seconds: number,

@@ -16,7 +16,7 @@ import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from '../session-key.js';
 import { BackendReadiness } from './backend-readiness.js';
-import { failedWhileStarting, FILES_GONE, neverAnswered } from './exit-diagnosis.js';
+import { failedWhileStarting, FILES_GONE, startTimedOut } from './exit-diagnosis.js';
 import { LaunchPlanner } from './launch-plan.js';
 
 const CHECK_DEADLINE_MS = 100;
@@ -79,7 +79,7 @@ interface AwaitedProgram {
 
 /** Waits until the agent servers of sandboxes answer. */
 @Injectable()
-export class AnswerWaiter {
+export class AgentServerProbe {
   constructor(
     private readonly backend: SandboxBackend,
     private readonly client: AgentServerClient,
@@ -91,7 +91,7 @@ export class AnswerWaiter {
    * @returns where it answers, and where the other ports are
    * @throws SandboxBackendError with the cause when it ends, or does not answer in time; the signal's reason
    */
-  async untilAnswering(
+  async waitUntilReady(
     program: AwaitedProgram,
     deadline: StartDeadline,
   ): Promise<{ address: string; ports: SandboxFacts['ports'] }> {
@@ -113,7 +113,7 @@ export class AnswerWaiter {
       if (deadline.isOver) {
         const log = await this.backend.logTail(program.id);
         throw new SandboxBackendError(
-          neverAnswered({ log, sessionKey: program.sessionKey }, address, deadline.seconds),
+          startTimedOut({ log, sessionKey: program.sessionKey }, address, deadline.seconds),
         );
       }
       if (liveness === 'unassigned' && assigningPolls < MAX_ASSIGNING_POLLS) {
@@ -182,7 +182,7 @@ export class SandboxStarter {
     private readonly readiness: BackendReadiness,
     private readonly backend: SandboxBackend,
     private readonly client: AgentServerClient,
-    private readonly answers: AnswerWaiter,
+    private readonly probe: AgentServerProbe,
     private readonly planner: LaunchPlanner,
     private readonly clock: Clock,
     private readonly sandboxes: SandboxRepository,
@@ -219,7 +219,7 @@ export class SandboxStarter {
       const current = { id: launch.id, sessionKey };
       const answering = await traced(
         () => ({ name: 'wait for agent server' }),
-        () => this.answers.untilAnswering(current, deadline),
+        () => this.probe.waitUntilReady(current, deadline),
       );
       return { ...answering, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {

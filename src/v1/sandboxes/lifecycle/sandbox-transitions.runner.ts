@@ -129,9 +129,10 @@ export class SandboxTransitionsRunner {
     signal.throwIfAborted();
     const removed = await this.removeFiles(sandbox);
     if (await this.sandboxes.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
-      this.logger.log(removed ? 'sandbox removed' : 'sandbox removed, but not all of its files', {
-        sandbox_id: id,
-      });
+      this.logger.log('sandbox removed', { sandbox_id: id });
+      if (!removed) {
+        this.logger.warn('failed to remove all files of sandbox', { sandbox_id: id });
+      }
       await this.events.emitStopped(id);
     }
   }

@@ -12,7 +12,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backends/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
-import { AnswerWaiter, StartDeadline } from '../lifecycle/sandbox-starter.js';
+import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
 import { WarmSandboxClaims } from './warm-sandbox-claims.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
@@ -106,7 +106,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     private readonly claims: WarmSandboxClaims,
     private readonly backend: SandboxBackend,
     private readonly readiness: BackendReadiness,
-    private readonly answers: AnswerWaiter,
+    private readonly probe: AgentServerProbe,
     private readonly client: AgentServerClient,
     private readonly config: AppConfig,
     private readonly clock: Clock,
@@ -252,7 +252,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     try {
       await warm.start({ ...template, id, onProgress: () => void deadline.extend() }, deadline.signal);
       deadline.extend();
-      await this.answers.untilAnswering({ id, sessionKey: null }, deadline);
+      await this.probe.waitUntilReady({ id, sessionKey: null }, deadline);
       // Another replica may have seen it first, and a user may have it by now. What was dropped meanwhile is an orphan.
       if (await this.repository.markReady(id)) {
         this.logger.log('warm sandbox ready', { sandbox_id: id, sandbox_spec_id: spec.id });

@@ -44,7 +44,7 @@ export class WarmTemplates {
     return this.plans;
   }
 
-  /** The fingerprint of warm sandboxes that are what a request asks for; null: there are none such. */
+  /** The fingerprint of warm sandboxes that are what a request asks for; null: none are. */
   matching(spec: SandboxSpec, overrides: SandboxOverrides | null): string | null {
     const plan = this.plans.find((each) => each.spec.id === spec.id);
     if (!plan) {

@@ -54,7 +54,7 @@ export class GuardedContainers implements GuardedSandboxes {
     );
   }
 
-  /** Lets those go on that a service left standing still when it died. */
+  /** Lets those go on that a service left frozen when it died. */
   async thawAll(): Promise<void> {
     const ids = [...(await this.#containers('paused')).keys()];
     await Promise.all(ids.map(async (id) => await this.thaw(id)));
