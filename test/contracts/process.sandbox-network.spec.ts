@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
-import { jsonNumber } from '../../src/common/json-access.js';
+import { jsonNumber, jsonText } from '../../src/common/json-access.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { identifyProcess } from '../../src/v1/sandboxes/backends/process/program-record.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { sandboxFetch } from '../support/sandbox-fetch.js';
 import { until } from '../support/until.js';
@@ -184,6 +185,27 @@ describeNetwork('the network of a process sandbox', () => {
     const target = `127.0.0.1/${portOf(opened)}`;
     await until(async () => (await openOnes(client, [target])).length === 1);
     expect(await openOnes(client, [target, `10.0.2.2/${portOf(closed)}`])).toEqual([target]);
+  });
+
+  it('is connected before a start has ended, also when what a killed service started for it ends unconnected', async () => {
+    const launch = harness.launch();
+    const client = await started(launch);
+    const file = path.join(harness.options.folder, launch.id, 'network.json');
+    const record: unknown = JSON.parse(await readFile(file, 'utf8'));
+    const unready = spawn('sleep', ['1000']);
+    const identity = { ...identifyProcess(unready.pid ?? 0), run: jsonText(record, 'run') };
+    await writeFile(file, JSON.stringify(identity));
+    process.kill(jsonNumber(record, 'pid') ?? 0, 'SIGKILL');
+    const target = `127.0.0.1/${portOf(opened)}`;
+    await until(async () => (await openOnes(client, [target])).length === 0);
+
+    const start = (await harness.reopen()).start(launch, SIGNAL);
+    const first = await Promise.race([start.then(() => 'started'), client.run('true').then(() => 'waiting')]);
+    unready.kill();
+    await start;
+
+    expect(first).toBe('waiting');
+    expect(await openOnes(client, [target])).toEqual([target]);
   });
 
   it('is refused where it is required and cannot be', async () => {

@@ -51,8 +51,11 @@ interface AttachInput {
 export async function attachNetwork(input: AttachInput): Promise<void> {
   const { paths, run } = input;
   const known = await readRecord(paths);
-  if (known?.run === run && isProgramAlive(known)) {
-    return;
+  if (known?.run === run) {
+    if (await becomesConnected(known, input)) {
+      return;
+    }
+    await interfaceRemoved(input);
   }
   await namespaceReady(input);
   const log = openSync(paths.networkLog, 'w', 0o600);
@@ -108,6 +111,37 @@ export async function detachNetwork(paths: SandboxPaths, run: string | null): Pr
     }
     await rm(paths.network, { force: true });
   }
+}
+
+/**
+ * Whether a process that was started earlier connects the namespace. It may not have done so yet, and may never: what a
+ * service started just before it was killed ends when it finds nobody to report to.
+ *
+ * @throws the signal's reason, or a timeout
+ */
+async function becomesConnected(known: NetworkRecord, { pid, signal }: AttachInput): Promise<boolean> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
+  while (isProgramAlive(known)) {
+    // The last that slirp4netns configures.
+    const routes = await readIfExists(`/proc/${pid}/net/route`);
+    if (routes.split('\n').some((line) => line.startsWith(`${NETWORK_INTERFACE}\t00000000\t`))) {
+      return true;
+    }
+    await delay(POLL_MS, undefined, { signal: deadline });
+  }
+  return false;
+}
+
+/** The kernel removes the interface some milliseconds after the process that made it has ended. */
+async function interfaceRemoved({ pid, signal }: AttachInput): Promise<void> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
+  while (await hasInterface(pid)) {
+    await delay(POLL_MS, undefined, { signal: deadline });
+  }
+}
+
+async function hasInterface(pid: number): Promise<boolean> {
+  return (await readIfExists(`/proc/${pid}/net/dev`)).includes(`${NETWORK_INTERFACE}:`);
 }
 
 /** slirp4netns writes one byte when the namespace is connected. */
