@@ -5,6 +5,8 @@ import type { RunningService } from './start-service.js';
 
 /** A stop that hangs is cut short after this time, which begins when the listener closes. */
 const STOP_GRACE_MS = 25_000;
+/** npm passes on the Ctrl-C that the terminal has sent to the service as well. Nobody presses it twice that fast. */
+const REPEATED_MS = 500;
 
 /** Stops the service gracefully on SIGTERM and SIGINT. A second signal, or the end of the grace time, ends it at once. */
 export function stopOnSignals(
@@ -13,12 +15,15 @@ export function stopOnSignals(
   logger: LoggerService,
 ): void {
   const graceMs = shutdownDelaySeconds * 1000 + STOP_GRACE_MS;
-  let stopping = false;
+  let stoppingSince: number | null = null;
   const stop = (signal: NodeJS.Signals): void => {
-    if (stopping) {
-      process.exit(1);
+    if (stoppingSince !== null) {
+      if (performance.now() > stoppingSince + REPEATED_MS) {
+        process.exit(1);
+      }
+      return;
     }
-    stopping = true;
+    stoppingSince = performance.now();
     logger.log('stopping', { signal, delay_seconds: shutdownDelaySeconds }, 'Service');
     setTimeout(() => {
       logger.error('stop timed out', { grace_ms: graceMs }, 'Service');

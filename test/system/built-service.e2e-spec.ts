@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonNumber, jsonText, parseJson } from '../../src/common/json-access.js';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.js';
+import { until } from '../support/until.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -67,4 +68,16 @@ it('has maps that lead from its few files to our sources, and to nothing else', 
   const found = new Set(sources.flat());
   expect(found).toContain(path.join('src', 'app.module.ts'));
   expect([...found].filter((source) => !/^src\/.*\.ts$/.test(source))).toEqual([]);
+});
+
+it('stops in order on a Ctrl-C, which npm passes on once more', async () => {
+  const logged = (message: string) =>
+    service.log.some((line) => jsonText(parseJson(line), 'message') === message);
+  process.kill(service.pid, 'SIGINT');
+  await until(() => logged('stopping'));
+  process.kill(service.pid, 'SIGINT');
+  // A service that ends at once never says so.
+  await until(() => logged('stopped'));
+  await until(() => !service.isRunning());
+  expect(logged('failed to stop')).toBe(false);
 });
