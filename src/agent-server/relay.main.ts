@@ -14,10 +14,11 @@ const [program = '', ...args] = positionals;
 
 async function run(): Promise<void> {
   const relays = await startRelays(values.relay.map(parseRelay));
-  const child = spawn(program, args, { stdio: 'inherit' });
+  // Handled before there is a program: a signal that came in between would end the relay, and the program with it.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => child.kill(signal));
   }
+  const child = spawn(program, args, { stdio: 'inherit' });
   child.on('error', (error) => {
     process.stderr.write(`${program} cannot be run: ${error.message}\n`);
     process.exit(127);
