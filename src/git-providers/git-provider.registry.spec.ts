@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  type ApiGuide,
   GitProviderError,
   GitProvider,
   type GitServerKind,
@@ -23,6 +24,10 @@ class NamedProvider extends GitProvider {
   }
 
   restUrl(): string {
+    throw new Error('not asked here');
+  }
+
+  apiGuide(): ApiGuide {
     throw new Error('not asked here');
   }
 

@@ -157,6 +157,24 @@ export interface GitCredential {
   password: string;
 }
 
+/** Where the REST API tells about one change request or issue, and in which words its users speak of it. */
+export interface ApiGuide {
+  /** What the server calls a change request. */
+  noun: 'pull request' | 'merge request';
+  /** How people write one with its number. */
+  change: string;
+  /** Address of the change request: its branches, its state. */
+  changeUrl: string;
+  /** Where the results of its checks are, as part of a sentence. */
+  checks: string;
+  /** Where its review comments are, as part of a sentence. */
+  comments: string;
+  /** Where an issue of that number is. */
+  issueUrl: string;
+  /** How a request carries the token; `email-and-token`: as `bearer`, unless the token has an email address before it. */
+  authorization: 'bearer' | 'email-and-token';
+}
+
 /** The account behind a token. */
 export interface ProviderUser {
   id: string;
@@ -217,6 +235,14 @@ export abstract class GitProvider {
 
   /** Base address of the REST API that credentials with this host reach, without a trailing slash. */
   abstract restUrl(host: string | null): string;
+
+  /**
+   * How somebody with the documentation of the REST API at {@link restUrl} finds one piece of work.
+   *
+   * @param host as in {@link ProviderAuth}
+   * @param number of the change request or the issue
+   */
+  abstract apiGuide(host: string | null, repository: string, number: number): ApiGuide;
 
   /**
    * Reads the user's open change requests, assigned issues, recent repositories and their agent instructions.

@@ -14,8 +14,6 @@ describe('providerErrorFromResponse', () => {
     ['not modified', 304, {}, '', null, null],
     ['bad request', 400, {}, '', null, null],
     ['rejected token', 401, {}, '', 'unauthorized', null],
-    ['rejected token with a full limit', 401, { 'x-ratelimit-limit': '5000' }, '', 'unauthorized', null],
-    ['GitHub 401 that lost the token', 401, { 'x-ratelimit-limit': '60' }, '', 'unavailable', null],
     [
       'missing permission',
       403,

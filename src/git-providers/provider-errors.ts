@@ -13,15 +13,11 @@ const DEFAULT_WAIT_SECONDS = 60;
 /** How far a chain of causes is followed; it could be a circle. */
 const MAX_CAUSES = 5;
 
-/** Requests per hour that GitHub grants an anonymous caller. */
-const GITHUB_ANONYMOUS_LIMIT = '60';
-
 /**
  * What a status means, in the words of `X-Provider-Status`; null for 1xx to 3xx, and for 404 and other 4xx, whose meaning
  * depends on what was asked (a 404 on a sub-resource is an ordinary "absent").
  *
- * - 401 is `unauthorized`, except GitHub's 401 that counts the caller as anonymous (`x-ratelimit-limit: 60`):
- *   GitHub sends it for good tokens while it is in trouble (seen by Renovate, `lib/util/http/github.ts`), so `unavailable`.
+ * - 401: `unauthorized`.
  * - 429, and 403 with an exhausted limit, `Retry-After` or "secondary rate limit" in the body: `rate_limited`
  *   (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
  * - Other 403: `insufficient_scope`; 410: `unsupported` (Bitbucket's removed endpoints); 408: `timeout`; 5xx: `unavailable`.
@@ -37,9 +33,7 @@ export function providerErrorFromResponse(
   const { status, headers } = response;
   switch (status) {
     case 401:
-      return new GitProviderError(
-        headers.get('x-ratelimit-limit') === GITHUB_ANONYMOUS_LIMIT ? 'unavailable' : 'unauthorized',
-      );
+      return new GitProviderError('unauthorized');
     case 403:
       return isRateLimited(headers, bodyText)
         ? rateLimited(headers, nowMs)

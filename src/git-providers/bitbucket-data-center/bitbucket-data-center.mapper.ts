@@ -1,5 +1,6 @@
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
+  ApiGuide,
   ChangeRequest,
   NewChangeRequest,
   OpenedChangeRequest,
@@ -209,4 +210,21 @@ export function toFoundRepository(found: DataCenterFoundRepository): FoundReposi
 /** What protects branches is another resource, which only administrators may read. */
 export function toFoundBranch({ displayId, latestCommit }: DataCenterListedBranch): FoundBranch {
   return { name: displayId, commit: latestCommit, isProtected: false, committedAt: null };
+}
+
+/**
+ * How the REST API tells about a pull request (https://developer.atlassian.com/server/bitbucket/rest/); it has no issues.
+ */
+export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
+  const [project = '', slug = ''] = name.split('/');
+  const change = `${apiUrl}/projects/${project}/repos/${slug}/pull-requests/${number}`;
+  return {
+    noun: 'pull request',
+    change: `#${number}`,
+    changeUrl: change,
+    checks: `${apiUrl.replace('/api/1.0', '')}/build-status/1.0/commits/{sha} with the sha of its last commit`,
+    comments: `${change}/activities`,
+    issueUrl: change,
+    authorization: 'bearer',
+  };
 }

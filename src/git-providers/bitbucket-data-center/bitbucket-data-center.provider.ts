@@ -17,6 +17,7 @@ import {
   type Signal,
   type TokenCheck,
   type WorkPolicy,
+  type ApiGuide,
 } from '../git-provider.js';
 import { GapLog, notFound } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
@@ -46,6 +47,7 @@ import {
   toPullRequest,
   toRepository,
   toUserSlug,
+  toApiGuide,
 } from './bitbucket-data-center.mapper.js';
 import {
   buildStatsSchema,
@@ -100,6 +102,11 @@ export class BitbucketDataCenterProvider extends GitProvider {
   /** @inheritdoc */
   restUrl(host: string | null): string {
     return `${this.serverOf(host)}/rest/api/1.0`;
+  }
+
+  /** @inheritdoc */
+  apiGuide(host: string | null, repository: string, number: number): ApiGuide {
+    return toApiGuide(this.restUrl(host), repository, number);
   }
 
   /** @inheritdoc */

@@ -1,5 +1,6 @@
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
+  ApiGuide,
   ChangeRequest,
   GitCredential,
   NewChangeRequest,
@@ -251,4 +252,18 @@ export function toFoundRepository(found: BitbucketFoundRepository): FoundReposit
 /** What restricts branches is another resource, which only administrators may read. */
 export function toFoundBranch({ name, target }: BitbucketBranch): FoundBranch {
   return { name, commit: target.hash, isProtected: false, committedAt: target.date };
+}
+
+/** How the REST API tells about a pull request or an issue (https://developer.atlassian.com/cloud/bitbucket/rest/). */
+export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
+  const repository = `${apiUrl}/repositories/${name}`;
+  return {
+    noun: 'pull request',
+    change: `#${number}`,
+    changeUrl: `${repository}/pullrequests/${number}`,
+    checks: `${repository}/pullrequests/${number}/statuses`,
+    comments: `${repository}/pullrequests/${number}/comments and ${repository}/pullrequests/${number}/tasks`,
+    issueUrl: `${repository}/issues/${number}`,
+    authorization: 'email-and-token',
+  };
 }

@@ -14,6 +14,7 @@ import {
   type ProviderWork,
   type TokenCheck,
   type WorkPolicy,
+  type ApiGuide,
 } from '../git-provider.js';
 import { GapLog, notFound } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
@@ -40,6 +41,7 @@ import {
   toProviderUser,
   toPullRequest,
   toRepository,
+  toApiGuide,
 } from './bitbucket.mapper.js';
 import { type BitbucketIdentity, BitbucketCache } from './bitbucket.cache.js';
 import { findRepositories } from './bitbucket.repositories.js';
@@ -118,6 +120,11 @@ export class BitbucketProvider extends GitProvider {
   /** @inheritdoc */
   restUrl(): string {
     return this.options.apiUrl.replace(/\/+$/, '');
+  }
+
+  /** @inheritdoc */
+  apiGuide(_host: string | null, repository: string, number: number): ApiGuide {
+    return toApiGuide(this.restUrl(), repository, number);
   }
 
   /** @inheritdoc */

@@ -12,6 +12,7 @@ import {
   type ProviderWork,
   type TokenCheck,
   type WorkPolicy,
+  type ApiGuide,
 } from '../git-provider.js';
 import { providerErrorFromUpstream } from '../provider-errors.js';
 import type {
@@ -84,6 +85,11 @@ export class EnterpriseSsoProvider extends GitProvider {
   /** Of the operator's git server, whatever the credentials say. */
   restUrl(): string {
     return this.inner.restUrl(this.options.host);
+  }
+
+  /** Of the operator's git server, whatever the credentials say. */
+  apiGuide(_host: string | null, repository: string, number: number): ApiGuide {
+    return this.inner.apiGuide(this.options.host, repository, number);
   }
 
   /** @inheritdoc */

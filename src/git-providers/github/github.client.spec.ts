@@ -70,6 +70,9 @@ describe('githubTransport', () => {
 
   it.each([
     [401, {}, '', 'unauthorized'],
+    [401, { 'x-ratelimit-limit': '5000' }, '', 'unauthorized'],
+    // The limit of an anonymous caller: the token has been lost on the way.
+    [401, { 'x-ratelimit-limit': '60' }, '', 'unavailable'],
     [403, {}, 'Resource not accessible by personal access token', 'insufficient_scope'],
     [403, {}, 'You have exceeded a secondary rate limit', 'rate_limited'],
     [403, { 'x-github-sso': 'required; url=https://github.com/orgs/octo/sso' }, '', 'sso_required'],

@@ -67,6 +67,9 @@ interface OctokitRequest {
 /** Seconds to wait when GitHub says that a limit is reached without saying how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
+/** Requests per hour that GitHub grants an anonymous caller. */
+const ANONYMOUS_LIMIT = '60';
+
 /** How many servers are remembered as old, and for how long: they get updated. */
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
@@ -346,6 +349,10 @@ export function githubTransport(
     if (response.status === 403 && /^required/i.test(response.headers.get('x-github-sso') ?? '')) {
       // The organisation wants the token authorised for its single sign-on first.
       throw new GitProviderError('sso_required');
+    }
+    if (response.status === 401 && response.headers.get('x-ratelimit-limit') === ANONYMOUS_LIMIT) {
+      // GitHub in trouble takes good tokens for none (seen by Renovate, `lib/util/http/github.ts`).
+      throw new GitProviderError('unavailable');
     }
     throw failureOf(response, await response.text());
   };

@@ -1,6 +1,7 @@
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
+  ApiGuide,
   AssignedIssue,
   ChangeRequest,
   OpenedChangeRequest,
@@ -259,4 +260,22 @@ export function lacksFields(errors: readonly GithubGraphqlError[]): boolean {
 
 function isUnknownToServer({ extensions: { code } }: GithubGraphqlError): boolean {
   return code === 'undefinedField' || code === 'argumentNotAccepted';
+}
+
+/** How the REST API tells about a pull request or an issue (https://docs.github.com/en/rest). */
+export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
+  const repository = `${apiUrl}/repos/${name}`;
+  return {
+    noun: 'pull request',
+    change: `#${number}`,
+    changeUrl: `${repository}/pulls/${number}`,
+    checks:
+      `${repository}/commits/{sha}/check-runs and ${repository}/commits/{sha}/status with the sha of its last ` +
+      `commit; the log of a job is at ${repository}/actions/jobs/{id}/logs`,
+    comments:
+      `${repository}/pulls/${number}/comments, ${repository}/pulls/${number}/reviews and ` +
+      `${repository}/issues/${number}/comments`,
+    issueUrl: `${repository}/issues/${number}`,
+    authorization: 'bearer',
+  };
 }

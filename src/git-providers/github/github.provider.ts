@@ -15,6 +15,7 @@ import {
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
+  type ApiGuide,
 } from '../git-provider.js';
 import {
   type BranchQuery,
@@ -40,6 +41,7 @@ import {
   toFoundRepository,
   toListedBranch,
   undeterminedIds,
+  toApiGuide,
 } from './github.mapper.js';
 import {
   BRANCHES_DOCUMENT,
@@ -100,6 +102,11 @@ export class GithubProvider extends GitProvider {
   /** @inheritdoc */
   restUrl(host: string | null): string {
     return this.client.baseUrl(host);
+  }
+
+  /** @inheritdoc */
+  apiGuide(host: string | null, repository: string, number: number): ApiGuide {
+    return toApiGuide(this.restUrl(host), repository, number);
   }
 
   /** @inheritdoc */

@@ -1,6 +1,7 @@
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
+  ApiGuide,
   AssignedIssue,
   ChangeRequest,
   NewChangeRequest,
@@ -238,4 +239,20 @@ export function toFoundRepository(project: GitlabListedProject): FoundRepository
 
 export function toFoundBranch({ name, commit, protected: isProtected }: GitlabListedBranch): FoundBranch {
   return { name, commit: commit.id, isProtected, committedAt: commit.committed_date };
+}
+
+/** How the REST API tells about a merge request or an issue (https://docs.gitlab.com/api/rest/). */
+export function toApiGuide(apiUrl: string, path: string, number: number): ApiGuide {
+  const project = `${apiUrl}/projects/${encodeURIComponent(path)}`;
+  return {
+    noun: 'merge request',
+    change: `!${number}`,
+    changeUrl: `${project}/merge_requests/${number}`,
+    checks:
+      `${project}/merge_requests/${number}/pipelines, the jobs at ${project}/pipelines/{id}/jobs and the log of ` +
+      `one at ${project}/jobs/{id}/trace`,
+    comments: `${project}/merge_requests/${number}/discussions`,
+    issueUrl: `${project}/issues/${number}`,
+    authorization: 'bearer',
+  };
 }

@@ -13,6 +13,7 @@ import {
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
+  type ApiGuide,
 } from '../git-provider.js';
 import { combinedError, notFound, providerErrorFromUpstream } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
@@ -35,6 +36,7 @@ import {
   projectsQuery,
   toFoundBranch,
   toFoundRepository,
+  toApiGuide,
 } from './gitlab.mapper.js';
 import { listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
 
@@ -73,6 +75,11 @@ export class GitlabProvider extends GitProvider {
   /** @inheritdoc */
   restUrl(host: string | null): string {
     return `${this.client.baseUrl(host)}/v4`;
+  }
+
+  /** @inheritdoc */
+  apiGuide(host: string | null, repository: string, number: number): ApiGuide {
+    return toApiGuide(this.restUrl(host), repository, number);
   }
 
   /** @inheritdoc */

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { TOKEN_VARIABLES } from '../../../git-providers/agent-git-tokens.reader.js';
-import { GitProviderError, type ProviderType } from '../../../git-providers/git-provider.js';
+import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
@@ -67,7 +67,7 @@ export class StartRequestResolver {
         'Expected no message beside suggested_task, which makes the message.',
       );
     }
-    return withSuggestedTask(request, task, await this.gitServer(userId, task.git_provider));
+    return withSuggestedTask(request, task, await this.gitServer(userId, task));
   }
 
   /**
@@ -110,14 +110,17 @@ export class StartRequestResolver {
   }
 
   /** The git server of a suggested task as the user's agent will see it. */
-  private async gitServer(userId: string, provider: ProviderType): Promise<TaskGitServer> {
+  private async gitServer(
+    userId: string,
+    { git_provider: provider, repo, issue_number }: SuggestedTask,
+  ): Promise<TaskGitServer> {
     const hosts = await this.tokens.hosts(userId);
     const host = hosts.get(provider) ?? null;
     try {
       const adapter = await this.registry.providerFor(provider, host);
       const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
       return {
-        kind: adapter.kind,
+        guide: adapter.apiGuide(host, repo, issue_number),
         apiUrl: adapter.restUrl(host),
         tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
       };

@@ -1,28 +1,38 @@
 import { describe, expect, it } from '@jest/globals';
+import * as bitbucketDataCenter from '../../../git-providers/bitbucket-data-center/bitbucket-data-center.mapper.js';
+import * as bitbucket from '../../../git-providers/bitbucket/bitbucket.mapper.js';
+import type { ApiGuide } from '../../../git-providers/git-provider.js';
+import * as github from '../../../git-providers/github/github.mapper.js';
+import * as gitlab from '../../../git-providers/gitlab/gitlab.mapper.js';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/candidate.js';
 import { type SuggestedTask, type TaskGitServer, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
-const SERVERS: Record<string, TaskGitServer & { task: Pick<SuggestedTask, 'git_provider' | 'repo'> }> = {
+interface Server extends Omit<TaskGitServer, 'guide'> {
+  toApiGuide(apiUrl: string, repository: string, number: number): ApiGuide;
+  task: Pick<SuggestedTask, 'git_provider' | 'repo'>;
+}
+
+const SERVERS: Record<string, Server> = {
   github: {
-    kind: 'github',
+    toApiGuide: github.toApiGuide,
     apiUrl: 'https://api.github.com',
     tokenVariable: 'GITHUB_TOKEN',
     task: { git_provider: 'github', repo: 'octo/app' },
   },
   gitlab: {
-    kind: 'gitlab',
+    toApiGuide: gitlab.toApiGuide,
     apiUrl: 'https://gitlab.example.com/api/v4',
     tokenVariable: 'GITLAB_TOKEN',
     task: { git_provider: 'gitlab', repo: 'group/sub/app' },
   },
   bitbucket: {
-    kind: 'bitbucket',
+    toApiGuide: bitbucket.toApiGuide,
     apiUrl: 'https://api.bitbucket.org/2.0',
     tokenVariable: 'BITBUCKET_TOKEN',
     task: { git_provider: 'bitbucket', repo: 'acme/app' },
   },
   'Bitbucket Data Center': {
-    kind: 'bitbucket_dc',
+    toApiGuide: bitbucketDataCenter.toApiGuide,
     apiUrl: 'https://git.example.com/rest/api/1.0',
     tokenVariable: 'BITBUCKET_TOKEN',
     task: { git_provider: 'bitbucket', repo: 'PROJ/app' },
@@ -65,15 +75,18 @@ const KNOWN: Record<
 };
 
 function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
-  const { task, ...server } = SERVERS[name] ?? {};
+  const server = SERVERS[name];
+  if (server === undefined) {
+    throw new Error(`no server ${name}`);
+  }
+  const number = type === 'CREATE_MICROAGENT' ? 0 : 7;
   return suggestedTaskPrompt(
+    { ...server.task, task_type: type, issue_number: number, title: 'Retry "slow"\npayments' },
     {
-      ...(task as SuggestedTask),
-      task_type: type,
-      issue_number: type === 'CREATE_MICROAGENT' ? 0 : 7,
-      title: 'Retry "slow"\npayments',
+      guide: server.toApiGuide(server.apiUrl, server.task.repo, number),
+      apiUrl: server.apiUrl,
+      tokenVariable: tokenVariable === null ? null : server.tokenVariable,
     },
-    { ...(server as TaskGitServer), ...(tokenVariable === null && { tokenVariable }) },
   );
 }
 
