@@ -4,6 +4,7 @@ import { FakeRegistry } from '../fakes/fake-registry.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { until } from '../support/until.js';
 import { AGENT_IMAGE, DockerHarness, type ImageVariant, plainImage } from './docker.harness.js';
+import { shareSandbox } from './sandbox-backend.harness.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
 
 const SIGNAL = new AbortController().signal;
@@ -176,25 +177,13 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images without
   });
 
   describe('and their tools', () => {
-    // One harness for all tests, because the copy takes a while.
-    let shared: DockerHarness;
-
-    beforeAll(async () => {
-      shared = await DockerHarness.make('');
-      shared.image = plain.image;
+    // One sandbox for all tests, because the copy takes a while.
+    const shared = shareSandbox(async () => {
+      const harness = await DockerHarness.make('');
+      harness.image = plain.image;
+      return harness;
     });
 
-    afterAll(async () => {
-      await shared.close();
-    });
-
-    describeSandboxIsolation(
-      () => shared,
-      async (launch = shared.launch()) => {
-        await shared.backend.start(launch, SIGNAL);
-        return await sandboxAnswers(shared.backend, launch);
-      },
-      { isolated: true, samePaths: true, timeoutMs: 90_000 },
-    );
+    describeSandboxIsolation(shared, { isolated: true, samePaths: true, timeoutMs: 90_000 });
   });
 });

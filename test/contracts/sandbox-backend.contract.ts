@@ -9,7 +9,12 @@ import { sandboxFetch } from '../support/sandbox-fetch.js';
 import { until } from '../support/until.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
 import { describeProjectFolder } from './sandbox-backend.project.contract.js';
-import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
+import {
+  type SandboxBackendHarness,
+  type SandboxPromises,
+  shareSandbox,
+  startedSandbox,
+} from './sandbox-backend.harness.js';
 import { describeWarmStarts } from './sandbox-backend.warm.contract.js';
 
 const SIGNAL = new AbortController().signal;
@@ -29,6 +34,29 @@ export function describeSandboxBackend(
 ): void {
   describe(`sandbox backend: ${name}`, () => {
     jest.setTimeout(promised.timeoutMs);
+
+    describe('a sandbox that runs', () => {
+      const shared = shareSandbox(makeHarness);
+
+      it('refuses clients without the session key', async () => {
+        const { address } = shared().client;
+        expect((await sandboxFetch(address, '/api/bash/bash_events/search')).status).toBe(401);
+      });
+
+      describeProjectFolder(shared, promised);
+      describeSandboxIsolation(shared, promised);
+    });
+
+    describeBackend(makeHarness);
+    if (promised.keepsWarm ?? true) {
+      describeWarmStarts(makeHarness);
+    }
+  });
+}
+
+/** What starts, pauses and removes sandboxes: each test has a backend without any. */
+function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): void {
+  describe('from start to removal', () => {
     let harness: SandboxBackendHarness;
     let backend: SandboxBackend;
 
@@ -41,10 +69,8 @@ export function describeSandboxBackend(
       await harness.close();
     });
 
-    async function started(launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> {
-      await backend.start(launch, SIGNAL);
-      return await sandboxAnswers(backend, launch);
-    }
+    const started = async (launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> =>
+      await startedSandbox(harness, launch);
 
     const states = async (from: SandboxBackend = backend) =>
       (await from.list()).map(({ id, state }) => `${id} ${state}`).toSorted();
@@ -97,11 +123,6 @@ export function describeSandboxBackend(
         expect(space.totalBytes).toBeGreaterThan(space.freeBytes);
         expect(Number.isFinite(space.totalBytes)).toBe(true);
       }
-    });
-
-    it('refuses clients without the session key', async () => {
-      const { address } = await started();
-      expect((await sandboxFetch(address, '/api/bash/bash_events/search')).status).toBe(401);
     });
 
     it('keeps two sandboxes apart', async () => {
@@ -256,11 +277,5 @@ export function describeSandboxBackend(
       await backend.remove(launch.id);
       expect(await states()).toEqual([]);
     });
-
-    describeProjectFolder(() => harness, started, promised);
-    describeSandboxIsolation(() => harness, started, promised);
-    if (promised.keepsWarm ?? true) {
-      describeWarmStarts(() => harness);
-    }
   });
 }

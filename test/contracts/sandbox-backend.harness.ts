@@ -1,4 +1,6 @@
+import { afterAll, beforeAll } from '@jest/globals';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 
 /** What the contract suite needs of a sandbox backend. */
 export interface SandboxBackendHarness {
@@ -26,4 +28,43 @@ export interface SandboxPromises {
   keepsWarm?: boolean;
   /** Milliseconds for one test. */
   timeoutMs: number;
+}
+
+/** A sandbox that several tests look at, because a start takes longer than most of them. */
+export interface SharedSandbox {
+  harness: SandboxBackendHarness;
+  launch: SandboxLaunch;
+  client: SandboxClient;
+}
+
+/** Starts one sandbox for all tests of the `describe` that calls this; they leave it running. */
+export function shareSandbox(makeHarness: () => Promise<SandboxBackendHarness>): () => SharedSandbox {
+  let harness: SandboxBackendHarness | undefined;
+  let shared: SharedSandbox | undefined;
+
+  beforeAll(async () => {
+    harness = await makeHarness();
+    const launch = harness.launch();
+    shared = { harness, launch, client: await startedSandbox(harness, launch) };
+  });
+
+  afterAll(async () => {
+    await harness?.close();
+  });
+
+  return () => {
+    if (shared === undefined) {
+      throw new Error('the sandbox of these tests has not started');
+    }
+    return shared;
+  };
+}
+
+/** Starts a sandbox, and waits until its agent server answers. */
+export async function startedSandbox(
+  { backend }: Pick<SandboxBackendHarness, 'backend'>,
+  launch: SandboxLaunch,
+): Promise<SandboxClient> {
+  await backend.start(launch, new AbortController().signal);
+  return await sandboxAnswers(backend, launch);
 }

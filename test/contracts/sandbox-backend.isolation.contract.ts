@@ -1,8 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { quoteForShell } from '../../src/agent-server/tools/shell-session.js';
-import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
-import type { SandboxClient } from '../support/sandbox-client.js';
-import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
+import { type SandboxPromises, type SharedSandbox, startedSandbox } from './sandbox-backend.harness.js';
 
 /** Searches the memory of every readable process for a text, given backwards. */
 const SEARCH_MEMORY = `
@@ -32,14 +30,12 @@ print('searched')
 
 /** The contract of a backend about tools that look for what is not theirs. */
 export function describeSandboxIsolation(
-  harness: () => SandboxBackendHarness,
-  started: (launch?: SandboxLaunch) => Promise<SandboxClient>,
+  shared: () => SharedSandbox,
   { isolated, samePaths }: SandboxPromises,
 ): void {
   describe('secrets', () => {
     it('has the session key in no variable and no argument that a tool can read', async () => {
-      const launch = harness().launch();
-      const client = await started(launch);
+      const { client, launch } = shared();
       const look = 'env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n"; echo looked';
       const { stdout } = await client.run(look);
       expect(stdout).toContain('looked');
@@ -47,8 +43,7 @@ export function describeSandboxIsolation(
     });
 
     it('has the session key in no file that a tool can read', async () => {
-      const launch = harness().launch();
-      const client = await started(launch);
+      const { client, launch } = shared();
       // In two parts, so that the command itself does not match.
       const [head, tail] = [launch.sessionKey.slice(0, 9), launch.sessionKey.slice(9)];
       const { stdout } = await client.run(
@@ -64,8 +59,7 @@ export function describeSandboxIsolation(
 
   describe('isolation', () => {
     it('has the session key in no memory that a tool can read', async () => {
-      const launch = harness().launch();
-      const client = await started(launch);
+      const { client, launch } = shared();
       const reversed = launch.sessionKey.split('').toReversed().join('');
       const search = quoteForShell(SEARCH_MEMORY);
       const { stdout } = await client.run(
@@ -75,18 +69,18 @@ export function describeSandboxIsolation(
     });
 
     it('hides what is not of the sandbox', async () => {
-      const { hidden } = harness();
-      const client = await started();
+      const { client, harness } = shared();
+      const { hidden } = harness;
       const { stdout, exitCode } = await client.run(`cat ${hidden.file}`);
       expect(exitCode).not.toBe(0);
       expect(stdout).not.toContain(hidden.text);
     });
 
     it('keeps a sandbox from the files of another one', async () => {
-      const one = await started();
+      const { client: one, harness } = shared();
       const { stdout } = await one.run('echo of-one > file; pwd');
       const folder = stdout.trim();
-      const two = await started();
+      const two = await startedSandbox(harness, harness.launch());
       expect((await two.run(`cat ${folder}/file`)).stdout).not.toContain('of-one');
       expect((await two.run(`ls -d ${folder}`)).exitCode === 0).toBe(samePaths);
       // Should that be possible, it is a file of its own.
@@ -95,7 +89,7 @@ export function describeSandboxIsolation(
     });
 
     it('lets a tool write where it works and nowhere else', async () => {
-      const client = await started();
+      const { client } = shared();
       const write = async (file: string) => (await client.run(`echo x > ${file}`)).exitCode === 0;
       expect(await write('file')).toBe(true);
       expect(await write('"$HOME/file"')).toBe(true);
@@ -105,7 +99,7 @@ export function describeSandboxIsolation(
     });
 
     it('gives a tool no way to become more than it is', async () => {
-      const client = await started();
+      const { client } = shared();
       const { stdout } = await client.run('grep -E "^(CapPrm|CapEff|NoNewPrivs)" /proc/self/status; id -u');
       expect(stdout).toMatch(/^CapPrm:\t0+\nCapEff:\t0+\nNoNewPrivs:\t1\n[1-9]\d*\n$/);
     });

@@ -1,18 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
-import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { startRequest } from '../support/agent-server-client.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
-import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
+import { type SandboxPromises, type SharedSandbox, startedSandbox } from './sandbox-backend.harness.js';
 
 const PROJECT = '/workspace/project';
 const GIT = 'git -c user.name=a -c user.email=a@b';
 
 /** The contract of a backend about the folder that clients of OpenHands assume. */
 export function describeProjectFolder(
-  harness: () => SandboxBackendHarness,
-  started: (launch?: SandboxLaunch) => Promise<SandboxClient>,
+  shared: () => SharedSandbox,
   { isolated }: Pick<SandboxPromises, 'isolated'>,
 ): void {
   describe(`the folder ${PROJECT}`, () => {
@@ -20,7 +18,7 @@ export function describeProjectFolder(
       (await client.run('pwd', cwd)).stdout.trimEnd();
 
     it('is where commands run and conversations work, under one name', async () => {
-      const client = await started();
+      const { client } = shared();
       const folder = await folderOf(client);
       expect(await folderOf(client, PROJECT)).toBe(folder);
       expect(await folderOf(client, '.')).toBe(folder);
@@ -41,7 +39,7 @@ export function describeProjectFolder(
     it.each([`${PROJECT}/a b`, '/workspace', `/tmp/${randomUUID()}`])(
       'receives and sends files in %s',
       async (folder) => {
-        const client = await started();
+        const { client } = shared();
         const file = `${folder}/file`;
         expect(await client.download(file)).toBeNull();
         expect(await client.upload(file, 'of the client')).toBe(200);
@@ -53,13 +51,13 @@ export function describeProjectFolder(
         }
         expect(await client.upload('/etc/file', 'x')).toBe(403);
         expect(await client.upload(`${PROJECT}/../../etc/file`, 'x')).toBe(403);
-        // Where nothing is isolated it is the machine's.
-        await client.run(`rm -r '${folder}'`);
+        // Where nothing is isolated it is the machine's; where something is, others may be in it.
+        await client.run(`rm '${file}'; rmdir '${folder}'`);
       },
     );
 
     it('has the changes of its repositories', async () => {
-      const client = await started();
+      const { client } = shared();
       await client.upload(`${PROJECT}/repo/kept`, 'old');
       const commit = `git init -q && ${GIT} add . && ${GIT} commit -qm first`;
       expect(await client.run(commit, `${PROJECT}/repo`)).toMatchObject({ exitCode: 0 });
@@ -79,7 +77,7 @@ export function describeProjectFolder(
     });
 
     it('receives the repositories of conversations', async () => {
-      const client = await started();
+      const { client } = shared();
       const prepare = async (directory: string, members: object): Promise<unknown> =>
         await (
           await client.send('POST', '/api/git/prepare', {
@@ -102,12 +100,13 @@ export function describeProjectFolder(
     });
 
     it('stays over a pause', async () => {
-      const launch = harness().launch();
-      const client = await started(launch);
+      const { harness } = shared();
+      const launch = harness.launch();
+      const client = await startedSandbox(harness, launch);
       const folder = await folderOf(client);
       await client.upload(`${PROJECT}/repo/a`, 'kept');
       await client.upload('/workspace/b', 'kept too');
-      const { backend } = harness();
+      const { backend } = harness;
       await backend.pause(launch.id);
       await backend.resume(launch, new AbortController().signal);
       const resumed = await sandboxAnswers(backend, launch);

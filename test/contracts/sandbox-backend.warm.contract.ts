@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   SandboxBackendError,
   type SandboxLaunch,
@@ -11,8 +11,18 @@ import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
 const SIGNAL = new AbortController().signal;
 
 /** The contract of a backend that starts programs before they have a session key. */
-export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
+export function describeWarmStarts(makeHarness: () => Promise<SandboxBackendHarness>): void {
   describe('warm sandboxes', () => {
+    let harness: SandboxBackendHarness;
+
+    beforeEach(async () => {
+      harness = await makeHarness();
+    });
+
+    afterEach(async () => {
+      await harness.close();
+    });
+
     const warmOf = ({ backend }: SandboxBackendHarness): WarmStarts => {
       if (backend.warm === null) {
         throw new Error('this backend keeps none warm');
@@ -23,8 +33,8 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
     /** Starts it without its key, and waits until it waits for that. */
     async function waiting(launch: SandboxLaunch): Promise<SandboxClient> {
       const { sessionKey, ...rest } = launch;
-      const { backend } = harness();
-      await warmOf(harness()).start(rest, SIGNAL);
+      const { backend } = harness;
+      await warmOf(harness).start(rest, SIGNAL);
       await until(async () => {
         const { state, address } = await backend.inspect(launch.id);
         expect(state).toBe('running');
@@ -35,8 +45,8 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
     }
 
     it('serve nobody, and get their key from the start of their owner', async () => {
-      const { backend } = harness();
-      const launch = harness().launch();
+      const { backend } = harness;
+      const launch = harness.launch();
       const early = await waiting(launch);
       expect((await early.send('GET', '/api/bash/bash_events/search')).status).toBe(503);
       expect(await backend.list()).toMatchObject([{ id: launch.id, state: 'running' }]);
@@ -57,24 +67,24 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
     });
 
     it('are started once, and assigned once', async () => {
-      const { backend } = harness();
-      const launch = harness().launch();
+      const { backend } = harness;
+      const launch = harness.launch();
       const { sessionKey, ...rest } = launch;
       await waiting(launch);
-      await warmOf(harness()).start(rest, SIGNAL);
+      await warmOf(harness).start(rest, SIGNAL);
       await Promise.all([backend.start(launch, SIGNAL), backend.start(launch, SIGNAL)]);
       const client = await sandboxAnswers(backend, launch);
       await client.run('echo here > mine');
       // Neither is the key exchanged, nor the program.
       await backend.start({ ...launch, sessionKey: `${sessionKey}-another` }, SIGNAL);
-      await warmOf(harness()).start(rest, SIGNAL);
+      await warmOf(harness).start(rest, SIGNAL);
       expect((await client.run('cat mine')).stdout).toBe('here\n');
     });
 
     it('wait over a restart of the service', async () => {
-      const launch = harness().launch();
+      const launch = harness.launch();
       const early = await waiting(launch);
-      const reopened = await harness().reopen();
+      const reopened = await harness.reopen();
       expect(await reopened.list()).toMatchObject([{ id: launch.id, state: 'running' }]);
       expect(await early.liveness()).toBe('unassigned');
       await reopened.start(launch, SIGNAL);
@@ -82,8 +92,8 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
     });
 
     it('end like others: paused, resumed with a key, and removed', async () => {
-      const { backend } = harness();
-      const launch = harness().launch();
+      const { backend } = harness;
+      const launch = harness.launch();
       const early = await waiting(launch);
       await backend.pause(launch.id);
       expect((await backend.inspect(launch.id)).state).toBe('stopped');
@@ -91,7 +101,7 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
       await backend.resume(launch, SIGNAL);
       expect((await (await sandboxAnswers(backend, launch)).run('true')).exitCode).toBe(0);
 
-      const another = harness().launch();
+      const another = harness.launch();
       const unused = await waiting(another);
       await backend.remove(another.id);
       expect(await unused.liveness()).toBeNull();
@@ -99,9 +109,9 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
     });
 
     it('have a fingerprint of what they are started with', async () => {
-      const { id: _id, sessionKey: _key, ...template } = harness().launch();
+      const { id: _id, sessionKey: _key, ...template } = harness.launch();
       const fingerprint = async (changes: Partial<SandboxLaunch> = {}) =>
-        await warmOf(harness()).fingerprint({ ...template, ...changes });
+        await warmOf(harness).fingerprint({ ...template, ...changes });
       const usual = await fingerprint();
       expect(usual).toMatch(/^[0-9a-f]{64}$/);
       expect(await fingerprint()).toBe(usual);
@@ -116,9 +126,9 @@ export function describeWarmStarts(harness: () => SandboxBackendHarness): void {
 
     it('are no programs that read their key elsewhere', async () => {
       const program = { kind: 'command' as const, command: 'true', args: [] };
-      const { sessionKey: _key, ...launch } = harness().launch({ program });
-      expect(await warmOf(harness()).fingerprint(launch)).toBeNull();
-      await expect(warmOf(harness()).start(launch, SIGNAL)).rejects.toThrow(SandboxBackendError);
+      const { sessionKey: _key, ...launch } = harness.launch({ program });
+      expect(await warmOf(harness).fingerprint(launch)).toBeNull();
+      await expect(warmOf(harness).start(launch, SIGNAL)).rejects.toThrow(SandboxBackendError);
     });
   });
 }

@@ -1,11 +1,10 @@
 // An agent of the Agent Client Protocol without a model: the first word of a prompt tells it what to do. Variables switch
 // abilities off (NO_LOAD, NO_MODELS, OLD_MODELS, NO_FORK, NEED_KEY, WITH_HTTP), and make it hostile from the start (START).
-import { agent, ndJsonStream, RequestError } from '@agentclientprotocol/sdk';
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { Readable, Writable } from 'node:stream';
 import { misbehave } from './hostile-turns.mjs';
+import { RpcError, serveAgent } from './json-rpc.mjs';
 
 const { env } = process;
 const MODELS = ['small', 'large'];
@@ -31,8 +30,8 @@ switch (env.START) {
     }
 }
 
-const app = agent({ name: 'scripted' })
-  .onRequest('initialize', () => ({
+const client = serveAgent({
+  initialize: () => ({
     protocolVersion: env.START === 'version' ? 99 : 1,
     agentInfo: { name: 'scripted', version: '1.2.3' },
     agentCapabilities: {
@@ -42,22 +41,22 @@ const app = agent({ name: 'scripted' })
       sessionCapabilities: env.NO_FORK ? {} : { fork: {} },
     },
     authMethods: env.NEED_KEY ? [{ id: 'gemini-api-key', name: 'Key' }] : [],
-  }))
-  .onRequest('authenticate', ({ params }) => {
-    env.SIGNED_IN = params.methodId;
+  }),
+  authenticate: ({ methodId }) => {
+    env.SIGNED_IN = methodId;
     return {};
-  })
-  .onRequest('session/new', ({ params }) => {
+  },
+  'session/new': (params) => {
     if (env.NEED_KEY && !env.SIGNED_IN) {
-      throw RequestError.authRequired();
+      throw RpcError.authRequired();
     }
     const session = newSession(params, randomUUID());
     return { sessionId: session.id, ...models(session) };
-  })
-  .onRequest('session/load', async ({ params, client }) => {
+  },
+  'session/load': async (params) => {
     const file = fileOf(params.sessionId);
     if (!existsSync(file)) {
-      throw RequestError.resourceNotFound(params.sessionId);
+      throw RpcError.resourceNotFound(params.sessionId);
     }
     const session = newSession(params, params.sessionId);
     session.told = JSON.parse(readFileSync(file, 'utf8'));
@@ -70,37 +69,29 @@ const app = agent({ name: 'scripted' })
       );
     }
     return models(session);
-  })
-  .onRequest(
-    'session/fork',
-    (params) => params,
-    ({ params }) => {
-      const session = newSession(params, randomUUID());
-      session.told = [...(sessions.get(params.sessionId)?.told ?? [])];
-      return { sessionId: session.id };
-    },
-  )
-  .onRequest('session/set_mode', ({ params }) => {
-    sessions.get(params.sessionId).mode = params.modeId;
+  },
+  'session/fork': (params) => {
+    const session = newSession(params, randomUUID());
+    session.told = [...(sessions.get(params.sessionId)?.told ?? [])];
+    return { sessionId: session.id };
+  },
+  'session/set_mode': ({ sessionId, modeId }) => {
+    sessions.get(sessionId).mode = modeId;
     return {};
-  })
-  .onRequest(
-    'session/set_model',
-    (params) => params,
-    ({ params }) => {
-      sessions.get(params.sessionId).model = known(params.modelId);
-      return {};
-    },
-  )
-  .onRequest('session/set_config_option', ({ params }) => {
-    const session = sessions.get(params.sessionId);
-    session.model = known(params.value);
+  },
+  'session/set_model': ({ sessionId, modelId }) => {
+    sessions.get(sessionId).model = known(modelId);
+    return {};
+  },
+  'session/set_config_option': ({ sessionId, value }) => {
+    const session = sessions.get(sessionId);
+    session.model = known(value);
     return models(session);
-  })
-  .onNotification('session/cancel', ({ params }) => {
-    sessions.get(params.sessionId)?.cancel();
-  })
-  .onRequest('session/prompt', async ({ params, client }) => {
+  },
+  'session/cancel': ({ sessionId }) => {
+    sessions.get(sessionId)?.cancel();
+  },
+  'session/prompt': async (params) => {
     const session = sessions.get(params.sessionId);
     const text = params.prompt.map((block) => block.text ?? `[${block.type}]`).join('\n');
     session.cancelled = new Promise((resolve) => {
@@ -110,11 +101,10 @@ const app = agent({ name: 'scripted' })
     session.told.push(text);
     mkdirSync(store, { recursive: true });
     writeFileSync(fileOf(session.id), JSON.stringify(session.told));
-    const answer = await work(session, text, earlier, client);
+    const answer = await work(session, text, earlier);
     return typeof answer === 'string' ? { stopReason: answer } : answer;
-  });
-
-app.connect(ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));
+  },
+});
 
 function newSession({ cwd, mcpServers }, id) {
   const session = {
@@ -137,7 +127,7 @@ function fileOf(id) {
 
 function known(model) {
   if (!MODELS.includes(model)) {
-    throw RequestError.invalidParams(undefined, `no model ${model}`);
+    throw RpcError.invalidParams(`no model ${model}`);
   }
   return model;
 }
@@ -172,7 +162,7 @@ function update({ id }, sessionUpdate, members) {
 }
 
 /** Does what the prompt says, and returns why the turn ends. */
-async function work(session, prompt, earlier, client) {
+async function work(session, prompt, earlier) {
   const line = prompt.split('\n').at(-1) ?? '';
   const [command, ...words] = line.split(' ');
   const rest = words.join(' ');
