@@ -9,7 +9,7 @@ import {
   OutboundConfig,
   TrustConfig,
 } from './app-config.js';
-import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
+import { isLoopbackHost } from '../common/http/loopback.js';
 import { ConfigError } from './config.error.js';
 import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
@@ -165,7 +165,7 @@ function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
   // Null when absent, see the member.
   const configured = sandboxes.expose as SandboxConfig['expose'] | null;
   const isLocal = isLocalUrl(http.publicUrl ?? 'http://localhost');
-  sandboxes.expose = configured ?? (isLocal && isLoopbackListener(http.host) ? 'ports' : 'path');
+  sandboxes.expose = configured ?? (isLocal && isLoopbackHost(http.host) ? 'ports' : 'path');
   if (sandboxes.expose === 'hosts' && sandboxes.portsUrl === null && !isLocal) {
     throw new ConfigError(
       'SANDBOX_EXPOSE: hosts needs SANDBOX_PORTS_URL, below which each sandbox gets a host name; or use path',
@@ -185,7 +185,7 @@ function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
 }
 
 function isLocalUrl(address: string): boolean {
-  return isLoopbackListener(new URL(address).hostname);
+  return isLoopbackHost(new URL(address).hostname);
 }
 
 /** The variables of the environment that any program needs; none that belong to the service. */

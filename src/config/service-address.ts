@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
+import { isLoopbackHost } from '../common/http/loopback.js';
 import { AppConfig } from './app-config.js';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
@@ -23,7 +23,7 @@ export class ServiceAddress {
   /** Whether an origin is that of the service's own pages: `publicUrl`, or on a local machine another name of it. */
   isOwn(origin: string): boolean {
     const own = new URL(this.publicUrl);
-    if (!isLoopbackListener(own.hostname)) {
+    if (!isLoopbackHost(own.hostname)) {
       return origin === own.origin;
     }
     return LOCAL_NAMES.some((name) => {

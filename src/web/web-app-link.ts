@@ -1,4 +1,4 @@
-import { isLoopbackListener } from '../common/requests/allowed-hosts.js';
+import { isLoopbackHost } from '../common/http/loopback.js';
 
 /** Precedes the key in the fragment of a link; browsers never send fragments. */
 const FRAGMENT = 'key=';
@@ -41,6 +41,6 @@ export const ARRIVAL_SCRIPT = `(function () {
  * @param key the one that the first start has generated; null: there is none
  */
 export function webAppLink(address: string, listenHost: string, key: string | null): string {
-  const isLocal = isLoopbackListener(listenHost) && isLoopbackListener(new URL(address).hostname);
+  const isLocal = isLoopbackHost(listenHost) && isLoopbackHost(new URL(address).hostname);
   return key !== null && isLocal ? `${address}/#${FRAGMENT}${encodeURIComponent(key)}` : `${address}/`;
 }

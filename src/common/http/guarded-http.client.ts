@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import type { Dispatcher } from 'undici';
 import { errorCode } from '../errors/error-message.js';
+import { isLoopbackHost } from './loopback.js';
 import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost } from './address-rules.js';
 import { type SpanStart, traced } from '../tracing/tracing.js';
 import type { GuardedAgents } from './guarded-agents.js';
@@ -167,7 +168,7 @@ export class GuardedHttpClient {
     const { direct, proxied } = await this.agents;
     const reach = this.options.allowlist.reachOf(url);
     const dispatcher = direct[reach];
-    if (!proxied || url.protocol !== 'https:' || (reach !== 'public' && isLoopbackName(url.hostname))) {
+    if (!proxied || url.protocol !== 'https:' || (reach !== 'public' && isLoopbackHost(url.hostname))) {
       return dispatcher;
     }
     return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? dispatcher : proxied;
@@ -275,10 +276,6 @@ function requestSpan(method: string, { hostname, port, protocol }: URL): SpanSta
 
 async function resolveHost(hostname: string): ReturnType<ResolveHost> {
   return await lookup(hostname, { all: true });
-}
-
-function isLoopbackName(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
 
 function single(value: string | string[] | undefined): string {

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js';
+import { isLoopbackHost } from './loopback.js';
 
 const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 const MAX_PORT = 65_535;
@@ -21,10 +22,6 @@ export function parseDestination(text: string): NetworkDestination | null {
   }
   const [, host = '', digits] = /^([^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
   const port = digits === undefined ? null : Number(digits);
-  const isPort = port === null ? !isLoopback(host) : port > 0 && port <= MAX_PORT;
+  const isPort = port === null ? !isLoopbackHost(host) : port > 0 && port <= MAX_PORT;
   return HOST.test(host) && isPort ? { kind: 'host', host, port } : null;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host.startsWith('127.');
 }

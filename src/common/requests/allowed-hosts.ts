@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { isLoopbackHost } from '../http/loopback.js';
 
 /** What a client is told that calls the service by a name that is not its own. */
 export const MISDIRECTED =
@@ -29,7 +30,7 @@ export class AllowedHosts {
   readonly #isOwn: (name: string) => boolean;
 
   constructor({ listenHost, configured, isOwn = () => false }: HostRules) {
-    this.#isChecked = configured.length > 0 || isLoopbackListener(listenHost);
+    this.#isChecked = configured.length > 0 || isLoopbackHost(listenHost);
     const names = configured.map((name) => name.toLowerCase());
     this.#names = new Set(names.filter((name) => !name.startsWith('*.')));
     this.#suffixes = names.filter((name) => name.startsWith('*.')).map((name) => name.slice(1));
@@ -44,7 +45,7 @@ export class AllowedHosts {
     const name = hostName(headers.host);
     return (
       isAddress(name) ||
-      isLocal(name) ||
+      isLoopbackHost(name) ||
       this.#names.has(name) ||
       this.#suffixes.some((suffix) => name.endsWith(suffix)) ||
       this.#isOwn(name)
@@ -59,17 +60,4 @@ function hostName(header: string): string {
 
 function isAddress(name: string): boolean {
   return isIP(name) === 4 || (name.startsWith('[') && name.endsWith(']') && isIP(name.slice(1, -1)) === 6);
-}
-
-function isLocal(name: string): boolean {
-  return /^(?:[a-z0-9_.-]+\.)?localhost$/.test(name);
-}
-
-/** Whether only this machine can reach what listens there. */
-export function isLoopbackListener(host: string): boolean {
-  return (
-    isLocal(host.toLowerCase()) ||
-    ['::1', '[::1]'].includes(host) ||
-    (isIP(host) === 4 && host.startsWith('127.'))
-  );
 }

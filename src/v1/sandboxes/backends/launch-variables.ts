@@ -1,5 +1,7 @@
+import { isLoopbackHost } from '../../../common/http/loopback.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
 
+/** As lists of hosts that are reached without a proxy name it. */
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
 const PROXY_VARIABLE = /^(HTTPS?|ALL)_PROXY$/i;
 /** Lists the variables that our agent server passes on to tools, besides those it knows by name. */
@@ -29,7 +31,7 @@ export function proxyVariables(
   sharesLoopback: boolean,
 ): Record<string, string> {
   const proxies = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
-    value && PROXY_VARIABLE.test(name) && (sharesLoopback || !isLoopback(value))
+    value && PROXY_VARIABLE.test(name) && (sharesLoopback || !listensOnLoopback(value))
       ? [[name, value] as const]
       : [],
   );
@@ -54,10 +56,9 @@ export function proxyVariables(
 }
 
 /** Proxies may be given as `host:port`. */
-function isLoopback(proxy: string): boolean {
+function listensOnLoopback(proxy: string): boolean {
   const url = URL.parse(proxy.includes('://') ? proxy : `http://${proxy}`);
-  const host = url?.hostname.replaceAll(/[[\]]/g, '') ?? '';
-  return LOOPBACK_HOSTS.includes(host) || host.startsWith('127.');
+  return url !== null && isLoopbackHost(url.hostname);
 }
 
 /**

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { V1NetworkPolicyPeer } from '@kubernetes/client-node';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { isLoopbackHost } from '../../../../common/http/loopback.js';
 import { parseDestination } from '../../../../common/http/network-destination.js';
 import { jsonAt } from '../../../../common/json-access.js';
 import { INSTANCE_LABEL } from '../container-layout.js';
@@ -254,7 +255,7 @@ async function addressesOf(host: string): Promise<string[]> {
   try {
     return (await lookup(host, { all: true }))
       .map(({ address }) => address)
-      .filter((address) => !isLoopback(address));
+      .filter((address) => !isLoopbackHost(address));
   } catch {
     return [];
   }
@@ -266,8 +267,4 @@ function ownAddresses(): string[] {
     .flatMap((each) => each ?? [])
     .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
     .map(({ address }) => address);
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || address.startsWith('127.');
 }

@@ -1,5 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import ipaddr from 'ipaddr.js';
+import { isLoopbackHost } from '../../../../common/http/loopback.js';
 import { parseDestination } from '../../../../common/http/network-destination.js';
 
 /** The address of this machine's loopback in a sandbox's network, as slirp4netns defines it (slirp4netns(1)). */
@@ -54,12 +55,14 @@ export async function networkRules(
   resolve: (hostname: string) => Promise<readonly LookupAddress[]>,
 ): Promise<NetworkRules> {
   const opened = (await Promise.all(allow.map(async (entry) => await openedBy(entry, resolve)))).flat();
-  const own = ownAddresses.filter((address) => ipaddr.IPv4.isValid(address) && !isLoopback(address));
+  const own = ownAddresses.filter((address) => ipaddr.IPv4.isValid(address) && !isLoopbackHost(address));
   return {
     closed: [...NOT_PUBLIC, ...own],
-    opened: opened.filter(({ range }) => !isLoopback(range)),
+    opened: opened.filter(({ range }) => !isLoopbackRange(range)),
     loopbackPorts: [
-      ...new Set(opened.flatMap(({ range, port }) => (isLoopback(range) && port !== null ? [port] : []))),
+      ...new Set(
+        opened.flatMap(({ range, port }) => (isLoopbackRange(range) && port !== null ? [port] : [])),
+      ),
     ],
   };
 }
@@ -122,6 +125,8 @@ async function addressesOf(
   return found.flatMap(({ address, family }) => (family === 4 ? [address] : []));
 }
 
-function isLoopback(address: string): boolean {
-  return address.startsWith('127.');
+/** @param range an IPv4 address, or a range of them */
+function isLoopbackRange(range: string): boolean {
+  const [address = ''] = range.split('/');
+  return isLoopbackHost(address);
 }
