@@ -154,37 +154,15 @@ export function emptySettingsRow(): SettingsRow {
 
 /** What a response shows of a row, members in the order of the API document: null where nothing is stored, or the default. */
 export function shownSettings(row: SettingsRow): ShownSettings {
-  return {
-    language: row.language,
-    agent: row.agent,
-    max_iterations: row.max_iterations,
-    security_analyzer: row.security_analyzer,
-    confirmation_mode: row.confirmation_mode,
-    llm_model: row.llm_model,
-    llm_api_key: null,
-    llm_base_url: row.llm_base_url,
-    remote_runtime_resource_factor: row.remote_runtime_resource_factor,
-    secrets_store: { provider_tokens: {}, custom_secrets: {} },
-    enable_default_condenser: row.enable_default_condenser ?? SETTINGS.enable_default_condenser.default,
-    enable_sound_notifications: row.enable_sound_notifications ?? SETTINGS.enable_sound_notifications.default,
-    enable_proactive_conversation_starters:
-      row.enable_proactive_conversation_starters ?? SETTINGS.enable_proactive_conversation_starters.default,
-    enable_solvability_analysis:
-      row.enable_solvability_analysis ?? SETTINGS.enable_solvability_analysis.default,
-    user_consents_to_analytics: row.user_consents_to_analytics,
-    sandbox_base_container_image: row.sandbox_base_container_image,
-    sandbox_runtime_container_image: row.sandbox_runtime_container_image,
-    mcp_config: row.mcp_config,
-    search_api_key: null,
-    sandbox_api_key: null,
-    max_budget_per_task: row.max_budget_per_task,
-    email: row.email,
-    email_verified: row.email_verified,
-    git_user_name: row.git_user_name,
-    git_user_email: row.git_user_email,
-    llm_api_key_set: row.llm_api_key_set,
-    search_api_key_set: row.search_api_key_set,
-    sandbox_api_key_set: row.sandbox_api_key_set,
-    provider_tokens_set: row.provider_tokens_set ?? {},
-  };
+  const shown: Record<string, unknown> = {};
+  for (const [member, { kind, default: preset = null }] of ENTRIES) {
+    shown[member] = kind === 'plain' ? (row[member as PlainColumn] ?? preset) : null;
+  }
+  shown['secrets_store'] = { provider_tokens: {}, custom_secrets: {} };
+  shown['mcp_config'] = row.mcp_config;
+  for (const key of SETTINGS_KEY_COLUMNS) {
+    shown[`${key}_set`] = row[`${key}_set`];
+  }
+  shown['provider_tokens_set'] = row.provider_tokens_set ?? {};
+  return shown as ShownSettings;
 }
