@@ -216,7 +216,7 @@ export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search
 }
 
 /** Whether a line of a conversation's log is intact. */
-export function isAgentEvent(value: unknown): value is AgentEvent {
+export function isConversationEvent(value: unknown): value is AgentEvent {
   return hasIdentity(value);
 }
 

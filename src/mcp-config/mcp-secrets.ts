@@ -1,5 +1,6 @@
 import type { InputProblem } from '../common/errors/domain-error.js';
 import type { JsonObject } from '../common/json-merge.js';
+import { MASK } from '../common/secret-mask.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
 import type {
   ClearMcpConfig,
@@ -8,9 +9,6 @@ import type {
   StoredMcpConfig,
   StoredRemoteMcpServer,
 } from './mcp-config.types.js';
-
-/** Shown in place of a secret; sent back by a client, it means "unchanged". */
-export const MASK = '**********';
 
 type Pairs<Value> = [string, Value][];
 

@@ -2,7 +2,7 @@ import { addressProblem } from '../common/http/address-rules.js';
 import type { InputProblem } from '../common/errors/domain-error.js';
 import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '../common/json-merge.js';
 import { variableNameProblem } from './command-text.js';
-import { MASK } from './mcp-secrets.js';
+import { MASK } from '../common/secret-mask.js';
 import type { ClearMcpConfig, ClearRemoteMcpServer, ClearStdioMcpServer } from './mcp-config.types.js';
 
 /** Tool servers by name, in the form of newer clients: `{files: {transport: 'stdio', command, args, env}, …}`. */

@@ -11,7 +11,7 @@ import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { WebhookEndpointsController } from './webhook-endpoints.controller.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 import { WebhookMetrics } from './webhook.metrics.js';
-import { createWebhookHttpClient, WebhookHttpClient, WebhookSender } from './webhook.sender.js';
+import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } from './webhook.sender.js';
 
 /** Webhook endpoints of users, which receive the events of their conversations. */
 @Module({
@@ -28,7 +28,7 @@ import { createWebhookHttpClient, WebhookHttpClient, WebhookSender } from './web
     WebhookEndpointRepository,
     WebhookEndpointsService,
     WebhookMetrics,
-    WebhookSender,
+    OutboundWebhookSender,
   ],
   exports: [WebhookDeliveryRepository],
 })

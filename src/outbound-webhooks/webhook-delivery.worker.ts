@@ -13,7 +13,7 @@ import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { TEST_EVENT } from './webhook-event.js';
 import { WebhookMetrics } from './webhook.metrics.js';
-import { ATTEMPT_TIMEOUT_MS, WebhookSender } from './webhook.sender.js';
+import { ATTEMPT_TIMEOUT_MS, OutboundWebhookSender } from './webhook.sender.js';
 
 /** For attempts that fall due, and for notifications that were lost. */
 const POLL_MS = 2_000;
@@ -51,7 +51,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   constructor(
     private readonly deliveries: WebhookDeliveryRepository,
     private readonly endpoints: WebhookEndpointRepository,
-    private readonly sender: WebhookSender,
+    private readonly sender: OutboundWebhookSender,
     private readonly notifications: DatabaseNotifications,
     private readonly clock: Clock,
     private readonly metrics: WebhookMetrics,

@@ -52,7 +52,7 @@ export function createWebhookHttpClient(config: AppConfig): WebhookHttpClient {
 
 /** Sends deliveries to endpoints, one attempt at a time. */
 @Injectable()
-export class WebhookSender implements OnApplicationShutdown {
+export class OutboundWebhookSender implements OnApplicationShutdown {
   constructor(private readonly http: WebhookHttpClient) {}
 
   async onApplicationShutdown(): Promise<void> {

@@ -1,10 +1,8 @@
-import { isJsonObject } from '../../common/json-merge.js';
-import { redactAgent, MASK } from '../conversations/agent-redaction.js';
+import { isJsonObject, type JsonObject } from '../../common/json-merge.js';
+import { redactAgent } from '../conversations/agent-redaction.js';
+import { MASK } from '../../common/secret-mask.js';
 import { HttpError } from '../http/http-error.js';
 import type { SessionKeys } from '../http/session-keys.js';
-
-/** Arbitrary JSON from clients. */
-export type JsonObject = Record<string, unknown>;
 
 const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
 const MAX_SETTINGS_BYTES = 512 * 1024;

@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { namedValues } from '../../common/validation/named-values.js';
-import { MASK } from '../conversations/agent-redaction.js';
+import { MASK } from '../../common/secret-mask.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import type { ClientSettings } from './client-settings.js';

@@ -1,5 +1,5 @@
-/** Replaces secrets where a value is expected. */
-export const MASK = '**********';
+import { MASK } from '../../common/secret-mask.js';
+
 const SECRET_MEMBER =
   /^(api_key|aws_access_key_id|aws_secret_access_key|auth|authorization|password|token|secret)$/i;
 /** Every value in these is a secret; their names are shown. */

@@ -1,5 +1,5 @@
-import type { ConversationInfo, MetricsSnapshot } from '../../agent-protocol/conversation.js';
-import { MASK } from './agent-redaction.js';
+import type { ConversationInfo, MetricsSnapshot } from '../../agent-protocol/conversation-api.js';
+import { MASK } from '../../common/secret-mask.js';
 import type { ConversationRecord } from './conversation-record.js';
 
 /** A conversation as clients see it. */

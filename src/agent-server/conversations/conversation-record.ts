@@ -1,8 +1,8 @@
-import type { ConfirmationPolicy, SecurityAnalyzer } from '../../agent-protocol/conversation.js';
+import type { ConfirmationPolicy, SecurityAnalyzer } from '../../agent-protocol/conversation-api.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from './agent-redaction.js';
 import type { Navigation } from './history-branch.js';
-import type { CredentialsUpdate, ForkRequest, StartRequest } from './conversation-schemas.js';
+import type { CredentialsUpdate, ForkRequest, CreateConversationRequest } from './conversation-schemas.js';
 
 /**
  * What a conversation stores besides its events. It is written to disk, so it holds no secret. Tools may be able to
@@ -62,7 +62,11 @@ const NO_USAGE: ConversationRecord['usage'] = {
 const TOKENS_PER_PRICE = 1_000_000;
 
 /** The record of a new conversation. */
-export function newRecord(id: string, workingDir: string, request: StartRequest): ConversationRecord {
+export function newRecord(
+  id: string,
+  workingDir: string,
+  request: CreateConversationRequest,
+): ConversationRecord {
   const { agent, slipway } = request;
   const now = new Date().toISOString();
   return {
@@ -154,7 +158,7 @@ function withModel(agent: ConversationRecord['agent'], model: string): Conversat
 }
 
 /** The parts of secrets that may be shown. */
-function describeSecrets(secrets: StartRequest['secrets']): ConversationRecord['secrets'] {
+function describeSecrets(secrets: CreateConversationRequest['secrets']): ConversationRecord['secrets'] {
   return Object.fromEntries(
     Object.entries(secrets).map(([name, source]) => [
       name,
@@ -166,14 +170,14 @@ function describeSecrets(secrets: StartRequest['secrets']): ConversationRecord['
   );
 }
 
-function condenserTokens(condenser: StartRequest['agent']['condenser']): number | null {
+function condenserTokens(condenser: CreateConversationRequest['agent']['condenser']): number | null {
   if (!condenser || condenser.kind === 'NoOpCondenser') {
     return null;
   }
   return condenser.max_tokens ?? DEFAULT_CONDENSER_TOKENS;
 }
 
-function modelPrices({ agent, slipway }: StartRequest): ConversationRecord['modelPrices'] {
+function modelPrices({ agent, slipway }: CreateConversationRequest): ConversationRecord['modelPrices'] {
   const { model, input_cost_per_token: input, output_cost_per_token: output } = agent.llm;
   const own =
     typeof input === 'number' && typeof output === 'number'

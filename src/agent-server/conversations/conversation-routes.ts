@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { z } from 'zod';
-import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation.js';
+import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation-api.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { InvalidRequestError } from '../http/http-error.js';
 import { limitSchema, listSchema, parseRequest } from '../http/request-parsing.js';

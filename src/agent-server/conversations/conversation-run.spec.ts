@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FakeEngine } from '../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../test/support/agent-server-client.js';
-import { EventLog, isAgentEvent } from '../event-log.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
 import { newRecord } from './conversation-record.js';
 import { ConversationRun } from './conversation-run.js';
 import { startSchema } from './conversation-schemas.js';
@@ -37,7 +37,7 @@ describe('a run', () => {
 
   const createRun = async () => {
     const recordFile = new GatedFile('');
-    const log = await EventLog.open(path.join(folder, 'events.jsonl'), isAgentEvent);
+    const log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
     const state = new ConversationState({
       record: newRecord('c0ffee', folder, startSchema.parse(startRequest())),
       recordFile,

@@ -169,7 +169,7 @@ export const startSchema = z.object({
 });
 
 /** A validated `StartConversationRequest`. */
-export type StartRequest = z.infer<typeof startSchema>;
+export type CreateConversationRequest = z.infer<typeof startSchema>;
 
 export const forkSchema = z
   .object({

@@ -1,4 +1,4 @@
-import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation-api.js';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent, Content, TextContent } from '../../agent-protocol/events.js';
 import { jsonText } from '../../common/json-access.js';

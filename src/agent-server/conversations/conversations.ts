@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
-import { EventLog, isAgentEvent } from '../event-log.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan } from '../http/request-spans.js';
 import { log } from '../log.js';
 import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
-import type { ForkRequest, StartRequest } from './conversation-schemas.js';
+import type { ForkRequest, CreateConversationRequest } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
 import type { RunLimits } from './conversation-run.js';
 import { Conversation, type ConversationCopy } from './conversation.js';
@@ -122,7 +122,7 @@ export class Conversations {
   /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
   async start(
     id: string | null,
-    request: StartRequest,
+    request: CreateConversationRequest,
   ): Promise<{ conversation: Conversation; created: boolean }> {
     const chosen = id ?? randomUUID();
     const existing = this.find(chosen) ?? (await this.#starting.get(chosen));
@@ -187,7 +187,7 @@ export class Conversations {
     await Promise.all(this.all().map((conversation) => conversation.stop(graceMs)));
   }
 
-  async #create(id: string, request: StartRequest): Promise<Conversation> {
+  async #create(id: string, request: CreateConversationRequest): Promise<Conversation> {
     const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
     const workingDir = this.#folderOf(request.workspace.working_dir);
     try {
@@ -260,7 +260,7 @@ export class Conversations {
     return new ConversationState({
       record,
       recordFile,
-      events: await EventLog.open(path.join(folder, EVENTS_FILE), isAgentEvent),
+      events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
       credentials,
       baseEnvironment: this.#options.baseEnvironment,
       serverSecrets: this.#options.serverSecrets,

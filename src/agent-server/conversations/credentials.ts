@@ -1,4 +1,4 @@
-import type { McpServer, McpServers } from '../../agent-protocol/conversation.js';
+import type { McpServer, McpServers } from '../../agent-protocol/conversation-api.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
 import type { AcpLaunch } from '../engine/agent-engine.js';
 import { gitSecrets } from '../git/git-credentials.js';
@@ -6,7 +6,7 @@ import type {
   CredentialsUpdate,
   ParsedMcpServers,
   ParsedSecret,
-  StartRequest,
+  CreateConversationRequest,
 } from './conversation-schemas.js';
 
 /** Code of the event about a conversation that cannot continue without its key. */
@@ -56,7 +56,7 @@ export const NO_CREDENTIALS: Credentials = {
 };
 
 /** The credentials inside a request that starts a conversation. */
-export function credentialsFromRequest(request: StartRequest): Credentials {
+export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
   const { llm } = request.agent;
   return {
     model: { name: llm.model, baseUrl: llm.base_url ?? null },
@@ -126,7 +126,7 @@ const DEFAULT_START_SECONDS = 90;
 const DEFAULT_IDLE_SECONDS = 1_800;
 
 /** @returns null when it names no agent to start */
-export function toAcpLaunch(agent: Partial<StartRequest['agent']>): AcpLaunch | null {
+export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
   const command = [...(agent.acp_command ?? []), ...(agent.acp_args ?? [])];
   return command.length === 0
     ? null

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { ConfirmationPolicy } from '../../agent-protocol/conversation.js';
+import type { ConfirmationPolicy } from '../../agent-protocol/conversation-api.js';
 import { toConfirmationPolicy } from './engine-settings.js';
 
 const risky = (threshold: 'LOW' | 'HIGH' = 'HIGH', confirm_unknown = true): ConfirmationPolicy => ({

@@ -1,4 +1,4 @@
-import type { McpServers } from '../../agent-protocol/conversation.js';
+import type { McpServers } from '../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
 import type { PathAlias } from '../path-aliases.js';

@@ -25,7 +25,7 @@ export function openAcpCalls(events: readonly AgentEvent[]): ACPToolCallEvent[] 
     if (event.kind !== 'ACPToolCallEvent') {
       continue;
     }
-    if (hasEnded(event)) {
+    if (hasCallEnded(event)) {
       open.delete(event.tool_call_id);
     } else {
       open.set(event.tool_call_id, event);
@@ -35,7 +35,7 @@ export function openAcpCalls(events: readonly AgentEvent[]): ACPToolCallEvent[] 
 }
 
 /** Whether it is the last event of its call. */
-export function hasEnded({ status }: Pick<ACPToolCallEvent, 'status'>): boolean {
+export function hasCallEnded({ status }: Pick<ACPToolCallEvent, 'status'>): boolean {
   return status === 'completed' || status === 'failed';
 }
 

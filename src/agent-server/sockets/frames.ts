@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WebSocket } from 'ws';
-import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation-api.js';
 import { jsonAt, parseJson } from '../../common/json-access.js';
 import { nextTimestamp } from '../event-log.js';
 

@@ -1,5 +1,5 @@
 import pRetry from 'p-retry';
-import type { ConversationInfo } from '../../agent-protocol/conversation.js';
+import type { ConversationInfo } from '../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { errorName, log } from '../log.js';

@@ -6,7 +6,7 @@ import {
   type MetricsSnapshot,
   type SendMessageRequest,
   type StartConversationRequest,
-} from '../../agent-protocol/conversation.js';
+} from '../../agent-protocol/conversation-api.js';
 import type { AgentEvent, EventPage } from '../../agent-protocol/events.js';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../../common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
+import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-api.js';
 import {
   decodePageId,
   formatTimeCursor,

@@ -8,7 +8,7 @@ import {
   PrimaryColumn,
   UpdateDateColumn,
 } from 'typeorm';
-import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation.js';
+import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-api.js';
 import { User } from '../../auth/user.repository.js';
 
 /** What the service knows about a conversation at its agent server, and how far its log was read. */

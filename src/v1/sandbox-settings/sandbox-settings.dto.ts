@@ -2,7 +2,7 @@ import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { StoredMcpConfig } from '../../mcp-config/mcp-config.types.js';
-import { MASK } from '../../mcp-config/mcp-secrets.js';
+import { MASK } from '../../common/secret-mask.js';
 import type { AgentSecretDescription } from '../../settings/agent-secrets.reader.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets.dto.js';
 import type { SettingsKeys, SettingsRow } from '../../settings/settings-table.js';

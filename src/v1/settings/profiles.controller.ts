@@ -11,7 +11,7 @@ import {
   ProfileNameDto,
   RenameProfileDto,
   SaveProfileDto,
-  textOf,
+  textOrNull,
   toProfileDetailDto,
   toProfileListDto,
 } from './profiles.dto.js';
@@ -73,7 +73,7 @@ export class ProfilesController {
     @Param() { name }: ProfileNameDto,
   ): Promise<ActivateProfileDto> {
     const { config } = await this.profiles.activate(user.id, name);
-    return { name, message: `Switched to profile '${name}'`, model: textOf(config['model']) };
+    return { name, message: `Switched to profile '${name}'`, model: textOrNull(config['model']) };
   }
 
   @Post(':name/rename')

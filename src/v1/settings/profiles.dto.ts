@@ -162,18 +162,18 @@ export function toProfileListDto(
   return {
     profiles: profiles.map(({ name, config }) => ({
       name,
-      model: textOf(config['model']),
-      base_url: textOf(config['base_url']),
-      api_key_set: textOf(config['api_key']) !== null,
+      model: textOrNull(config['model']),
+      base_url: textOrNull(config['base_url']),
+      api_key_set: textOrNull(config['api_key']) !== null,
     })),
     active_profile: activeProfile,
   };
 }
 
 export function toProfileDetailDto({ name, config }: ClearLlmProfile): ProfileDetailDto {
-  return { name, config: shownProfileConfig(config), api_key_set: textOf(config['api_key']) !== null };
+  return { name, config: shownProfileConfig(config), api_key_set: textOrNull(config['api_key']) !== null };
 }
 
-export function textOf(value: unknown): string | null {
+export function textOrNull(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }

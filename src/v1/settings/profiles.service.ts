@@ -17,7 +17,7 @@ import type {
 } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { settingsNotFound } from '../../settings/settings.service.js';
-import { type SaveProfileDto, textOf } from './profiles.dto.js';
+import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
 
 /**
  * The settings' model with its key and all its parameters, in the form of a profile; members without a value are
@@ -173,9 +173,9 @@ export class ProfilesService {
   ): Promise<void> {
     const { config } = profile;
     const { settings, details } = await this.settings.loadWithKeys(userId, manager);
-    const model = textOf(config['model']);
-    const baseUrl = textOf(config['base_url']);
-    const apiKey = textOf(config['api_key']);
+    const model = textOrNull(config['model']);
+    const baseUrl = textOrNull(config['base_url']);
+    const apiKey = textOrNull(config['api_key']);
     const isSameServer = isSameModelServer(
       { model, baseUrl },
       { model: settings?.llm_model ?? null, baseUrl: settings?.llm_base_url ?? null },
@@ -216,7 +216,7 @@ export class ProfilesService {
       if (problems.length > 0) {
         throw new InvalidInputError(problems);
       }
-      const isKeyGiven = textOf(given['api_key']) !== null || given['api_key'] === '';
+      const isKeyGiven = textOrNull(given['api_key']) !== null || given['api_key'] === '';
       config = withoutBlanks({
         ...(isKeyGiven ? {} : { api_key: existing?.config['api_key'] }),
         ...without(withoutBlanks(given), LLM_ECHOES),
@@ -231,10 +231,10 @@ export class ProfilesService {
   /** @throws InvalidInputError for a configuration that no conversation could use */
   private checked(config: JsonObject): JsonObject {
     const problems: InputProblem[] = [];
-    if (textOf(config['model'])?.trim() === undefined) {
+    if (textOrNull(config['model'])?.trim() === undefined) {
       problems.push({ loc: ['body', 'llm', 'model'], msg: 'This member is required.', type: 'missing' });
     }
-    const baseUrl = textOf(config['base_url']);
+    const baseUrl = textOrNull(config['base_url']);
     if (baseUrl !== null) {
       const msg = addressProblem(baseUrl, ['http', 'https']) ?? this.addresses.problem(baseUrl);
       if (msg !== null) {

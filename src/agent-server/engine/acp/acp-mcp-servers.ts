@@ -1,5 +1,5 @@
 import type { McpServer as AcpMcpServer } from '@agentclientprotocol/sdk';
-import type { McpServers } from '../../../agent-protocol/conversation.js';
+import type { McpServers } from '../../../agent-protocol/conversation-api.js';
 import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 
 /** The user's tool servers in the form that the agent accepts, and a sentence about each one that it cannot use. */

@@ -9,7 +9,7 @@ import type {
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { describeTasks } from '../../tools/task-tracker.tool.js';
 import type { EngineHost } from '../agent-engine.js';
-import { hasEnded } from '../open-calls.js';
+import { hasCallEnded } from '../open-calls.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
 
 const MAX_DEPTH = 16;
@@ -126,16 +126,16 @@ export class AcpTranscript {
    */
   async addCall(report: ToolCallReport, isNew: boolean): Promise<string | null> {
     const known = this.#calls.get(report.toolCallId);
-    if (known === undefined || (isNew && hasEnded(known))) {
+    if (known === undefined || (isNew && hasCallEnded(known))) {
       await this.flush();
       return await this.#begin(report);
     }
-    if (hasEnded(known)) {
+    if (hasCallEnded(known)) {
       return null;
     }
     const call = merge(known, report);
     this.#calls.set(report.toolCallId, call);
-    if (hasEnded(call)) {
+    if (hasCallEnded(call)) {
       await this.#host.append(toEvent(call));
     }
     return call.id;
@@ -149,7 +149,7 @@ export class AcpTranscript {
   /** Ends a call that the user refused; what the agent reports of it later changes nothing. */
   async reject(callId: string, reason: string): Promise<void> {
     for (const [id, call] of this.#calls) {
-      if (call.id === callId && !hasEnded(call)) {
+      if (call.id === callId && !hasCallEnded(call)) {
         const text = `The user rejected the call: ${reason}`;
         const rejected: KnownCall = {
           ...call,
@@ -186,7 +186,7 @@ export class AcpTranscript {
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.flush();
     for (const [id, call] of this.#calls) {
-      if (!hasEnded(call)) {
+      if (!hasCallEnded(call)) {
         const ended = { ...call, status };
         this.#calls.set(id, ended);
         await this.#host.append(toEvent(ended));
@@ -210,8 +210,8 @@ export class AcpTranscript {
     );
     this.#calls.set(report.toolCallId, call);
     // The first event says that the call has begun, even if the agent reports at once that it has ended.
-    await this.#host.append(toEvent(hasEnded(call) ? { ...call, status: 'in_progress' } : call));
-    if (hasEnded(call)) {
+    await this.#host.append(toEvent(hasCallEnded(call) ? { ...call, status: 'in_progress' } : call));
+    if (hasCallEnded(call)) {
       await this.#host.append(toEvent(call));
     }
     return call.id;

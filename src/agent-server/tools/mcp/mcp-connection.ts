@@ -1,5 +1,5 @@
 import { createMCPClient, type ListToolsResult, type MCPClient, MCPClientError } from '@ai-sdk/mcp';
-import type { McpServer } from '../../../agent-protocol/conversation.js';
+import type { McpServer } from '../../../agent-protocol/conversation-api.js';
 import { StdioTransport } from './stdio-transport.js';
 
 /** Checks whether an address from a user may be called. Returns the reason against it, or null. */

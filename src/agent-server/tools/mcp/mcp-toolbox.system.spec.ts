@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { RemoteMcpServer } from '../../../../test/fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../test/support/until.js';
-import type { McpServers } from '../../../agent-protocol/conversation.js';
+import type { McpServers } from '../../../agent-protocol/conversation-api.js';
 import { MARKER_VARIABLE } from '../../process-tree.js';
 import type { Tool, ToolContext } from '../tool.js';
 import type { McpConnectionOptions } from './mcp-connection.js';

@@ -1,4 +1,4 @@
-import type { McpServer, McpServers } from '../../../agent-protocol/conversation.js';
+import type { McpServer, McpServers } from '../../../agent-protocol/conversation-api.js';
 import type { Content, MCPToolObservation, ToolDefinition } from '../../../agent-protocol/events.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { clipText } from '../../clipped-text.js';

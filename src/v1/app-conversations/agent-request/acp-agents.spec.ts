@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AcpAgent, acpLimitations, toAcpLaunch } from './acp-agents.js';
+import { type AcpAgent, acpLimitations, toStartedAcpAgent } from './acp-agents.js';
 
 const AGENT: AcpAgent = {
   name: 'own',
@@ -23,9 +23,9 @@ const SECRETS = new Map([
   ['OTHER', { value: 'other-value', description: null }],
 ]);
 
-describe('toAcpLaunch', () => {
+describe('toStartedAcpAgent', () => {
   it('gives what is named, and makes secrets of variables that hold one', () => {
-    const { spec, secrets, notes } = toAcpLaunch(AGENT, SETTINGS, SECRETS, null);
+    const { spec, secrets, notes } = toStartedAcpAgent(AGENT, SETTINGS, SECRETS, null);
     expect(spec).toEqual({
       acp_command: ['own-agent', '--acp'],
       acp_env: { PLAIN: 'yes', URL: 'http://llm.example/v1' },
@@ -42,7 +42,7 @@ describe('toAcpLaunch', () => {
   });
 
   it('leaves out what has no value, and says so', () => {
-    const { spec, secrets, notes } = toAcpLaunch(
+    const { spec, secrets, notes } = toStartedAcpAgent(
       AGENT,
       { ...SETTINGS, llm_base_url: null, llm_api_key: '' },
       new Map(),
@@ -59,7 +59,9 @@ describe('toAcpLaunch', () => {
     ['${llm_model}', null, 'openai/x'],
     ['fixed', 'of the request', 'of the request'],
   ])('model %s of the list, %s of the request: %s', (model, requested, expected) => {
-    expect(toAcpLaunch({ ...AGENT, model }, SETTINGS, SECRETS, requested).spec.acp_model).toBe(expected);
+    expect(toStartedAcpAgent({ ...AGENT, model }, SETTINGS, SECRETS, requested).spec.acp_model).toBe(
+      expected,
+    );
   });
 });
 

@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import type { AcpAgentSpec } from '../../../agent-protocol/conversation.js';
+import type { AcpAgentSpec } from '../../../agent-protocol/conversation-api.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
@@ -65,7 +65,7 @@ export class AcpAgents implements OnModuleInit {
 }
 
 /** How an agent from the operator's list is started. */
-export interface AcpLaunch {
+export interface StartedAcpAgent {
   spec: AcpAgentSpec;
   /** What it may see, as variables of its environment. */
   secrets: ReadonlyMap<string, AgentSecret>;
@@ -82,12 +82,12 @@ type KnownSettings = Pick<AgentSettings, 'llm_model' | 'llm_base_url' | 'llm_api
  * @param secrets all secrets that the user's agents may have; those that the operator does not name are withheld
  * @param model of the request; null: the operator's choice, or else the agent's
  */
-export function toAcpLaunch(
+export function toStartedAcpAgent(
   agent: AcpAgent,
   settings: KnownSettings,
   secrets: ReadonlyMap<string, AgentSecret>,
   model: string | null,
-): AcpLaunch {
+): StartedAcpAgent {
   const named = new Set(agent.secrets);
   const open: Record<string, string | null> = {
     llm_model: settings.llm_model,

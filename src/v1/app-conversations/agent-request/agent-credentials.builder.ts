@@ -1,10 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { CredentialsRequest } from '../../../agent-protocol/conversation.js';
+import type { CredentialsRequest } from '../../../agent-protocol/conversation-api.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { AcpAgents, toAcpLaunch } from './acp-agents.js';
+import { AcpAgents, toStartedAcpAgent } from './acp-agents.js';
 import {
   AgentInputsReader,
   GitAccessReader,
@@ -62,7 +62,7 @@ export class AgentCredentialsBuilder {
     if (begun?.agent) {
       // An agent that the operator has taken off the list is not started again.
       const agent = this.acpAgents.find(begun.agent);
-      const acp = agent && toAcpLaunch(agent, settings, secrets, begun.llmModel);
+      const acp = agent && toStartedAcpAgent(agent, settings, secrets, begun.llmModel);
       return acp === null ? common : { ...common, acp: acp.spec, secrets: secretSources(acp.secrets) };
     }
     const model = {

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { McpServerEntry, SecretSource } from '../../../agent-protocol/conversation.js';
+import type { McpServerEntry, SecretSource } from '../../../agent-protocol/conversation-api.js';
 import type { GitAccess, GitIdentity, GitServerCredential } from '../../../agent-protocol/git.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { isJsonObject, type JsonObject } from '../../../common/json-merge.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation.js';
+import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
 import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
 import type { JsonObject } from '../../../common/json-merge.js';
@@ -11,7 +11,7 @@ import { SETTINGS } from '../../../settings/settings-table.js';
 import { type OperatorSkill, OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
-import { type AcpAgent, AcpAgents, type AcpLaunch, toAcpLaunch } from './acp-agents.js';
+import { type AcpAgent, AcpAgents, type StartedAcpAgent, toStartedAcpAgent } from './acp-agents.js';
 import {
   AgentInputsReader,
   GitAccessReader,
@@ -115,7 +115,7 @@ export class AgentRequestBuilder {
         problem: `The agent server of this sandbox does not start ${agent.name}: choose a specification with our own.`,
       };
     }
-    const acp = agent.acp && toAcpLaunch(agent.acp, settings, secrets, request.llm_model);
+    const acp = agent.acp && toStartedAcpAgent(agent.acp, settings, secrets, request.llm_model);
     const { model } = verdict;
     const body = toAgentRequest({
       dialect,
@@ -179,7 +179,7 @@ function requestNotes(
 export interface AgentStart {
   dialect: AgentDialect;
   /** Null: the agent is our own. */
-  acp: AcpLaunch | null;
+  acp: StartedAcpAgent | null;
   /** UUID with dashes. */
   conversationId: string;
   workingDir: string;
@@ -268,7 +268,7 @@ function toAgent(start: AgentStart): AgentSpec {
 }
 
 /** An ACP agent brings its own model, tools and memory, and gets only the keys that the operator names. */
-function toAcpAgent(start: AgentStart, { spec }: AcpLaunch): AgentSpec {
+function toAcpAgent(start: AgentStart, { spec }: StartedAcpAgent): AgentSpec {
   const servers = mcpServerEntries(start.mcpConfig);
   const suffix = systemSuffix(start.dialect, start.request, start.settings.language, start.ports);
   return {

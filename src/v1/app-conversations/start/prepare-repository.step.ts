@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { MASK } from '../../../mcp-config/mcp-secrets.js';
+import { withoutSecret } from '../../../common/secret-mask.js';
 import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git.js';
 import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
@@ -322,9 +322,8 @@ export function checkoutFailure(
   failure: GitPrepareFailure,
   output: string,
 ): string {
-  const secret = plan.credential?.password;
-  const masked = secret ? output.replaceAll(secret, MASK) : output;
-  return [sentence(plan, failure), tailOf(masked)].filter((part) => part !== '').join('\n');
+  const shown = withoutSecret(output, plan.credential?.password);
+  return [sentence(plan, failure), tailOf(shown)].filter((part) => part !== '').join('\n');
 }
 
 function sentence(

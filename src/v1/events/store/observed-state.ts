@@ -1,4 +1,4 @@
-import type { ConversationStatus, MetricsSnapshot } from '../../../agent-protocol/conversation.js';
+import type { ConversationStatus, MetricsSnapshot } from '../../../agent-protocol/conversation-api.js';
 import type { ActionEvent, AgentEvent } from '../../../agent-protocol/events.js';
 import { jsonAt, parseJson } from '../../../common/json-access.js';
 import {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { MASK } from '../../../mcp-config/mcp-secrets.js';
+import { withoutSecret } from '../../../common/secret-mask.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
@@ -101,7 +101,6 @@ function exitText(exit: SandboxExit | null): string {
 
 function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log' | 'sessionKey'>): string {
   // Programs print anything; PostgreSQL's text takes no NUL.
-  const masked = sessionKey === null ? log : log.replaceAll(sessionKey, MASK);
-  const text = masked.replaceAll('\0', '').trim();
+  const text = withoutSecret(log, sessionKey).replaceAll('\0', '').trim();
   return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-MAX_LOG_CHARACTERS)}`;
 }

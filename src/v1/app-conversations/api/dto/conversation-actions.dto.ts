@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { SendMessageRequest } from '../../../../agent-protocol/conversation.js';
+import type { SendMessageRequest } from '../../../../agent-protocol/conversation-api.js';
 import type { Content } from '../../../../agent-protocol/events.js';
 import type { FieldProblem } from '../../../../common/validation/field.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';

@@ -4,7 +4,7 @@ import {
   type ConversationStatus,
   type MetricsSnapshot,
   type TokenUsage,
-} from '../../../../agent-protocol/conversation.js';
+} from '../../../../agent-protocol/conversation-api.js';
 import { NextPageId } from '../../../../common/openapi/responses.js';
 import { Flag, Integer } from '../../../../common/validation/number-fields.js';
 import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';

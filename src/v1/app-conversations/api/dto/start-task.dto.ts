@@ -9,7 +9,7 @@ import {
   RepeatedText,
   Text,
 } from '../../../../common/validation/text-fields.js';
-import { MASK } from '../../../../mcp-config/mcp-secrets.js';
+import { MASK } from '../../../../common/secret-mask.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 

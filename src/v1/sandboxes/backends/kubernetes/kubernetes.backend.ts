@@ -20,7 +20,13 @@ import { callCluster, ClusterObjects } from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes-options.js';
 import { InstancePolicy } from './network-policy.js';
 import { PodStart } from './pod-start.js';
-import { type ClusterSandbox, hasEnded, isReplaced, type PodReach, sandboxFacts } from './sandbox-facts.js';
+import {
+  type ClusterSandbox,
+  hasPodEnded,
+  isReplaced,
+  type PodReach,
+  sandboxFacts,
+} from './sandbox-facts.js';
 import { podTemplate, resumePatch, sandboxManifest, SANDBOX_API } from './sandbox-manifest.js';
 
 const LOG_LINES = 50;
@@ -117,7 +123,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     const said =
       container.state === 'terminated' && container.reason !== 'Error' ? (container.message ?? '') : '';
     const text = lastLines(`${log}${said}`, LOG_CHARACTERS);
-    const explanation = hasEnded(found.pod) ? explainIncompatibleImage(text, 'of this sandbox') : null;
+    const explanation = hasPodEnded(found.pod) ? explainIncompatibleImage(text, 'of this sandbox') : null;
     return explanation === null ? text : `${text}\n${explanation}\n`;
   }
 
@@ -247,7 +253,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       return null;
     }
     const isRunning =
-      found.sandbox.mode === 'Running' && !isReplaced(found) && !(found.pod && hasEnded(found.pod));
+      found.sandbox.mode === 'Running' && !isReplaced(found) && !(found.pod && hasPodEnded(found.pod));
     if (isRunning) {
       return found;
     }

@@ -8,7 +8,7 @@ import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import type { ClusterObjects } from './cluster-objects.js';
 import type { ObservedPod } from './observed-objects.js';
-import { type ClusterSandbox, hasEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
+import { type ClusterSandbox, hasPodEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
 import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 
@@ -114,7 +114,9 @@ export class PodStart {
         return { pauseMs };
       }
       const { pod } = found;
-      return pod !== null && hasEnded(pod) && (this.#writeFailed || this.#wasStopped(pod)) ? 'again' : 'over';
+      return pod !== null && hasPodEnded(pod) && (this.#writeFailed || this.#wasStopped(pod))
+        ? 'again'
+        : 'over';
     } catch (error) {
       if (!(error instanceof ApiServerError) || !error.isTemporary) {
         throw error;
@@ -132,7 +134,7 @@ export class PodStart {
       }
       return LOOK_AGAIN_MS;
     }
-    if (hasEnded(pod)) {
+    if (hasPodEnded(pod)) {
       return null;
     }
     const problem = startProblem(pod, this.image);
@@ -203,7 +205,7 @@ export class PodStart {
       }
       await delay(pauseMs, undefined, { signal: this.signal });
       const known = this.tools.objects.knownPod(pod.name);
-      if (known !== null && known.uid === pod.uid && hasEnded(known)) {
+      if (known !== null && known.uid === pod.uid && hasPodEnded(known)) {
         return 0;
       }
     }

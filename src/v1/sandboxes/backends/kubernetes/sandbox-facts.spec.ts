@@ -3,7 +3,7 @@ import { readPod, readSandbox } from './observed-objects.js';
 import {
   addressOf,
   type ClusterSandbox,
-  hasEnded,
+  hasPodEnded,
   isReplaced,
   sandboxFacts,
   startProblem,
@@ -181,7 +181,7 @@ describe('a start', () => {
   it('waits while its container is created', () => {
     const pod = waiting('ContainerCreating');
     expect(pod && startProblem(pod, 'agent:1')).toBeNull();
-    expect(pod && hasEnded(pod)).toBe(false);
+    expect(pod && hasPodEnded(pod)).toBe(false);
   });
 
   it('knows the text of the scheduler', () => {

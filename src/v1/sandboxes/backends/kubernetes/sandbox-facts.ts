@@ -33,7 +33,7 @@ export interface ClusterSandbox {
 }
 
 /** Whether the program of a pod has ended. */
-export function hasEnded({ phase, container }: ObservedPod): boolean {
+export function hasPodEnded({ phase, container }: ObservedPod): boolean {
   return phase === 'Succeeded' || phase === 'Failed' || container.state === 'terminated';
 }
 
@@ -61,7 +61,7 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFac
     const state = sandbox.mode === 'Running' && !sandbox.isDeleting ? 'running' : 'stopped';
     return { ...stopped(id, createdAt), state };
   }
-  if (hasEnded(pod)) {
+  if (hasPodEnded(pod)) {
     // An evicted or deleted pod ends in order, and its object goes a moment later.
     const isRemoved = pod.isDeleting && sandbox.mode === 'Running' && !sandbox.isDeleting;
     return { ...stopped(id, createdAt), exit: isRemoved ? exitOfReplaced() : exitOf(pod) };
