@@ -187,26 +187,38 @@ describeNetwork('the network of a process sandbox', () => {
     expect(await openOnes(client, [target, `10.0.2.2/${portOf(closed)}`])).toEqual([target]);
   });
 
-  it('is connected before a start has ended, also when what a killed service started for it ends unconnected', async () => {
-    const launch = harness.launch();
-    const client = await started(launch);
-    const file = path.join(harness.options.folder, launch.id, 'network.json');
-    const record: unknown = JSON.parse(await readFile(file, 'utf8'));
-    const unready = spawn('sleep', ['1000']);
-    const identity = { ...identifyProcess(unready.pid ?? 0), run: jsonText(record, 'run') };
-    await writeFile(file, JSON.stringify(identity));
-    process.kill(jsonNumber(record, 'pid') ?? 0, 'SIGKILL');
-    const target = `127.0.0.1/${portOf(opened)}`;
-    await until(async () => (await openOnes(client, [target])).length === 0);
+  it.each([
+    ['ends unconnected', true],
+    ['lives on unconnected', false],
+  ])(
+    'is connected before a start has ended, also when what a killed service started for it %s',
+    async (_what, ends) => {
+      const launch = harness.launch();
+      const client = await started(launch);
+      const file = path.join(harness.options.folder, launch.id, 'network.json');
+      const record: unknown = JSON.parse(await readFile(file, 'utf8'));
+      const unready = spawn('sleep', ['1000']);
+      const identity = { ...identifyProcess(unready.pid ?? 0), run: jsonText(record, 'run') };
+      await writeFile(file, JSON.stringify(identity));
+      process.kill(jsonNumber(record, 'pid') ?? 0, 'SIGKILL');
+      const target = `127.0.0.1/${portOf(opened)}`;
+      await until(async () => (await openOnes(client, [target])).length === 0);
 
-    const start = (await harness.reopen()).start(launch, SIGNAL);
-    const first = await Promise.race([start.then(() => 'started'), client.run('true').then(() => 'waiting')]);
-    unready.kill();
-    await start;
+      const start = (await harness.reopen()).start(launch, SIGNAL);
+      const first = await Promise.race([
+        start.then(() => 'started'),
+        client.run('true').then(() => 'waiting'),
+      ]);
+      if (ends) {
+        unready.kill();
+      }
+      await start;
 
-    expect(first).toBe('waiting');
-    expect(await openOnes(client, [target])).toEqual([target]);
-  });
+      expect(first).toBe('waiting');
+      expect(unready.exitCode ?? unready.signalCode).toBe(ends ? 'SIGTERM' : 'SIGKILL');
+      expect(await openOnes(client, [target])).toEqual([target]);
+    },
+  );
 
   it('is refused where it is required and cannot be', async () => {
     const network = { mode: 'isolated', allow: [] } as const;

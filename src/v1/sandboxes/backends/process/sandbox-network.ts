@@ -13,6 +13,8 @@ import { identifyProcess, isProgramAlive, type ProcessIdentity } from './program
 import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js';
 
 const READY_TIMEOUT_MS = 10_000;
+/** What was started earlier and has not connected its namespace after this time is started anew; it takes milliseconds. */
+const EARLIER_TIMEOUT_MS = 3_000;
 const POLL_MS = 1;
 /** The kernel takes at most this long to end what was killed. */
 const KILL_TIMEOUT_MS = 5_000;
@@ -55,6 +57,7 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
     if (await becomesConnected(known, input)) {
       return;
     }
+    await detachNetwork(paths, run);
     await interfaceRemoved(input);
   }
   await namespaceReady(input);
@@ -117,17 +120,17 @@ export async function detachNetwork(paths: SandboxPaths, run: string | null): Pr
  * Whether a process that was started earlier connects the namespace. It may not have done so yet, and may never: what a
  * service started just before it was killed ends when it finds nobody to report to.
  *
- * @throws the signal's reason, or a timeout
+ * @throws the signal's reason
  */
 async function becomesConnected(known: NetworkRecord, { pid, signal }: AttachInput): Promise<boolean> {
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
-  while (isProgramAlive(known)) {
+  const deadline = performance.now() + EARLIER_TIMEOUT_MS;
+  while (isProgramAlive(known) && performance.now() < deadline) {
     // The last that slirp4netns configures.
     const routes = await readIfExists(`/proc/${pid}/net/route`);
     if (routes.split('\n').some((line) => line.startsWith(`${NETWORK_INTERFACE}\t00000000\t`))) {
       return true;
     }
-    await delay(POLL_MS, undefined, { signal: deadline });
+    await delay(POLL_MS, undefined, { signal });
   }
   return false;
 }
