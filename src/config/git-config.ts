@@ -9,6 +9,20 @@ import {
   UrlVariable,
 } from './variables.js';
 
+/** The public service of a git provider. */
+export interface PublicGitServer {
+  /** Its name, and where repositories are cloned from. */
+  host: string;
+  apiUrl: string;
+}
+
+/** Those that every user may store a token of, whatever the operator has allowed. */
+export const PUBLIC_GIT_SERVERS = {
+  github: { host: 'github.com', apiUrl: 'https://api.github.com' },
+  gitlab: { host: 'gitlab.com', apiUrl: 'https://gitlab.com/api' },
+  bitbucket: { host: 'bitbucket.org', apiUrl: 'https://api.bitbucket.org/2.0' },
+} as const satisfies Record<string, PublicGitServer>;
+
 const REALM = 'must be the full http(s) address of the realm, …/realms/NAME';
 
 function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
@@ -52,13 +66,13 @@ export class GitConfig {
   @ListVariable('GIT_HOST_ALLOWLIST')
   hostAllowlist: string[];
 
-  @UrlVariable('GITHUB_API_URL', { default: 'https://api.github.com' })
+  @UrlVariable('GITHUB_API_URL', { default: PUBLIC_GIT_SERVERS.github.apiUrl })
   githubApiUrl: string;
 
-  @UrlVariable('GITLAB_API_URL', { default: 'https://gitlab.com/api' })
+  @UrlVariable('GITLAB_API_URL', { default: PUBLIC_GIT_SERVERS.gitlab.apiUrl })
   gitlabApiUrl: string;
 
-  @UrlVariable('BITBUCKET_API_URL', { default: 'https://api.bitbucket.org/2.0' })
+  @UrlVariable('BITBUCKET_API_URL', { default: PUBLIC_GIT_SERVERS.bitbucket.apiUrl })
   bitbucketApiUrl: string;
 
   /**

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { PUBLIC_GIT_SERVERS } from './git-config.js';
 import { cloneUrl, parseConfig } from './load-config.js';
-
-const GITHUB = { api: 'https://api.github.com', clone: 'https://github.com' };
 
 describe('cloneUrl', () => {
   it.each([
@@ -11,7 +10,7 @@ describe('cloneUrl', () => {
     ['the host behind a name of the API', null, 'https://api.acme.ghe.com', 'https://acme.ghe.com'],
     ['another port of this machine', null, 'http://127.0.0.1:9101', 'http://127.0.0.1:9101'],
   ])('is %s', (_, given, apiUrl, expected) => {
-    expect(cloneUrl(given, apiUrl, GITHUB)).toBe(expected);
+    expect(cloneUrl(given, apiUrl, PUBLIC_GIT_SERVERS.github)).toBe(expected);
   });
 });
 

@@ -11,7 +11,7 @@ import {
 } from './app-config.js';
 import { isLoopbackHost } from '../common/http/loopback.js';
 import { ConfigError } from './config.error.js';
-import { EnterpriseSsoConfig, GitConfig } from './git-config.js';
+import { EnterpriseSsoConfig, GitConfig, PUBLIC_GIT_SERVERS, type PublicGitServer } from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
@@ -107,18 +107,10 @@ function readLog(variables: Variables, terminal: boolean, database: DatabaseConf
 
 function readGit(variables: Variables): GitConfig {
   const git = readGroup(GitConfig, variables);
-  git.githubCloneUrl = cloneUrl(git.githubCloneUrl, git.githubApiUrl, {
-    api: 'https://api.github.com',
-    clone: 'https://github.com',
-  });
-  git.gitlabCloneUrl = cloneUrl(git.gitlabCloneUrl, git.gitlabApiUrl, {
-    api: 'https://gitlab.com/api',
-    clone: 'https://gitlab.com',
-  });
-  git.bitbucketCloneUrl = cloneUrl(git.bitbucketCloneUrl, git.bitbucketApiUrl, {
-    api: 'https://api.bitbucket.org/2.0',
-    clone: 'https://bitbucket.org',
-  });
+  const { github, gitlab, bitbucket } = PUBLIC_GIT_SERVERS;
+  git.githubCloneUrl = cloneUrl(git.githubCloneUrl, git.githubApiUrl, github);
+  git.gitlabCloneUrl = cloneUrl(git.gitlabCloneUrl, git.gitlabApiUrl, gitlab);
+  git.bitbucketCloneUrl = cloneUrl(git.bitbucketCloneUrl, git.bitbucketApiUrl, bitbucket);
   git.enterpriseSso = readEnterpriseSso(variables);
   return git;
 }
@@ -127,17 +119,13 @@ function readGit(variables: Variables): GitConfig {
  * Where repositories of tokens without a host are cloned from. Where the operator moved the API and said nothing about
  * clones, it is the API's own host: a token is never offered to another server than the one it was checked with.
  */
-export function cloneUrl(
-  configured: string | null,
-  apiUrl: string,
-  defaults: { api: string; clone: string },
-): string {
+export function cloneUrl(configured: string | null, apiUrl: string, service: PublicGitServer): string {
   if (configured !== null) {
     return configured;
   }
   const { origin, protocol, host } = new URL(apiUrl);
-  if (origin === new URL(defaults.api).origin) {
-    return defaults.clone;
+  if (origin === new URL(service.apiUrl).origin) {
+    return `https://${service.host}`;
   }
   // GitHub with data residency has its API at a name of its own below the host of its repositories.
   return `${protocol}//${host.replace(/^api\./, '')}`;

@@ -1,15 +1,9 @@
 import type { HostAllowlist } from '../common/http/host-allowlist.js';
+import { PUBLIC_GIT_SERVERS } from '../config/git-config.js';
 import type { ProviderType } from './git-provider.js';
 
 /** What a user's `host` means: a canonical host, null for the provider's own service, or nothing that may be called. */
 export type ParsedGitHost = { host: string | null } | 'refused';
-
-/** The public service of each provider; an operator's identity provider has none. */
-const CANONICAL_HOSTS: Partial<Record<ProviderType, string>> = {
-  github: 'github.com',
-  gitlab: 'gitlab.com',
-  bitbucket: 'bitbucket.org',
-};
 
 /** GitLab can live under a relative root, Bitbucket Data Center under a context path; GitHub always at the root. */
 const TAKES_PATH: ReadonlySet<ProviderType> = new Set(['gitlab', 'bitbucket']);
@@ -41,9 +35,10 @@ export function parseGitHost(input: string, provider: ProviderType, allowlist: H
     return 'refused';
   }
   const path = url.pathname.replace(/\/$/, '');
-  if (Object.values(CANONICAL_HOSTS).includes(url.host)) {
-    const isOwn = CANONICAL_HOSTS[provider] === url.host && url.protocol === 'https:' && path === '';
-    return isOwn ? { host: null } : 'refused';
+  const service = Object.entries(PUBLIC_GIT_SERVERS).find(([, { host }]) => host === url.host);
+  if (service !== undefined) {
+    const [owner] = service;
+    return owner === provider && url.protocol === 'https:' && path === '' ? { host: null } : 'refused';
   }
   if (!allowlist.allows(url) || (path !== '' && !TAKES_PATH.has(provider))) {
     return 'refused';

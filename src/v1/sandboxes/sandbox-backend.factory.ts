@@ -5,6 +5,7 @@ import type { DataSource } from 'typeorm';
 import { productFolder } from '../../common/product.js';
 import { parseDestination } from '../../common/http/network-destination.js';
 import type { AppConfig } from '../../config/app-config.js';
+import { PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 import { AGENT_SERVER_FLAGS } from './backends/launch-variables.js';
@@ -14,8 +15,6 @@ const AGENT_SERVER = path.join(productFolder(), 'dist', 'bundle', 'agent-server'
 /** Enough for a step of the agent, and for its webhooks, to end. */
 const GRACE_SECONDS = 10;
 const MEBIBYTE = 1024 * 1024;
-/** Known to be public: no start has to resolve them. */
-const PUBLIC_HOSTS = /(^|\.)(github\.com|gitlab\.com|bitbucket\.org):443$/;
 
 /**
  * Creates the backend that the operator chose. The others are not even loaded.
@@ -134,7 +133,12 @@ export function configuredDestinations({ git, outbound, sandboxes }: AppConfig):
     const url = URL.parse(address.includes('://') ? address : `https://${address}`);
     return url === null ? [] : `${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`;
   });
-  return [...new Set(hosts)].filter((host) => parseDestination(host) !== null && !PUBLIC_HOSTS.test(host));
+  return [...new Set(hosts)].filter((host) => parseDestination(host) !== null && !isPublic(host));
+}
+
+/** Known to be public: no start has to resolve it. */
+function isPublic(host: string): boolean {
+  return Object.values(PUBLIC_GIT_SERVERS).some((server) => `.${host}`.endsWith(`.${server.host}:443`));
 }
 
 function urlOf({ options }: DataSource): string | null {
