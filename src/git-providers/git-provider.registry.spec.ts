@@ -23,10 +23,6 @@ class NamedProvider extends GitProvider {
     return this.kind;
   }
 
-  restUrl(): string {
-    throw new Error('not asked here');
-  }
-
   apiGuide(): ApiGuide {
     throw new Error('not asked here');
   }

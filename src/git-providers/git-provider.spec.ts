@@ -27,7 +27,7 @@ afterAll(async () => {
   await http.close();
 });
 
-describe('restUrl', () => {
+describe('apiGuide', () => {
   it.each([
     [github('https://api.github.com'), null, 'https://api.github.com'],
     [github('http://127.0.0.1:9101/'), null, 'http://127.0.0.1:9101'],
@@ -41,7 +41,7 @@ describe('restUrl', () => {
     [bitbucket('https://api.bitbucket.org/2.0'), null, 'https://api.bitbucket.org/2.0'],
     [dataCenter, 'git.example.com/ctx', 'https://git.example.com/ctx/rest/api/1.0'],
   ])('%# at %s: %s', (provider, host, expected) => {
-    expect(provider.restUrl(host)).toBe(expected);
+    expect(provider.apiGuide(host, 'owner/name', 7).apiUrl).toBe(expected);
   });
 });
 

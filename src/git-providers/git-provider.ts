@@ -159,6 +159,8 @@ export interface GitCredential {
 
 /** Where the REST API tells about one change request or issue, and in which words its users speak of it. */
 export interface ApiGuide {
+  /** Base address of the API, without a trailing slash. */
+  apiUrl: string;
   /** What the server calls a change request. */
   noun: 'pull request' | 'merge request';
   /** How people write one with its number. */
@@ -233,11 +235,8 @@ export abstract class GitProvider {
    */
   abstract serverOf(host: string | null): string;
 
-  /** Base address of the REST API that credentials with this host reach, without a trailing slash. */
-  abstract restUrl(host: string | null): string;
-
   /**
-   * How somebody with the documentation of the REST API at {@link restUrl} finds one piece of work.
+   * How somebody with the documentation of the REST API finds one piece of work.
    *
    * @param host as in {@link ProviderAuth}
    * @param number of the change request or the issue

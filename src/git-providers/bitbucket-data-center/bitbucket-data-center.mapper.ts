@@ -219,6 +219,7 @@ export function toApiGuide(apiUrl: string, name: string, number: number): ApiGui
   const [project = '', slug = ''] = name.split('/');
   const change = `${apiUrl}/projects/${project}/repos/${slug}/pull-requests/${number}`;
   return {
+    apiUrl,
     noun: 'pull request',
     change: `#${number}`,
     changeUrl: change,

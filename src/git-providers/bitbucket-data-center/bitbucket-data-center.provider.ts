@@ -100,13 +100,8 @@ export class BitbucketDataCenterProvider extends GitProvider {
   }
 
   /** @inheritdoc */
-  restUrl(host: string | null): string {
-    return `${this.serverOf(host)}/rest/api/1.0`;
-  }
-
-  /** @inheritdoc */
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
-    return toApiGuide(this.restUrl(host), repository, number);
+    return toApiGuide(`${this.serverOf(host)}/rest/api/1.0`, repository, number);
   }
 
   /** @inheritdoc */

@@ -258,6 +258,7 @@ export function toFoundBranch({ name, target }: BitbucketBranch): FoundBranch {
 export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
   const repository = `${apiUrl}/repositories/${name}`;
   return {
+    apiUrl,
     noun: 'pull request',
     change: `#${number}`,
     changeUrl: `${repository}/pullrequests/${number}`,

@@ -118,13 +118,8 @@ export class BitbucketProvider extends GitProvider {
   }
 
   /** @inheritdoc */
-  restUrl(): string {
-    return this.options.apiUrl.replace(/\/+$/, '');
-  }
-
-  /** @inheritdoc */
   apiGuide(_host: string | null, repository: string, number: number): ApiGuide {
-    return toApiGuide(this.restUrl(), repository, number);
+    return toApiGuide(this.options.apiUrl.replace(/\/+$/, ''), repository, number);
   }
 
   /** @inheritdoc */

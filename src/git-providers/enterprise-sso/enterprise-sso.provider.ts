@@ -83,11 +83,6 @@ export class EnterpriseSsoProvider extends GitProvider {
   }
 
   /** Of the operator's git server, whatever the credentials say. */
-  restUrl(): string {
-    return this.inner.restUrl(this.options.host);
-  }
-
-  /** Of the operator's git server, whatever the credentials say. */
   apiGuide(_host: string | null, repository: string, number: number): ApiGuide {
     return this.inner.apiGuide(this.options.host, repository, number);
   }

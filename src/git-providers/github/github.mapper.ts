@@ -266,6 +266,7 @@ function isUnknownToServer({ extensions: { code } }: GithubGraphqlError): boolea
 export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
   const repository = `${apiUrl}/repos/${name}`;
   return {
+    apiUrl,
     noun: 'pull request',
     change: `#${number}`,
     changeUrl: `${repository}/pulls/${number}`,

@@ -100,13 +100,8 @@ export class GithubProvider extends GitProvider {
   }
 
   /** @inheritdoc */
-  restUrl(host: string | null): string {
-    return this.client.baseUrl(host);
-  }
-
-  /** @inheritdoc */
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
-    return toApiGuide(this.restUrl(host), repository, number);
+    return toApiGuide(this.client.baseUrl(host), repository, number);
   }
 
   /** @inheritdoc */

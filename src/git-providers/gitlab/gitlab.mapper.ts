@@ -245,6 +245,7 @@ export function toFoundBranch({ name, commit, protected: isProtected }: GitlabLi
 export function toApiGuide(apiUrl: string, path: string, number: number): ApiGuide {
   const project = `${apiUrl}/projects/${encodeURIComponent(path)}`;
   return {
+    apiUrl,
     noun: 'merge request',
     change: `!${number}`,
     changeUrl: `${project}/merge_requests/${number}`,

@@ -73,13 +73,8 @@ export class GitlabProvider extends GitProvider {
   }
 
   /** @inheritdoc */
-  restUrl(host: string | null): string {
-    return `${this.client.baseUrl(host)}/v4`;
-  }
-
-  /** @inheritdoc */
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
-    return toApiGuide(this.restUrl(host), repository, number);
+    return toApiGuide(`${this.client.baseUrl(host)}/v4`, repository, number);
   }
 
   /** @inheritdoc */

@@ -121,7 +121,6 @@ export class StartRequestResolver {
       const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
       return {
         guide: adapter.apiGuide(host, repo, issue_number),
-        apiUrl: adapter.restUrl(host),
         tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
       };
     } catch (error) {

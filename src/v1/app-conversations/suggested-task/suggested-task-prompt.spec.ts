@@ -5,9 +5,11 @@ import type { ApiGuide } from '../../../git-providers/git-provider.js';
 import * as github from '../../../git-providers/github/github.mapper.js';
 import * as gitlab from '../../../git-providers/gitlab/gitlab.mapper.js';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/candidate.js';
-import { type SuggestedTask, type TaskGitServer, suggestedTaskPrompt } from './suggested-task-prompt.js';
+import { type SuggestedTask, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
-interface Server extends Omit<TaskGitServer, 'guide'> {
+interface Server {
+  apiUrl: string;
+  tokenVariable: string;
   toApiGuide(apiUrl: string, repository: string, number: number): ApiGuide;
   task: Pick<SuggestedTask, 'git_provider' | 'repo'>;
 }
@@ -84,7 +86,6 @@ function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
     { ...server.task, task_type: type, issue_number: number, title: 'Retry "slow"\npayments' },
     {
       guide: server.toApiGuide(server.apiUrl, server.task.repo, number),
-      apiUrl: server.apiUrl,
       tokenVariable: tokenVariable === null ? null : server.tokenVariable,
     },
   );

@@ -15,8 +15,6 @@ export interface SuggestedTask {
 export interface TaskGitServer {
   /** Where the agent finds what the task needs, and in which words. None of it needs a command-line client of the server. */
   guide: ApiGuide;
-  /** Base address of its REST API, without a trailing slash. */
-  apiUrl: string;
   /** The environment variable with the token for the agent's tools; null where they get none. */
   tokenVariable: string | null;
 }
@@ -102,11 +100,11 @@ function pushBack({ noun }: ApiGuide): string {
   );
 }
 
-function accessParagraph({ apiUrl, tokenVariable, guide }: TaskGitServer): string {
+function accessParagraph({ tokenVariable, guide }: TaskGitServer): string {
   return tokenVariable === null
-    ? `There is no token for ${apiUrl} in your environment: ask without one where the repository is public, and find out ` +
+    ? `There is no token for ${guide.apiUrl} in your environment: ask without one where the repository is public, and find out ` +
         'the rest from the repository itself.'
-    : `The token for ${apiUrl} is in the variable ${tokenVariable}; requests carry it as ` +
+    : `The token for ${guide.apiUrl} is in the variable ${tokenVariable}; requests carry it as ` +
         `${authorization(guide, tokenVariable)}. Never print it.`;
 }
 
