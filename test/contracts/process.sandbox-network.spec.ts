@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jsonNumber, jsonText } from '../../src/common/json-access.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { identifyProcess } from '../../src/v1/sandboxes/backends/process/program-record.js';
@@ -205,6 +207,7 @@ describeNetwork('the network of a process sandbox', () => {
       await until(async () => (await openOnes(client, [target])).length === 0);
 
       const start = (await harness.reopen()).start(launch, SIGNAL);
+      const always = isAlwaysThere(file, start);
       const first = await Promise.race([
         start.then(() => 'started'),
         client.run('true').then(() => 'waiting'),
@@ -217,6 +220,8 @@ describeNetwork('the network of a process sandbox', () => {
       expect(first).toBe('waiting');
       expect(unready.exitCode ?? unready.signalCode).toBe(ends ? 'SIGTERM' : 'SIGKILL');
       expect(await openOnes(client, [target])).toEqual([target]);
+      // Without a record, nobody would connect it again if the service were killed in between.
+      expect(await always).toBe(true);
     },
   );
 
@@ -228,6 +233,16 @@ describeNetwork('the network of a process sandbox', () => {
     await expect(harness.reopen({ network, isolation: 'none' })).rejects.toThrow(/SANDBOX_NETWORK=isolated/);
   });
 });
+
+/** Whether a file was there whenever one looked, until the work was done. */
+async function isAlwaysThere(file: string, work: Promise<unknown>): Promise<boolean> {
+  const done = work.then(() => true);
+  let wasThere = true;
+  while (!(await Promise.race([done, nextTurn(false)]))) {
+    wasThere &&= existsSync(file);
+  }
+  return wasThere;
+}
 
 /** A folder with a stand-in for slirp4netns that makes the interface and never says that it is done. */
 async function slowSlirp4netns(below: string): Promise<string> {

@@ -57,7 +57,8 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
     if (await becomesConnected(known, input)) {
       return;
     }
-    await detachNetwork(paths, run);
+    // The record stays until there is another: without it nobody would connect the sandbox again if we were killed now.
+    await endConnector(known);
     await interfaceRemoved(input);
   }
   await namespaceReady(input);
@@ -105,14 +106,18 @@ export async function isNetworkLost(paths: SandboxPaths, run: string): Promise<b
 export async function detachNetwork(paths: SandboxPaths, run: string | null): Promise<void> {
   const record = await readRecord(paths);
   if (record !== null && (run === null || record.run === run)) {
-    const deadline = performance.now() + KILL_TIMEOUT_MS;
-    // A process that has no arguments any more has been ended. That the kernel then removes its network interface takes
-    // tens of milliseconds, for which nobody has to wait.
-    while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
-      sendSignal(record.pid, 'SIGKILL');
-      await delay(POLL_MS);
-    }
+    await endConnector(record);
     await rm(paths.network, { force: true });
+  }
+}
+
+async function endConnector(record: NetworkRecord): Promise<void> {
+  const deadline = performance.now() + KILL_TIMEOUT_MS;
+  // A process that has no arguments any more has been ended. That the kernel then removes its network interface takes
+  // tens of milliseconds, for which nobody has to wait.
+  while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
+    sendSignal(record.pid, 'SIGKILL');
+    await delay(POLL_MS);
   }
 }
 
