@@ -25,10 +25,33 @@ export type ConfirmationPolicy =
       confirm_unknown: boolean;
     };
 
-/** Who judges the risk of a tool call: with `LLMSecurityAnalyzer` the model itself. */
-export interface SecurityAnalyzer {
-  kind: string;
+/** A regular expression, what it finds, and its id. */
+export type PatternRule = readonly [pattern: string, description: string, id: string];
+
+/** Signatures; without lists of its own those that the agent server has. */
+export interface PatternSecurityAnalyzer {
+  kind: 'PatternSecurityAnalyzer';
+  /** Tried on what would be executed. */
+  high_patterns?: readonly PatternRule[];
+  medium_patterns?: readonly PatternRule[];
+  /** Tried on what the model thinks, too. */
+  injection_high_patterns?: readonly PatternRule[];
+  injection_medium_patterns?: readonly PatternRule[];
 }
+
+/** One who judges by himself: with `LLMSecurityAnalyzer` the model itself. */
+export type SingleSecurityAnalyzer =
+  { kind: 'LLMSecurityAnalyzer' } | { kind: 'PolicyRailSecurityAnalyzer' } | PatternSecurityAnalyzer;
+
+/** Who judges the risk of a tool call. */
+export type SecurityAnalyzer =
+  | SingleSecurityAnalyzer
+  | {
+      kind: 'EnsembleSecurityAnalyzer';
+      analyzers: readonly SingleSecurityAnalyzer[];
+      /** Whether one that cannot tell makes the whole unknown. */
+      propagate_unknown: boolean;
+    };
 
 export type ConversationStatus = (typeof CONVERSATION_STATUSES)[number];
 
@@ -62,6 +85,17 @@ interface ConversationStats {
   usage_to_metrics: Record<string, Metrics>;
 }
 
+/** Why a conversation has ended; `detail` is a sentence for its user. */
+export interface ConversationFailure {
+  code: string;
+  detail: string;
+}
+
+/** Whether a status says that the agent gave up. */
+export function hasFailed(status: ConversationStatus | null): boolean {
+  return status === 'error' || status === 'stuck';
+}
+
 /** A conversation as the agent server shows it; secrets are masked. */
 export interface ConversationInfo {
   /** UUID with dashes. */
@@ -72,6 +106,8 @@ export interface ConversationInfo {
   max_iterations: number;
   stuck_detection: boolean;
   execution_status: ConversationStatus;
+  /** Not in the published API: only set where `execution_status` says that the agent gave up. */
+  error?: ConversationFailure;
   confirmation_policy: ConfirmationPolicy;
   security_analyzer: SecurityAnalyzer | null;
   activated_knowledge_skills: string[];
@@ -104,6 +140,8 @@ interface StdioMcpServer {
   command: string;
   args?: string[];
   env?: Record<string, string>;
+  /** Names of the tools that are offered; all without it. */
+  tools?: string[];
 }
 
 /** A tool server behind a URL. */
@@ -111,6 +149,7 @@ interface RemoteMcpServer {
   url: string;
   transport: 'sse' | 'http';
   headers?: Record<string, string>;
+  tools?: string[];
 }
 
 export type McpServer = StdioMcpServer | RemoteMcpServer;
@@ -146,6 +185,8 @@ export interface McpServerEntry {
   headers?: Record<string, string>;
   /** Bearer token. */
   auth?: string;
+  /** Slipway extension: names of the tools that are offered; `*` stands for all. */
+  tools?: string[];
 }
 
 /** How to start an agent that speaks the Agent Client Protocol, with the member names of the reference. */
@@ -241,6 +282,8 @@ export interface CredentialsRequest {
   llm_api_key?: string | null;
   /** The user has a key, but for a different server than the conversation's, which still needs a key of its own. */
   llm_key_withheld?: boolean;
+  /** How the model is called: members of `llm` in a start. They are kept while the model and its address stay. */
+  llm_parameters?: Record<string, unknown> | null;
   search_api_key?: string | null;
   /** Where the search key is sent. */
   tavily_api_url?: string | null;

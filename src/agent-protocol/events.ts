@@ -292,7 +292,7 @@ export interface UserRejectObservation extends EventBase {
 export interface ConversationStateUpdateEvent extends EventBase {
   kind: 'ConversationStateUpdateEvent';
   source: 'environment';
-  /** `full_state`, `execution_status` or `stats`. */
+  /** `full_state`, `execution_status`, `stats` or `goal`. */
   key: string;
   value: unknown;
 }

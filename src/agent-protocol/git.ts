@@ -71,6 +71,10 @@ export interface GitPrepareRequest {
   password: string | null;
   /** Written into the configuration of this repository. */
   identity: GitIdentity | null;
+  /** Whether submodules at the origin of the address are fetched, with the same credentials; false by default. */
+  submodules?: boolean;
+  /** Whether files of Git LFS are fetched in place of their pointers; false by default. */
+  lfs?: boolean;
   /** Seconds; 600 by default. */
   timeout?: number;
 }
@@ -101,4 +105,12 @@ export interface GitPrepareResponse {
   head: string | null;
   /** The branch that is checked out. */
   branch: string | null;
+  /** What is not as the user may expect, in sentences for them; empty also where the repository was there before. */
+  notices: string[];
 }
+
+/**
+ * The file in a repository's `.git` folder that has the variables of its setup script, a line for each: its name, `=` and
+ * its value as bash reads it. The service writes it, agents' shells read it.
+ */
+export const SETUP_ENVIRONMENT = 'slipway-setup-env';

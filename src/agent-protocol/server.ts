@@ -76,7 +76,11 @@ export interface ServerInfo {
   /** Seconds since something last ran or a user last did something; reading state does not count. */
   idle_time: number;
   title: string;
+  /** Of the published document that the server follows; clients compare it. */
   version: string;
+  /** Names of features that clients ask for before they use them. */
+  capabilities: string[];
+  usable_tools: string[];
   docs: string;
   redoc: string;
   /** UUID of this start of the server: if it changes, everything that was only in memory is lost. */

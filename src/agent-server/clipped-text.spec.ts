@@ -17,6 +17,12 @@ describe('OutputWindow', () => {
       'abcdefghijklmnopqrstuvwxyz'.split(''),
       'abcde\n[... 16 characters left out ...]\nvwxyz',
     ],
+    ['whole characters', ['abcd😀fghijkl😀mnop'], 'abcd\n[... 11 characters left out ...]\nmnop'],
+    [
+      'what follows a cut at the end',
+      ['abcd', '😀', 'f', 'ghijklmnop'],
+      'abcd\n[... 8 characters left out ...]\nlmnop',
+    ],
     ['characters in halves', [[0xc3], [0xa4]], 'ä'],
   ])('keeps %s', (_, chunks, text) => {
     expect(windowOf(10, ...chunks)).toBe(text);

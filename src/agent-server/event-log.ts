@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { AgentEvent } from '../agent-protocol/events.js';
 import type { BashEvent } from '../agent-protocol/server.js';
 import { jsonText, parseJson } from '../common/json-access.js';
+import { unknownPage } from './http/http-error.js';
 import { log } from './log.js';
 
 const LINE_BREAK = 0x0a;
@@ -183,7 +184,7 @@ export class EventLog<E extends EventIdentity> {
 
 interface LogSearch<E> {
   matches: (entry: E) => boolean;
-  /** Id of the first entry of the page; an unknown one means the first page. */
+  /** Id of the first entry of the page. */
   pageId: string | undefined;
   limit: number;
   descending: boolean;
@@ -194,14 +195,22 @@ interface LogPage<E> {
   next_page_id: string | null;
 }
 
-/** One page of the matching entries. */
+/**
+ * One page of the matching entries.
+ *
+ * @throws InvalidRequestError when the log does not have the entry that the page begins with
+ */
 export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search: LogSearch<E>): LogPage<E> {
   const { entries } = eventLog;
   const step = search.descending ? -1 : 1;
   const first = search.descending ? entries.length - 1 : 0;
-  const named = search.pageId === undefined ? -1 : eventLog.positionOf(search.pageId);
+  const { pageId } = search;
+  const named = pageId === undefined ? first : eventLog.positionOf(pageId);
+  if (pageId !== undefined && named === -1) {
+    throw unknownPage();
+  }
   const items: E[] = [];
-  for (let position = named === -1 ? first : named; ; position += step) {
+  for (let position = named; ; position += step) {
     const entry = entries[position];
     if (entry === undefined) {
       return { items, next_page_id: null };

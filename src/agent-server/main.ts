@@ -1,4 +1,10 @@
-import { runAgentServer } from './program.js';
+import { nodeProblem, runAgentServer } from './program.js';
+
+const problem = nodeProblem(process.versions.node);
+if (problem !== null) {
+  process.stderr.write(`${problem}\n`);
+  process.exit(1);
+}
 
 void runAgentServer(async (context, server) => {
   if (context.kind === 'acp') {

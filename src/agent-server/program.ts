@@ -67,3 +67,19 @@ async function stopSignal(): Promise<typeof STOP> {
     process.once('SIGINT', () => resolve(STOP));
   });
 }
+
+/** As in `engines` of package.json. */
+export const OLDEST_NODE = '22.19';
+
+/**
+ * Why a program does not run on this Node.js; null: it does. An older one starts, and fails later at what it does not have.
+ *
+ * @param version such as `20.19.2`
+ */
+export function nodeProblem(version: string): string | null {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const [oldestMajor = 0, oldestMinor = 0] = OLDEST_NODE.split('.').map(Number);
+  return major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)
+    ? null
+    : `Slipway needs Node.js ${OLDEST_NODE} or newer; this is ${version}`;
+}

@@ -5,7 +5,17 @@ import { clipText } from './clipped-text.js';
 const SECRET = 'pa/ss"w?rd\n€';
 
 describe('SecretMasker', () => {
-  const masker = new SecretMasker([SECRET, 'user', 'abc', 'sk-long', 'sk-longer', '  padded-value\n']);
+  const masker = new SecretMasker([
+    SECRET,
+    'agent-7',
+    'abc',
+    'true',
+    'production',
+    '/workspace/project',
+    'sk-long',
+    'sk-longer',
+    '  padded-value\n',
+  ]);
 
   it.each([
     ['as it is', SECRET, '<secret-hidden>'],
@@ -15,29 +25,34 @@ describe('SecretMasker', () => {
     ['inside JSON', JSON.stringify({ key: SECRET }), '{"key":"<secret-hidden>"}'],
     ['the longest first', 'sk-longer sk-long', '<secret-hidden> <secret-hidden>'],
     ['without the blanks around it', 'a padded-value b', 'a <secret-hidden> b'],
-    ['not the short ones', 'abc', 'abc'],
-    ['twice', 'user user', '<secret-hidden> <secret-hidden>'],
+    ['not the short ones', 'abc true', 'abc true'],
+    [
+      'neither words nor paths',
+      'production in /workspace/project/src',
+      'production in /workspace/project/src',
+    ],
+    ['twice', 'agent-7 agent-7', '<secret-hidden> <secret-hidden>'],
   ])('masks %s', (_case, text, expected) => {
     expect(masker.text(text)).toBe(expected);
   });
 
   it('masks texts at every depth, but not the members that carry the protocol', () => {
     const event = {
-      source: 'user',
-      content: [{ type: 'user', text: 'a user' }],
+      source: 'agent-7',
+      content: [{ type: 'agent-7', text: 'an agent-7' }],
       deep: { on: true, n: 1, none: null },
     };
     expect(masker.value(event)).toEqual({
-      source: 'user',
-      content: [{ type: 'user', text: 'a <secret-hidden>' }],
+      source: 'agent-7',
+      content: [{ type: 'agent-7', text: 'an <secret-hidden>' }],
       deep: { on: true, n: 1, none: null },
     });
   });
 
   it('masks every member of free JSON, whatever its name', () => {
-    const action = { kind: 'user', data: { id: 'sk-longer', deep: [{ source: 'sk-longer' }] } };
+    const action = { kind: 'agent-7', data: { id: 'sk-longer', deep: [{ source: 'sk-longer' }] } };
     expect(masker.value(action)).toEqual({
-      kind: 'user',
+      kind: 'agent-7',
       data: { id: '<secret-hidden>', deep: [{ source: '<secret-hidden>' }] },
     });
   });

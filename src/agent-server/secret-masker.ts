@@ -1,8 +1,10 @@
+import { unmaskableReason } from '../common/secret-mask.js';
 import { CUT_MARK } from './clipped-text.js';
 
-const HIDDEN = '<secret-hidden>';
-/** Masking shorter values would black out half of every text. */
-const MIN_LENGTH = 4;
+/** What a text shows in place of a secret. */
+export const HIDDEN = '<secret-hidden>';
+/** Shorter fragments give nothing away, and many words end with them by chance. */
+const MIN_FRAGMENT = 4;
 /** Lines of keys and certificates are longer; each may appear without its neighbours, or behind a line number. */
 const MIN_LINE_LENGTH = 16;
 /** Members that hold names and ids of the protocol: a secret that happens to be `user` must not break an event. */
@@ -26,8 +28,8 @@ const PROTOCOL_MEMBERS = new Set([
 const FREE_JSON_MEMBERS = new Set(['data', 'raw_input', 'raw_output']);
 
 /**
- * Replaces known secrets, also in base64, URL-encoded or escaped as in JSON, single lines of long ones, and the
- * fragments of one that a clipped text leaves on either side of the cut.
+ * Replaces known secrets that are not too common for that, also in base64, URL-encoded or escaped as in JSON, single
+ * lines of long ones, and the fragments of one that a clipped text leaves on either side of the cut.
  */
 export class SecretMasker {
   readonly #pattern: RegExp | null;
@@ -118,7 +120,7 @@ function isSameShape<T>(value: unknown, like: T): value is T {
 function formsOf(secret: string): string[] {
   // A value read from a file often ends with a line break that is not printed along with it.
   const value = secret.trim();
-  if (value.length < MIN_LENGTH) {
+  if (unmaskableReason(value) !== null) {
     return [];
   }
   const base64 = Buffer.from(value, 'utf8').toString('base64');
@@ -135,9 +137,8 @@ function formsOf(secret: string): string[] {
   ];
 }
 
-/** Shorter fragments give nothing away, and many words end with them by chance. */
 function fragmentLength(length: number): number {
-  return length < MIN_LENGTH ? 0 : length;
+  return length < MIN_FRAGMENT ? 0 : length;
 }
 
 function urlEncoded(value: string): string {

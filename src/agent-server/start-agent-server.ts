@@ -153,6 +153,8 @@ async function assign(app: LazyApp, options: AgentServerOptions): Promise<Assign
       instanceId: randomUUID(),
       corsOrigins: options.corsOrigins,
       maxUploadBytes: options.maxUploadBytes,
+      workspace,
+      view,
       sockets: options.sockets,
       withholdReports: (conversationId) => webhooks?.withhold(conversationId) ?? (() => undefined),
     });
@@ -192,7 +194,7 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
 }
 
 function isAnyRunning(conversations: Conversations): boolean {
-  return conversations.all().some(({ isRunning }) => isRunning);
+  return conversations.all().some(({ isBusy }) => isBusy);
 }
 
 /** @returns the port; null for a Unix socket */

@@ -23,11 +23,27 @@ const NO_FOLDER = 126;
  * were a socket.
  */
 const SHELL = ['bash', '--noprofile', '--norc', '-pc'];
-const ENTER_FOLDER = [...SHELL, `cd -- "$1" || exit ${NO_FOLDER}; shift; exec "$@"`, 'enter'];
 
-/** The command that runs another one in a folder of the view, to be started in `VIEW_START`. */
-export function inFolder({ wrapper }: ToolView, folder: string, command: readonly string[]): string[] {
-  return [...wrapper, ...ENTER_FOLDER, folder, ...command];
+/**
+ * The command that runs another one in a folder of the view, to be started in `VIEW_START`.
+ *
+ * @param prelude commands of bash that run before it
+ */
+export function inFolder(
+  { wrapper }: ToolView,
+  folder: string,
+  command: readonly string[],
+  prelude = '',
+): string[] {
+  const script = `cd -- "$1" || exit ${NO_FOLDER}; shift; ${prelude} exec "$@"`;
+  return [...wrapper, ...SHELL, script, 'enter', folder, ...command];
+}
+
+const ADD_BYTES = [...SHELL, 'printf -v bytes %b "$1"; shift; exec "${@:1:$#-1}" "${!#}$bytes"', 'bytes'];
+
+/** The command that runs another one whose last argument goes on with what `printf %b` makes of a text. */
+export function withBytes(command: readonly string[], text: string): string[] {
+  return [...ADD_BYTES, text, ...command];
 }
 
 /** The command that runs a script of bash in the view, to be started in `VIEW_START`. */

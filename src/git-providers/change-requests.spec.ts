@@ -6,11 +6,12 @@ import {
 } from './bitbucket-data-center/bitbucket-data-center.schema.js';
 import { bitbucketGitCredential, bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
 import { refusalSchema as bitbucketRefusalSchema } from './bitbucket/bitbucket.schema.js';
-import { providerReason, toOpenedChangeRequest } from './change-requests.js';
+import { toOpenedChangeRequest } from './change-requests.js';
 import { githubReasons } from './github/github.mapper.js';
 import { refusalSchema as githubRefusalSchema } from './github/github.schema.js';
 import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.mapper.js';
 import { refusalSchema as gitlabRefusalSchema } from './gitlab/gitlab.schema.js';
+import { providerReason } from './provider-errors.js';
 
 describe('why a change was refused', () => {
   it.each<[unknown, string[]]>([
@@ -101,6 +102,10 @@ describe('providerReason', () => {
   it('is no longer than 300 characters, and cuts none in half', () => {
     const reason = providerReason(['🚢'.repeat(400)], TOKEN) ?? '';
     expect(reason).toBe(`${'🚢'.repeat(299)}…`);
+  });
+
+  it('has no piece of a token where a long text is cut', () => {
+    expect(providerReason([`${TOKEN} `.repeat(10_000)], TOKEN)).toBe(`${'*** '.repeat(75).slice(0, 299)}…`);
   });
 });
 

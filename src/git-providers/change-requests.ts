@@ -8,11 +8,14 @@ import {
   type ProviderCall,
 } from './git-provider.js';
 import {
+  parsedOrNull,
   providerErrorFromResponse,
   providerErrorFromUpstream,
+  providerReason,
   type ProviderResponseHead,
+  type RefusalBody,
 } from './provider-errors.js';
-import { type RetryTiming, timeLeft } from './provider-http.js';
+import { requestBounds, type RetryTiming } from './provider-http.js';
 
 /** The three requests that opening a change request takes, for one repository of one user. */
 export interface ChangeRequestHost {
@@ -36,10 +39,6 @@ interface ChangeToSend {
 }
 
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
-
-const MAX_REASON_LENGTH = 300;
-/** Shown instead of a token in what a git host said. */
-const HIDDEN_TOKEN = '***';
 
 /**
  * Opens a change request, or returns the one that is open already. It is looked for first, as hosts differ in what they
@@ -90,15 +89,14 @@ export async function sendChange(
       method: 'POST',
       headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
-      signal: call.signal,
-      timeoutMs: timeLeft(call, timing.now()),
+      ...requestBounds(call, timing.now()),
     });
     if (response.ok) {
       return await readJson(response, new URL(url).origin);
     }
     const text = await response.text();
     const reason = providerReason(reasons(parsedOrNull(text)), token);
-    throw changeRefusal(response, reason, timing.now(), text);
+    throw changeRefusal(response, reason, timing.now(), { text, token });
   } catch (error) {
     throw providerErrorFromUpstream(error);
   }
@@ -106,7 +104,7 @@ export async function sendChange(
 
 /**
  * What a response other than a success to a change means. A refusal (any 4xx without a meaning of its own) is
- * `unsupported` with a `reason`, a missing permission `insufficient_scope` with one.
+ * `unsupported` with a `reason`; a missing permission and a policy have one too.
  *
  * @param reason what the provider said, fit to show
  * @param nowMs epoch milliseconds
@@ -115,11 +113,11 @@ export function changeRefusal(
   response: ProviderResponseHead,
   reason: string | null,
   nowMs: number,
-  bodyText = '',
+  body: RefusalBody,
 ): GitProviderError {
-  const failure = providerErrorFromResponse(response, nowMs, bodyText);
-  if (failure?.code === 'insufficient_scope') {
-    return new GitProviderError('insufficient_scope', { reason: reason ?? 'the permission is missing' });
+  const failure = providerErrorFromResponse(response, nowMs, body);
+  if (failure?.code === 'insufficient_scope' || failure?.code === 'blocked_by_policy') {
+    return new GitProviderError(failure.code, { reason: reason ?? 'the permission is missing' });
   }
   if (failure) {
     return failure;
@@ -130,23 +128,6 @@ export function changeRefusal(
     });
   }
   return new GitProviderError('unsupported', { reason: reason ?? `answered with ${response.status}` });
-}
-
-/**
- * One line of what a provider said, fit to show: without the token, control characters and anything beyond 300
- * characters; null when it said nothing.
- */
-export function providerReason(texts: readonly string[], token: string): string | null {
-  const parts = texts.map((text) => text.replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim());
-  const line = [...new Set(parts.filter((part) => part !== ''))].join('; ');
-  const masked = secretFormsOf(token).reduce((text, form) => text.replaceAll(form, HIDDEN_TOKEN), line);
-  if (masked === '') {
-    return null;
-  }
-  const characters = Array.from(masked);
-  return characters.length <= MAX_REASON_LENGTH
-    ? masked
-    : `${characters.slice(0, MAX_REASON_LENGTH - 1).join('')}…`;
 }
 
 /** A change request of its number and page; null when a response lacks one of them. */
@@ -186,28 +167,7 @@ export function requireRepository<T>(response: T | null): T {
   return response;
 }
 
-/** Null for what is no JSON: the error pages of proxies, which say nothing that would help. */
-export function parsedOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) {
-      return null;
-    }
-    throw error;
-  }
-}
-
 /** Whether a provider refused a change for certain, and said why. */
 function isRefusal(error: unknown): boolean {
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
-}
-
-/** The token, the secret of `email:secret`, and both as they travel; longest first. */
-function secretFormsOf(token: string): string[] {
-  const secret = token.slice(token.indexOf(':') + 1);
-  return [token, secret]
-    .filter((text) => text !== '')
-    .flatMap((text) => [text, Buffer.from(text, 'utf8').toString('base64'), encodeURIComponent(text)])
-    .toSorted((a, b) => b.length - a.length);
 }

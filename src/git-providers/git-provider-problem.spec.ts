@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import { UpstreamError } from '../common/http/upstream-error.js';
 import { GitProviderError } from './git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
+import { providerErrorFromUpstream } from './provider-errors.js';
 
 describe('gitProviderProblem', () => {
   it.each([
@@ -30,6 +32,18 @@ describe('gitProviderProblem', () => {
       message: expect.stringMatching(/[^.]\.$/),
     });
     expect(gitProviderProblem('github', cause).message).toContain(reason);
+  });
+
+  it('says whose limit it is', () => {
+    const ours = providerErrorFromUpstream(new UpstreamError('share', 'https://git.example.com'));
+    const remembered = new GitProviderError('rate_limited', { cause: ours });
+    for (const error of [ours, remembered]) {
+      expect(gitProviderProblem('github', error)).toMatchObject({
+        kind: 'rate_limited',
+        message: expect.stringContaining('You have'),
+      });
+    }
+    expect(gitProviderProblem('github', ours).retryAfterSeconds).toBe(2);
   });
 
   it('passes on how long to wait, and names a time when the provider does not', () => {

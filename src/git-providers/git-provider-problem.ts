@@ -1,13 +1,18 @@
 import { DomainError } from '../common/errors/domain-error.js';
-import type { GitProviderError, ProviderType } from './git-provider.js';
+import { UpstreamError } from '../common/http/upstream-error.js';
+import { GitProviderError, type ProviderType } from './git-provider.js';
 
 /** A token that its provider rejects for certain. */
-export function invalidGitToken(provider: ProviderType, cause?: unknown): DomainError {
+export function invalidGitToken(
+  provider: ProviderType,
+  { said = null, cause }: { said?: string | null; cause?: unknown } = {},
+): DomainError {
   return new DomainError(
     'unauthorized',
     'invalid_git_token',
     `Invalid token. Please make sure it is a valid ${provider} token.`,
-    { cause },
+    // Clients know the sentence above; the host's own stands beside it.
+    { cause, ...(said !== null && { extensions: { reason: said } }) },
   );
 }
 
@@ -21,7 +26,7 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
   }
   switch (error.code) {
     case 'unauthorized':
-      return invalidGitToken(provider, error);
+      return invalidGitToken(provider, { said: error.said, cause: error });
     case 'not_linked':
     case 'reauth_required':
       return new DomainError(
@@ -34,7 +39,9 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
       return new DomainError(
         'rate_limited',
         'rate_limited',
-        `The git provider ${provider} limits requests at the moment; wait as long as Retry-After says.`,
+        isShareUsedUp(error)
+          ? `You have as many requests to the git provider ${provider} under way as one user may have; wait as long as Retry-After says.`
+          : `The git provider ${provider} limits requests at the moment; wait as long as Retry-After says.`,
         { cause: error, retryAfterSeconds: error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS },
       );
     case 'timeout':
@@ -48,14 +55,21 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
       return new DomainError(
         'bad_gateway',
         'upstream_error',
-        `The git provider ${provider} gave no usable answer (${error.code}).`,
+        `The git provider ${provider} gave no usable answer (${error.code})${error.said === null ? '.' : `: ${asSentence(error.said)}`}`,
         { cause: error },
       );
   }
 }
 
+/** Not the provider's own limit, but ours. A remembered failure has the first one as its cause. */
+function isShareUsedUp({ cause }: GitProviderError): boolean {
+  return cause instanceof GitProviderError
+    ? isShareUsedUp(cause)
+    : cause instanceof UpstreamError && cause.reason === 'share';
+}
+
 function refusal(provider: ProviderType, cause: GitProviderError, reason: string): DomainError {
-  return cause.code === 'insufficient_scope'
+  return cause.code === 'insufficient_scope' || cause.code === 'blocked_by_policy'
     ? new DomainError(
         'forbidden',
         'forbidden',

@@ -20,6 +20,8 @@ export const PROVIDER_ERROR_CODES = [
   'rate_limited',
   'insufficient_scope',
   'sso_required',
+  'query_too_large',
+  'blocked_by_policy',
   'unsupported',
   'unavailable',
   'timeout',
@@ -27,6 +29,9 @@ export const PROVIDER_ERROR_CODES = [
   'reauth_required',
 ] as const;
 export type ProviderErrorCode = (typeof PROVIDER_ERROR_CODES)[number];
+
+/** What a host said of its failures, fit to show. */
+export type GapReasons = Partial<Record<ProviderErrorCode, string>>;
 
 /** A user's credential for one call. */
 export interface ProviderAuth {
@@ -45,6 +50,8 @@ export interface ProviderCall {
   signal: AbortSignal;
   /** Moment the caller stops waiting, epoch milliseconds; optional extra requests check it first. */
   deadlineAt: number;
+  /** Who asks; without it, the user of the current request. */
+  userId?: string;
   /** Set where the stored secret can rotate (a Keycloak refresh token): stores its successor. */
   replaceToken?: (token: string) => Promise<void>;
   /** Set with `replaceToken`: what is stored now; null: nothing. Another replica may have stored a successor. */
@@ -109,6 +116,8 @@ export interface ProviderWork {
   truncated: boolean;
   /** Why parts are missing; empty when everything was read. Partial data counts as success. */
   gaps: ProviderErrorCode[];
+  /** What the host said of them, by code. */
+  gapReasons?: GapReasons;
 }
 
 /** How a provider's work is used once it is read. */
@@ -125,9 +134,9 @@ export interface WorkPolicy {
 export type TokenCheck =
   | { status: 'valid' }
   /** Definite rejection by the provider itself. */
-  | { status: 'invalid' }
+  | { status: 'invalid'; said?: string }
   /** The provider gave no verdict (unreachable, rate limited, missing scope …). */
-  | { status: 'unverified'; code: ProviderErrorCode };
+  | { status: 'unverified'; code: ProviderErrorCode; said?: string };
 
 /** A change request to open. */
 export interface NewChangeRequest {
@@ -191,6 +200,7 @@ interface GitProviderErrorOptions {
   cause?: unknown;
   retryAfterSeconds?: number | null;
   reason?: string | null;
+  said?: string | null;
 }
 
 /** A provider that sent nothing usable. The message is fixed text: never an upstream body, address or token. */
@@ -198,6 +208,8 @@ export class GitProviderError extends Error {
   readonly retryAfterSeconds: number | null;
   /** Why a change was refused, fit to show: what the provider said, clipped and without the token. Null for all else. */
   readonly reason: string | null;
+  /** What the host said of any failure, in the same form. */
+  readonly said: string | null;
 
   constructor(
     readonly code: ProviderErrorCode,
@@ -207,6 +219,7 @@ export class GitProviderError extends Error {
     this.name = 'GitProviderError';
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
     this.reason = options.reason ?? null;
+    this.said = options.said ?? null;
   }
 }
 

@@ -166,7 +166,8 @@ function remaining(error: GitProviderError, elapsedMs: number): GitProviderError
     error.retryAfterSeconds === null
       ? null
       : Math.max(1, error.retryAfterSeconds - Math.floor(elapsedMs / 1000));
-  return new GitProviderError(error.code, { cause: error, retryAfterSeconds: left, reason: error.reason });
+  const { reason, said } = error;
+  return new GitProviderError(error.code, { cause: error, retryAfterSeconds: left, reason, said });
 }
 
 /** Stops waiting after a while; the work itself goes on for other readers and the cache. */

@@ -35,6 +35,7 @@ export class ProviderCalls {
     let current = token;
     return {
       ...this.within(milliseconds),
+      userId,
       storedToken: async () => {
         const stored = await this.tokens.list(userId);
         const found = stored.find((credential) => credential.provider === provider)?.token ?? null;

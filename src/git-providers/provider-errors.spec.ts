@@ -86,7 +86,8 @@ describe('providerErrorFromResponse', () => {
     ['bad gateway', 502, {}, '<html>', 'unavailable', null],
     ['maintenance', 503, { 'retry-after': '120' }, '', 'unavailable', 120],
   ])('%s', (_name, status, headers, body, code, retryAfter) => {
-    const error = providerErrorFromResponse({ status, headers: new Headers(headers) }, NOW, body);
+    const head = { status, headers: new Headers(headers) };
+    const error = providerErrorFromResponse(head, NOW, { text: body, token: 'glpat-secret' });
 
     expect(error?.code ?? null).toBe(code);
     expect(error?.retryAfterSeconds ?? null).toBe(retryAfter);
@@ -101,6 +102,7 @@ describe('providerErrorFromUpstream', () => {
     ['refused', 'unavailable'],
     ['redirect', 'unavailable'],
     ['malformed', 'unavailable'],
+    ['share', 'rate_limited'],
   ])('%s becomes %s and keeps the cause', (reason, code) => {
     const cause = new UpstreamError(reason, 'https://git.example.com');
 

@@ -1,5 +1,11 @@
+import { isJsonObject } from '../common/json-merge.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
-import { GitProviderError, type ProviderErrorCode } from './git-provider.js';
+import {
+  type GapReasons,
+  GitProviderError,
+  type ProviderErrorCode,
+  type TokenCheck,
+} from './git-provider.js';
 
 /** What the classification reads of a response; `Response` fits. */
 export interface ProviderResponseHead {
@@ -7,8 +13,21 @@ export interface ProviderResponseHead {
   headers: Headers;
 }
 
+/** Statuses with a reason for the user; that of a server in trouble is for its operator. */
+const REFUSALS: readonly number[] = [401, 403, 410, 429];
+
+/** What a response other than a success came with. */
+export interface RefusalBody {
+  text: string;
+  /** Must not appear in what is shown of it. */
+  token: string;
+}
+
 /** Seconds to wait when a provider says "too many requests" without saying how long. */
 const DEFAULT_WAIT_SECONDS = 60;
+
+/** Until requests of the same user may have ended. */
+const SHARE_RETRY_SECONDS = 2;
 
 /** How far a chain of causes is followed; it could be a circle. */
 const MAX_CAUSES = 5;
@@ -20,30 +39,31 @@ const MAX_CAUSES = 5;
  * - 401: `unauthorized`.
  * - 429, and 403 with an exhausted limit, `Retry-After` or "secondary rate limit" in the body: `rate_limited`
  *   (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
- * - Other 403: `insufficient_scope`; 410: `unsupported` (Bitbucket's removed endpoints); 408: `timeout`; 5xx: `unavailable`.
+ * - Other 403: `sso_required`, `insufficient_scope` or `blocked_by_policy`, see {@link refusalCode}; 410: `unsupported` (Bitbucket's removed endpoints); 408: `timeout`; 5xx: `unavailable`.
  *
  * @param nowMs epoch milliseconds
- * @param bodyText body of the response, searched for GitHub's wording only; never part of the error
+ * @param body what came with it; the error keeps one line of it, without the token
  */
 export function providerErrorFromResponse(
   response: ProviderResponseHead,
   nowMs: number,
-  bodyText = '',
+  { text, token }: RefusalBody,
 ): GitProviderError | null {
   const { status, headers } = response;
+  const said = REFUSALS.includes(status) ? hostReason(text, token) : null;
   switch (status) {
     case 401:
-      return new GitProviderError('unauthorized');
+      return new GitProviderError('unauthorized', { said });
     case 403:
-      return isRateLimited(headers, bodyText)
-        ? rateLimited(headers, nowMs)
-        : new GitProviderError('insufficient_scope');
+      return isRateLimited(headers, text)
+        ? rateLimited(headers, nowMs, said)
+        : new GitProviderError(refusalCode(headers, said), { said });
     case 408:
       return new GitProviderError('timeout');
     case 410:
-      return new GitProviderError('unsupported');
+      return new GitProviderError('unsupported', { said });
     case 429:
-      return rateLimited(headers, nowMs);
+      return rateLimited(headers, nowMs, said);
     default:
       return status >= 500
         ? new GitProviderError('unavailable', { retryAfterSeconds: retryAfterSeconds(headers, nowMs) })
@@ -52,7 +72,8 @@ export function providerErrorFromResponse(
 }
 
 /**
- * What a failed call means: `timeout` for a deadline or an abort, `unavailable` for everything else. A
+ * What a failed call means: `timeout` for a deadline or an abort, `rate_limited` where the user has too many requests under
+ * way, `unavailable` for everything else. A
  * `GitProviderError` is returned as it is. Libraries wrap the errors of the fetch they were given, so the chain of
  * causes is searched; an `UpstreamError` found there becomes the cause instead of its wrapper, which can hold the
  * request.
@@ -64,9 +85,7 @@ export function providerErrorFromUpstream(error: unknown): GitProviderError {
       return current;
     }
     if (current instanceof UpstreamError) {
-      return new GitProviderError(current.reason === 'timeout' ? 'timeout' : 'unavailable', {
-        cause: current,
-      });
+      return failureOf(current);
     }
     if (current.name === 'AbortError' || current.name === 'TimeoutError') {
       return new GitProviderError('timeout', { cause: current });
@@ -74,6 +93,17 @@ export function providerErrorFromUpstream(error: unknown): GitProviderError {
     current = current.cause;
   }
   return new GitProviderError('unavailable', { cause: error });
+}
+
+function failureOf(cause: UpstreamError): GitProviderError {
+  switch (cause.reason) {
+    case 'timeout':
+      return new GitProviderError('timeout', { cause });
+    case 'share':
+      return new GitProviderError('rate_limited', { cause, retryAfterSeconds: SHARE_RETRY_SECONDS });
+    default:
+      return new GitProviderError('unavailable', { cause });
+  }
 }
 
 /**
@@ -88,6 +118,7 @@ export function combinedError(reasons: readonly unknown[]): GitProviderError {
   return new GitProviderError(main?.code ?? 'unavailable', {
     cause: new AggregateError(errors, 'every request failed'),
     retryAfterSeconds: main?.retryAfterSeconds ?? null,
+    said: main?.said ?? null,
   });
 }
 
@@ -129,9 +160,42 @@ export function isNotFound(error: unknown): error is GitProviderError & { reason
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }
 
+/** What a failed check says of the token. */
+export function verdictOf({ code, said }: GitProviderError): TokenCheck {
+  const reason = said === null ? {} : { said };
+  return code === 'unauthorized'
+    ? { status: 'invalid', ...reason }
+    : { status: 'unverified', code, ...reason };
+}
+
+/** Texts about what a token may do, and those that say no more than the status. */
+const ABOUT_RIGHTS =
+  /\b(scopes?|permissions?|privileges?|rights|not accessible|tokens?|authenticat\w*|authori[sz]ed|(no|not have|admin|push|write|read|maintain) access)\b/i;
+const SAYS_NOTHING = /^[\s\d:.!-]*((forbidden|access denied|insufficient_scope)[\s\d:;.!-]*)*$/i;
+/** Texts about a rule of the host or of an organisation, whatever else they mention. */
+const ABOUT_POLICY =
+  /\b(polic(y|ies)|forbids?|allow ?-?lists?|ip address(es)?|enforce[sd]?|terms of|suspended|blocked|lifetimes?|expir\w+|(two|2|multi)[- ]?factor|2fa|mfa)\b/i;
+
+/**
+ * Why a host refuses a token that it knows. OAuth servers name a missing scope in a header (RFC 6750 section 3.1), GitHub a
+ * missing single sign-on; beyond that there is only the text. A reason that is not about the rights of the token is one
+ * that a new scope does not help against: an address, an age, an account or a password that a rule does not accept.
+ */
+export function refusalCode(headers: Headers, said: string | null): ProviderErrorCode {
+  if (/^required/i.test(headers.get('x-github-sso') ?? '') || /\bSAML\b|single sign-on/i.test(said ?? '')) {
+    return 'sso_required';
+  }
+  const isScope = /error="?insufficient_\w*scope/i.test(headers.get('www-authenticate') ?? '');
+  if (isScope || said === null || SAYS_NOTHING.test(said)) {
+    return 'insufficient_scope';
+  }
+  return ABOUT_RIGHTS.test(said) && !ABOUT_POLICY.test(said) ? 'insufficient_scope' : 'blocked_by_policy';
+}
+
 /** Collects why parts of a result are missing, each reason once, in the order in which they came. */
 export class GapLog {
   private readonly found = new Set<ProviderErrorCode>();
+  private readonly said: GapReasons = {};
 
   /**
    * Notes why a part is missing.
@@ -143,11 +207,18 @@ export class GapLog {
       throw error;
     }
     this.found.add(error.code);
+    if (error.said !== null) {
+      this.said[error.code] ??= error.said;
+    }
     return error;
   }
 
   codes(): ProviderErrorCode[] {
     return [...this.found];
+  }
+
+  reasons(): GapReasons {
+    return { ...this.said };
   }
 }
 
@@ -160,16 +231,100 @@ function isRateLimited(headers: Headers, bodyText: string): boolean {
   return (
     headers.get('x-ratelimit-remaining') === '0' ||
     headers.has('retry-after') ||
-    /secondary rate limit/i.test(bodyText)
+    /\brate limit|abuse detection/i.test(bodyText)
   );
 }
 
-function rateLimited(headers: Headers, nowMs: number): GitProviderError {
+function rateLimited(headers: Headers, nowMs: number, said: string | null): GitProviderError {
   return new GitProviderError('rate_limited', {
     retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? DEFAULT_WAIT_SECONDS,
+    said,
   });
 }
 
 function secondsUntil(moment: number, nowMs: number): number {
   return Math.max(1, Math.ceil((moment - nowMs) / 1000));
+}
+
+const MAX_REASON_LENGTH = 300;
+/** Texts that are looked at, and characters of each. */
+const MAX_REASONS = 20;
+const MAX_REASON_TEXT = 2_000;
+/** Shown instead of a token in what a git host said. */
+const HIDDEN_TOKEN = '***';
+
+/** Error pages of proxies are larger, and say nothing that would help. */
+const MAX_BODY_LENGTH = 20_000;
+/** Where the hosts' APIs, and OAuth servers, put what people are meant to read. */
+const MESSAGE_MEMBERS = ['message', 'error_description', 'error', 'errors', 'detail'];
+const MAX_MESSAGE_DEPTH = 3;
+
+/** What a host says in the body of an error response, in one line that is fit to show; null when it says nothing. */
+export function hostReason(bodyText: string, token: string): string | null {
+  if (bodyText.length > MAX_BODY_LENGTH) {
+    return null;
+  }
+  const body = parsedOrNull(bodyText);
+  const isText = body === null && !/<[a-z!]/i.test(bodyText);
+  return providerReason(isText ? [bodyText] : messagesIn(body), token);
+}
+
+function messagesIn(value: unknown, depth = 0): string[] {
+  if (typeof value === 'string') {
+    return [value];
+  }
+  if (depth > MAX_MESSAGE_DEPTH) {
+    return [];
+  }
+  const parts = Array.isArray(value)
+    ? value.slice(0, MAX_REASONS)
+    : MESSAGE_MEMBERS.map((member) => (isJsonObject(value) ? value[member] : undefined));
+  return parts.flatMap((part) => messagesIn(part, depth + 1));
+}
+
+/**
+ * One line of what a provider said, fit to show: without the token, control characters and anything beyond 300
+ * characters; null when it said nothing.
+ */
+export function providerReason(texts: readonly string[], token: string): string | null {
+  const forms = secretFormsOf(token);
+  const parts = texts
+    .slice(0, MAX_REASONS)
+    // First, as a piece of a token would stay where a text is cut.
+    .map((text) => forms.reduce((rest, form) => rest.replaceAll(form, HIDDEN_TOKEN), text))
+    .map((text) =>
+      text
+        .slice(0, MAX_REASON_TEXT)
+        .replace(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
+        .trim(),
+    );
+  const masked = [...new Set(parts.filter((part) => part !== ''))].join('; ');
+  if (masked === '') {
+    return null;
+  }
+  const characters = Array.from(masked);
+  return characters.length <= MAX_REASON_LENGTH
+    ? masked
+    : `${characters.slice(0, MAX_REASON_LENGTH - 1).join('')}…`;
+}
+
+/** Null for what is no JSON: the error pages of proxies, which say nothing that would help. */
+export function parsedOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** The token, the secret of `email:secret`, and both as they travel; longest first. */
+function secretFormsOf(token: string): string[] {
+  const secret = token.slice(token.indexOf(':') + 1);
+  return [token, secret]
+    .filter((text) => text !== '')
+    .flatMap((text) => [text, Buffer.from(text, 'utf8').toString('base64'), encodeURIComponent(text)])
+    .toSorted((a, b) => b.length - a.length);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import { GitProviderError } from './git-provider.js';
-import { retryOnce, type RetryTiming, timeLeft } from './provider-http.js';
+import { requestBounds, retryOnce, type RetryTiming } from './provider-http.js';
 
 const NOW = 1_000_000;
 
@@ -86,15 +86,19 @@ describe('retryOnce', () => {
 
 const call = { signal: new AbortController().signal, deadlineAt: 12_000 };
 
-describe('timeLeft', () => {
+describe('requestBounds', () => {
   it.each([
     [0, 11_750],
     [11_749, 1],
   ])('at %d ms of 12,000 is %d', (now, expected) => {
-    expect(timeLeft(call, now)).toBe(expected);
+    expect(requestBounds(call, now)).toEqual({ signal: call.signal, work: call.signal, timeoutMs: expected });
   });
 
   it.each([11_750, 12_000, 13_000])('at %d ms of 12,000 is a timeout', (now) => {
-    expect(() => timeLeft(call, now)).toThrow(new GitProviderError('timeout'));
+    expect(() => requestBounds(call, now)).toThrow(new GitProviderError('timeout'));
+  });
+
+  it('name the user whose share a request takes', () => {
+    expect(requestBounds({ ...call, userId: 'mona' }, 0)).toMatchObject({ holder: 'mona' });
   });
 });

@@ -50,6 +50,8 @@ export const SYSTEM_RETRY_TIMING: RetryTiming = {
 interface JsonRequest {
   url: string;
   headers: Record<string, string>;
+  /** Must not appear in what is shown of a refusal. */
+  token: string;
   /** Sent as JSON with POST; without it the request is a GET. */
   body?: unknown;
 }
@@ -118,12 +120,31 @@ export async function retryOnce<T>(
  * @param nowMs epoch milliseconds
  * @throws GitProviderError `timeout` when there is no time left
  */
-export function timeLeft(call: ProviderCall, nowMs: number): number {
+function timeLeft(call: ProviderCall, nowMs: number): number {
   const left = call.deadlineAt - RESERVED_MS - nowMs;
   if (left <= 0) {
     throw new GitProviderError('timeout');
   }
   return left;
+}
+
+/**
+ * What bounds one more request of a call.
+ *
+ * @param nowMs epoch milliseconds
+ * @throws GitProviderError `timeout` when there is no time left
+ */
+export function requestBounds(
+  call: ProviderCall,
+  nowMs: number,
+): Pick<GuardedRequestInit, 'signal' | 'timeoutMs' | 'holder' | 'work'> {
+  const { signal, userId } = call;
+  return {
+    signal,
+    timeoutMs: timeLeft(call, nowMs),
+    work: signal,
+    ...(userId !== undefined && { holder: userId }),
+  };
 }
 
 async function exchangeOnce(
@@ -132,7 +153,6 @@ async function exchangeOnce(
   call: ProviderCall,
   timing: RetryTiming,
 ): Promise<JsonResponse> {
-  const timeoutMs = timeLeft(call, timing.now());
   const response = await http.fetch(request.url, {
     headers: {
       accept: 'application/json',
@@ -140,12 +160,14 @@ async function exchangeOnce(
       ...request.headers,
     },
     ...(request.body === undefined ? {} : { method: 'POST', body: JSON.stringify(request.body) }),
-    signal: call.signal,
-    timeoutMs,
+    ...requestBounds(call, timing.now()),
   });
-  const failure = providerErrorFromResponse(response, timing.now());
-  if (failure) {
-    throw failure;
+  if (response.status >= 400 && response.status !== 404) {
+    const body = { text: await response.text(), token: request.token };
+    const failure = providerErrorFromResponse(response, timing.now(), body);
+    if (failure) {
+      throw failure;
+    }
   }
   if (response.status === 404) {
     return { headers: response.headers, body: null };

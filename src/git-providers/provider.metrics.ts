@@ -17,6 +17,7 @@ const OUTCOMES = [
   'too_large',
   'refused',
   'redirect',
+  'share',
   'malformed',
 ] as const;
 type Outcome = (typeof OUTCOMES)[number];

@@ -6,19 +6,23 @@ import { GitProviderError } from './git-provider.js';
  * Building blocks for the schemas of what git servers send. A response is a stranger's input: what a mapper can do
  * without reads as null (or false, or an empty list) when it is missing or of another type, and a list drops the
  * elements that lack what a mapper needs instead of failing as a whole. Enumerations stay text where an unknown value
- * means the same as none.
+ * means the same as none. Lists and texts are cut or dropped where no git server sends more: a mapper is to be done within
+ * milliseconds, and what it returns is kept in memory.
  */
 
+const MAX_TEXT_LENGTH = 8_192;
+/** Of names and titles: longer than any git server allows. */
+const MAX_NAME_LENGTH = 512;
+/** Elements of a page: no list is asked for more at a time. */
+const PAGE = 100;
+
 /** A text with something in it, which the mapper needs. */
-export const requiredText = z.string().min(1);
+export const requiredText = z.string().min(1).max(MAX_TEXT_LENGTH);
 
 /** A text with something in it; null for anything else. */
 export const text = requiredText.nullable().catch(null);
 
-/** Longer names than any git server allows are dropped: lists are kept in memory. */
-const MAX_NAME_LENGTH = 512;
-
-/** A name of a repository, branch or the like, which the mapper needs. */
+/** A title, or a name of a repository, branch or the like, which the mapper needs. */
 export const requiredName = requiredText.max(MAX_NAME_LENGTH);
 
 /** A name; null for anything else. */
@@ -52,28 +56,35 @@ export function object<Shape extends z.ZodRawShape>(
   return z.preprocess((value) => (isJsonObject(value) ? value : {}), z.object(shape));
 }
 
-/** The elements of a list that fit; null for what is no list. */
+/** The first elements of a list, those that fit; null for what is no list. */
 export function listOrNull<Element extends z.ZodType>(
   element: Element,
+  atMost = PAGE,
 ): z.ZodType<z.output<Element>[] | null> {
   return z
     .array(z.unknown())
-    .transform((values) => fitting(values, element))
+    .transform((values) => fitting(values.slice(0, atMost), element))
     .nullable()
     .catch(null);
 }
 
-/** The elements of a list that fit; none for what is no list. */
-export function list<Element extends z.ZodType>(element: Element): z.ZodType<z.output<Element>[]> {
+/** The first elements of a list, those that fit; none for what is no list. */
+export function list<Element extends z.ZodType>(
+  element: Element,
+  atMost = PAGE,
+): z.ZodType<z.output<Element>[]> {
   return z
     .array(z.unknown())
     .catch([])
-    .transform((values) => fitting(values, element));
+    .transform((values) => fitting(values.slice(0, atMost), element));
 }
 
-/** The elements of a list that fit; what is no list does not fit at all. */
-export function requiredList<Element extends z.ZodType>(element: Element): z.ZodType<z.output<Element>[]> {
-  return z.array(z.unknown()).transform((values) => fitting(values, element));
+/** The first elements of a list, those that fit; what is no list does not fit at all. */
+export function requiredList<Element extends z.ZodType>(
+  element: Element,
+  atMost = PAGE,
+): z.ZodType<z.output<Element>[]> {
+  return z.array(z.unknown()).transform((values) => fitting(values.slice(0, atMost), element));
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+export const MAX_VARIABLE_NAME = 255;
 
 /** What `variablesFromText` accepts: pairs, or nothing, between commas. */
 export const VARIABLES_TEXT = (() => {
@@ -11,6 +12,9 @@ export const VARIABLES_TEXT = (() => {
 export const ARGUMENTS_TEXT = String.raw`^(?:[^'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")*$`;
 
 export function variableNameProblem(name: string): string | null {
+  if (name.length > MAX_VARIABLE_NAME) {
+    return `Expected a variable name of at most ${MAX_VARIABLE_NAME} characters.`;
+  }
   return VARIABLE_NAME.test(name)
     ? null
     : 'Expected a variable name: a letter or underscore, then letters, digits and underscores.';

@@ -2,16 +2,29 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '../common/http/address-rules.js';
 import type { FieldProblem } from '../common/validation/field.js';
 import { Nested, NestedList } from '../common/validation/nested-fields.js';
-import { Text, TextList, TextMap } from '../common/validation/text-fields.js';
+import { MAX_SECRET, MAX_URL, Text, TextList, TextMap } from '../common/validation/text-fields.js';
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,
+  MAX_VARIABLE_NAME,
   VARIABLE_NAME,
   variableNameProblem,
   VARIABLES_TEXT,
   variablesFromText,
 } from './command-text.js';
 import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-config.types.js';
+
+/** Most characters of a tool's name; model APIs take 64, and longer names are shortened for them. */
+export const MAX_LISTED_NAME = 256;
+
+function ShownTools(): PropertyDecorator {
+  return ApiProperty({
+    type: [String],
+    required: false,
+    description: 'Names of the tools that agents get; absent when they get all.',
+    example: ['search', 'read_file'],
+  });
+}
 
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
@@ -20,6 +33,9 @@ class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
 
   @ApiProperty({ type: String, nullable: true, description: 'null, or the mask.', example: '**********' })
   api_key: string | null;
+
+  @ShownTools()
+  tools?: string[];
 }
 
 @ApiSchema({ name: 'StoredMCPStdioServerConfig' })
@@ -40,6 +56,9 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
     example: { API_TOKEN: '**********' },
   })
   env: Record<string, string>;
+
+  @ShownTools()
+  tools?: string[];
 }
 
 /** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
@@ -55,10 +74,25 @@ export class StoredMcpConfigDto implements StoredMcpConfig {
   shttp_servers: StoredRemoteMcpServerDto[];
 }
 
+/** A script may stand in an argument. */
+const MAX_ARGUMENT = 16_384;
+
 /** What OpenAPI says about the address of a tool server; its host is checked as well. */
 const ADDRESS_FORM = {
+  maxLength: MAX_URL,
   pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?)://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*$`,
 };
+
+/** A server's `tools`. */
+function AllowedTools(): PropertyDecorator {
+  return TextList({
+    nullable: true,
+    description:
+      "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
+    itemLength: MAX_LISTED_NAME,
+    example: ['search', 'read_file'],
+  });
+}
 
 /** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPRemoteServerConfig' })
@@ -70,6 +104,7 @@ export class RemoteMcpServerDto {
       'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
     example: 'https://mcp.example.com/sse',
     form: ADDRESS_FORM,
+    maxLength: MAX_URL,
     rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
   })
   url: string;
@@ -80,8 +115,12 @@ export class RemoteMcpServerDto {
     description:
       'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
     example: 'mcp-key-example',
+    maxLength: MAX_SECRET,
   })
   api_key?: string | null;
+
+  @AllowedTools()
+  tools?: string[] | null;
 }
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
@@ -115,6 +154,7 @@ export class StdioMcpServerDto {
     nullIsAbsent: true,
     description:
       'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+    itemLength: MAX_ARGUMENT,
     fromText: argumentsFromText,
     textForm: { pattern: ARGUMENTS_TEXT },
     example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
@@ -126,12 +166,16 @@ export class StdioMcpServerDto {
     description:
       'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
     example: { API_TOKEN: 'token-example' },
-    keySchema: { pattern: VARIABLE_NAME.source },
+    valueLength: MAX_SECRET,
+    keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
     keyRule: variableNameProblem,
     fromText: variablesFromText,
     textForm: { pattern: VARIABLES_TEXT },
   })
   env?: Map<string, string>;
+
+  @AllowedTools()
+  tools?: string[] | null;
 }
 
 /** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */

@@ -6,8 +6,11 @@ import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { type McpConfigColumns, McpConfigRepository } from './mcp-config.repository.js';
 import type { ClearMcpConfig } from './mcp-config.types.js';
-import { resolveMasks } from './mcp-secrets.js';
+import { detailsOf, resolveMasks } from './mcp-secrets.js';
 import { patchNamedServers } from './named-servers.js';
+
+/** As much as a body may have, which is what the whole configuration is sent with. */
+const MAX_LENGTH = 1_048_576;
 
 /** Stores users' MCP configurations, for the features whose requests bring one. */
 @Injectable()
@@ -53,7 +56,7 @@ export class McpConfigService {
     await lockUser(manager, userId);
     const before = await this.configs.read(userId, manager);
     const { config, problems } = patchNamedServers(before, patch, loc);
-    const all = [...problems, ...this.refusedAddresses(config, loc)];
+    const all = [...problems, ...this.refusedAddresses(config, loc), ...sizeProblems(config, loc)];
     if (all.length > 0) {
       throw new InvalidInputError(all);
     }
@@ -71,11 +74,11 @@ export class McpConfigService {
 
   /**
    * A configuration ready to be written without reading what is stored; null when it has masks, which stand for
-   * something stored. Addresses are not checked, see {@link addressProblems}.
+   * something stored, or more than the three lists. Addresses are not checked, see {@link addressProblems}.
    */
   toColumns(userId: string, dto: McpConfigDto): McpConfigColumns | null {
     const { config, problems } = resolveMasks(dto, null, []);
-    return problems.length > 0 ? null : this.configs.toColumns(userId, config);
+    return problems.length > 0 || detailsOf(config) !== null ? null : this.configs.toColumns(userId, config);
   }
 
   /** Addresses of a configuration that the operator does not allow; {@link store} refuses them too. */
@@ -87,4 +90,17 @@ export class McpConfigService {
       }),
     );
   }
+}
+
+/** Patches add servers, one request after the other. */
+function sizeProblems(config: ClearMcpConfig | null, loc: readonly string[]): InputProblem[] {
+  return JSON.stringify(config).length > MAX_LENGTH
+    ? [
+        {
+          loc: [...loc],
+          msg: `Expected at most ${MAX_LENGTH} characters of JSON in all.`,
+          type: 'value_error',
+        },
+      ]
+    : [];
 }

@@ -4,6 +4,8 @@ import type { JsonObject } from '../common/json-merge.js';
 export interface StoredRemoteMcpServer {
   url: string;
   api_key: string | null;
+  /** Names of the tools that agents get; all without it. */
+  tools?: string[];
 }
 
 /** A tool server started as a command; the values of `env` are masks. */
@@ -12,6 +14,7 @@ export interface StoredStdioMcpServer {
   command: string;
   args: string[];
   env: Record<string, string>;
+  tools?: string[];
 }
 
 /** The MCP configuration as it is stored and shown: secrets are masked. */
@@ -21,11 +24,16 @@ export interface StoredMcpConfig {
   shttp_servers: StoredRemoteMcpServer[];
 }
 
+/** The names in a list of allowed tools; undefined when there is none. */
+export function allowedTools({ tools }: JsonObject): string[] | undefined {
+  return Array.isArray(tools) && tools.every((name) => typeof name === 'string') ? tools : undefined;
+}
+
 /** A tool server reached over HTTP, with its key in clear. Never part of a response or a row. */
 export interface ClearRemoteMcpServer {
   url: string;
   apiKey: string | null;
-  /** What newer clients gave beyond that: `name`, `headers`, `timeout`, `enabled`, … */
+  /** What newer clients gave beyond that: `name`, `headers`, `tools`, `timeout`, `enabled`, … */
   details?: JsonObject;
 }
 
@@ -35,7 +43,7 @@ export interface ClearStdioMcpServer {
   command: string;
   args: string[];
   env: ReadonlyMap<string, string>;
-  /** What newer clients gave beyond that: `cwd`, `timeout`, `enabled`, … */
+  /** What newer clients gave beyond that: `cwd`, `tools`, `timeout`, `enabled`, … */
   details?: JsonObject;
 }
 

@@ -1,13 +1,14 @@
 import type { InputProblem } from '../common/errors/domain-error.js';
-import type { JsonObject } from '../common/json-merge.js';
+import { type JsonObject, without } from '../common/json-merge.js';
 import { MASK } from '../common/secret-mask.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
-import type {
-  ClearMcpConfig,
-  ClearRemoteMcpServer,
-  ClearStdioMcpServer,
-  StoredMcpConfig,
-  StoredRemoteMcpServer,
+import {
+  allowedTools,
+  type ClearMcpConfig,
+  type ClearRemoteMcpServer,
+  type ClearStdioMcpServer,
+  type StoredMcpConfig,
+  type StoredRemoteMcpServer,
 } from './mcp-config.types.js';
 
 type Pairs<Value> = [string, Value][];
@@ -26,11 +27,12 @@ export interface McpSecrets {
 export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
   return {
     sse_servers: config.sseServers.map(maskedServer),
-    stdio_servers: config.stdioServers.map(({ name, command, args, env }) => ({
+    stdio_servers: config.stdioServers.map(({ name, command, args, env, details }) => ({
       name,
       command,
       args,
       env: Object.fromEntries([...env.keys()].map((variable) => [variable, MASK])),
+      ...shownTools(details),
     })),
     shttp_servers: config.shttpServers.map(maskedServer),
   };
@@ -86,8 +88,13 @@ function exposedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpSe
   return { url, api_key: apiKey };
 }
 
-function maskedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpServer {
-  return { url, api_key: apiKey === null ? null : MASK };
+function maskedServer({ url, apiKey, details }: ClearRemoteMcpServer): StoredRemoteMcpServer {
+  return { url, api_key: apiKey === null ? null : MASK, ...shownTools(details) };
+}
+
+function shownTools(details: JsonObject = {}): { tools?: string[] } {
+  const tools = allowedTools(details);
+  return tools === undefined ? {} : { tools };
 }
 
 function keysByUrl(servers: readonly ClearRemoteMcpServer[]): Pairs<string> {
@@ -199,12 +206,12 @@ function remoteServers(
   resolve: Resolve,
 ): ClearRemoteMcpServer[] {
   const known = new Map(stored.map((server) => [server.url, server]));
-  return servers.map(({ url, api_key }, index) => ({
+  return servers.map(({ url, api_key, tools }, index) => ({
     url,
     apiKey: isBlank(api_key)
       ? null
       : resolve(api_key, known.get(url)?.apiKey, [list, String(index), 'api_key']),
-    ...keptDetails(known.get(url)),
+    ...resolvedDetails(known.get(url), tools),
   }));
 }
 
@@ -214,7 +221,7 @@ function stdioServers(
   resolve: Resolve,
 ): ClearStdioMcpServer[] {
   const known = new Map(stored.map((server) => [server.name, server]));
-  return servers.map(({ name, command, args = [], env = new Map<string, string>() }, index) => ({
+  return servers.map(({ name, command, args = [], env = new Map<string, string>(), tools }, index) => ({
     name,
     command,
     args,
@@ -224,13 +231,18 @@ function stdioServers(
         resolve(value, known.get(name)?.env.get(variable), ['stdio_servers', String(index), 'env', variable]),
       ]),
     ),
-    ...keptDetails(known.get(name)),
+    ...resolvedDetails(known.get(name), tools),
   }));
 }
 
 /** Details that a client leaves out are kept, because the client may not know them. */
-function keptDetails(stored: { details?: JsonObject } | undefined): { details?: JsonObject } {
-  return stored?.details ? { details: stored.details } : {};
+function resolvedDetails(
+  { details: kept = {} }: { details?: JsonObject } = {},
+  tools: string[] | null | undefined,
+): { details?: JsonObject } {
+  const details =
+    tools === undefined ? kept : { ...without(kept, ['tools']), ...(tools !== null && { tools }) };
+  return Object.keys(details).length === 0 ? {} : { details };
 }
 
 function isBlank(key: string | null | undefined): key is null | undefined | '' {

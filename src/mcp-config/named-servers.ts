@@ -1,9 +1,16 @@
 import { addressProblem } from '../common/http/address-rules.js';
 import type { InputProblem } from '../common/errors/domain-error.js';
 import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '../common/json-merge.js';
+import { MAX_ELEMENTS } from '../common/validation/field.js';
 import { variableNameProblem } from './command-text.js';
 import { MASK } from '../common/secret-mask.js';
-import type { ClearMcpConfig, ClearRemoteMcpServer, ClearStdioMcpServer } from './mcp-config.types.js';
+import { MAX_LISTED_NAME } from './mcp-config.dto.js';
+import {
+  allowedTools,
+  type ClearMcpConfig,
+  type ClearRemoteMcpServer,
+  type ClearStdioMcpServer,
+} from './mcp-config.types.js';
 
 /** Tool servers by name, in the form of newer clients: `{files: {transport: 'stdio', command, args, env}, …}`. */
 type NamedServers = ReadonlyMap<string, JsonObject>;
@@ -169,6 +176,18 @@ function toClearConfig(
     const refuse = (member: string, msg: string): void => {
       problems.push({ loc: [...loc, name, member], msg, type: 'value_error' });
     };
+    const allowed = allowedTools(server);
+    if (
+      server['tools'] !== undefined &&
+      (allowed === undefined ||
+        allowed.length > MAX_ELEMENTS ||
+        allowed.some((tool) => tool.length > MAX_LISTED_NAME))
+    ) {
+      refuse(
+        'tools',
+        `Expected a list of at most ${MAX_ELEMENTS} names of tools, each of at most ${MAX_LISTED_NAME} characters.`,
+      );
+    }
     if (typeof server['command'] === 'string') {
       stdioServers.push(toStdioServer(name, server, server['command'], refuse));
     } else if (typeof server['url'] === 'string') {

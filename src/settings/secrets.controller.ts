@@ -5,6 +5,7 @@ import {
   CreateSecretDto,
   type CustomSecretsDto,
   type SecretMessageDto,
+  secretWarning,
   SecretNameDto,
   toCustomSecretsDto,
   UpdateSecretDto,
@@ -33,7 +34,7 @@ export class SecretsController {
   @CreateSecretOperation()
   async create(@CurrentUser() user: AuthUser, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
     await this.secrets.create(user.id, body);
-    return { message: 'Secret stored' };
+    return { message: 'Secret stored', ...secretWarning(body.name, body.value) };
   }
 
   @Put(':name')
@@ -44,7 +45,7 @@ export class SecretsController {
     @Body() body: UpdateSecretDto,
   ): Promise<SecretMessageDto> {
     await this.secrets.update(user.id, name, body);
-    return { message: 'Secret changed' };
+    return { message: 'Secret changed', ...secretWarning(body.name, body.value) };
   }
 
   @Delete(':name')

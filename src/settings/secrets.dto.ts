@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Text } from '../common/validation/text-fields.js';
+import { unmaskableReason, unmaskableWarning } from '../common/secret-mask.js';
+import { MAX_SECRET, Text } from '../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
@@ -41,7 +42,13 @@ export class CreateSecretDto {
   @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.')
   name: string;
 
-  @Text({ required: true, secret: true, description: 'The value; may be empty.', example: 'secret-example' })
+  @Text({
+    required: true,
+    secret: true,
+    description: 'The value; may be empty.',
+    example: 'secret-example',
+    maxLength: MAX_SECRET,
+  })
   value: string;
 
   @Text({ nullable: true, description: 'What it is for.', example: 'Token of the deployment service' })
@@ -51,7 +58,13 @@ export class CreateSecretDto {
 /** One entry of a `custom_secrets` map. Members it does not list are ignored. */
 @ApiSchema({ name: 'CustomSecretValue' })
 export class CustomSecretValueDto {
-  @Text({ required: true, secret: true, description: 'The value.', example: 'secret-example' })
+  @Text({
+    required: true,
+    secret: true,
+    description: 'The value.',
+    example: 'secret-example',
+    maxLength: MAX_SECRET,
+  })
   secret: string;
 
   @Text({
@@ -67,6 +80,25 @@ export class CustomSecretValueDto {
 export class SecretMessageDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret stored' })
   message: string;
+
+  @SecretWarningProperty()
+  warning?: string;
+}
+
+/** The member about a value that was stored and will be seen. */
+export function SecretWarningProperty(): PropertyDecorator {
+  return ApiProperty({
+    required: false,
+    description:
+      'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
+    example: unmaskableWarning('DEPLOY_TOKEN', 'word'),
+  });
+}
+
+/** The member, if there is anything to say. */
+export function secretWarning(name: string, value: string | null | undefined): { warning?: string } {
+  const reason = unmaskableReason(value ?? '');
+  return value && reason !== null ? { warning: unmaskableWarning(name, reason) } : {};
 }
 
 /** Path of `/api/secrets/{name}`. */
@@ -86,6 +118,7 @@ export class UpdateSecretDto {
     secret: true,
     description: 'A new value; absent or null keeps the stored one.',
     example: 'secret-example',
+    maxLength: MAX_SECRET,
   })
   value?: string | null;
 

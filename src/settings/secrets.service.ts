@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DomainError } from '../common/errors/domain-error.js';
-import { decodePageId, type Page, toPage } from '../common/pagination/page.js';
+import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { CustomSecretRepository, type SecretDescription } from './custom-secret.repository.js';
 import type { CreateSecretDto, CustomSecretValueDto, UpdateSecretDto } from './secrets.dto.js';
 
@@ -25,17 +25,17 @@ export class SecretsService {
     return this.secrets.describe(userId);
   }
 
-  /** A page of them, by name. An invalid page id means the first page. */
+  /** A page of them, by name. */
   async search(
     userId: string,
     { name__contains: part = '', page_id: pageId, limit = MAX_PAGE }: SecretSearch,
   ): Promise<Page<SecretDescription>> {
     const rows = await this.secrets.describePage(userId, {
       part,
-      after: decodePageId(pageId),
+      after: parsePageId('secrets', pageId, String),
       limit: limit + 1,
     });
-    return toPage(rows, limit, ({ name }) => name);
+    return toPage('secrets', rows, limit, ({ name }) => name);
   }
 
   /** Stores a secret, or replaces the value of the one of that name; without a description the stored one stays. */

@@ -1,4 +1,8 @@
 import { isJsonObject } from '../common/json-merge.js';
+import { MAX_ELEMENTS } from '../common/validation/field.js';
+
+/** Most characters of a text among the nested settings; all of them together have a limit of their own. */
+export const MAX_MODEL_TEXT = 16_384;
 
 type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
 
@@ -76,35 +80,70 @@ export const LLM_FIELDS: readonly SettingField[] = [
   field('llm.timeout', 'Timeout', 'integer', 'Seconds that a call of the model may take.', { minimum: 1 }),
   field('llm.input_cost_per_token', 'Input cost per token', 'number', 'US dollars.', { minimum: 0 }),
   field('llm.output_cost_per_token', 'Output cost per token', 'number', 'US dollars.', { minimum: 0 }),
-  field('llm.temperature', 'Temperature', 'number', STOCK, { minimum: 0 }),
-  field('llm.top_p', 'Top P', 'number', STOCK, { minimum: 0 }),
-  field('llm.top_k', 'Top K', 'number', STOCK, { minimum: 0 }),
-  field('llm.max_input_tokens', 'Max input tokens', 'integer', STOCK, { minimum: 1 }),
-  field('llm.max_output_tokens', 'Max output tokens', 'integer', STOCK, { minimum: 1 }),
-  field('llm.reasoning_effort', 'Reasoning effort', 'string', STOCK, {
+  field('llm.temperature', 'Temperature', 'number', 'How freely the model chooses its words.', {
+    minimum: 0,
+  }),
+  field('llm.top_p', 'Top P', 'number', 'Share of the likely words that it chooses from.', { minimum: 0 }),
+  field('llm.top_k', 'Top K', 'number', 'Number of the likely words that it chooses from.', { minimum: 0 }),
+  field(
+    'llm.max_input_tokens',
+    'Max input tokens',
+    'integer',
+    'Most tokens of a request; a longer history is condensed.',
+    { minimum: 1 },
+  ),
+  field(
+    'llm.max_output_tokens',
+    'Max output tokens',
+    'integer',
+    'Most tokens of one answer; a longer one is continued.',
+    { minimum: 1 },
+  ),
+  field('llm.reasoning_effort', 'Reasoning effort', 'string', 'How long a reasoning model thinks.', {
     choices: ['low', 'medium', 'high', 'xhigh', 'none'],
   }),
   field('llm.reasoning_summary', 'Reasoning summary', 'string', STOCK, {
     choices: ['auto', 'concise', 'detailed'],
   }),
-  field('llm.extended_thinking_budget', 'Extended thinking budget', 'integer', STOCK, { minimum: 0 }),
+  field(
+    'llm.extended_thinking_budget',
+    'Extended thinking budget',
+    'integer',
+    "Tokens that a model of Anthropic may think, in place of the reasoning effort; none or 200000: the model's default.",
+    { minimum: 0 },
+  ),
   field('llm.enable_encrypted_reasoning', 'Encrypted reasoning', 'boolean', STOCK),
-  field('llm.seed', 'Seed', 'integer', STOCK),
+  field('llm.seed', 'Seed', 'integer', 'Makes answers repeatable where the provider can.'),
   field('llm.stream', 'Stream', 'boolean', STOCK),
-  field('llm.num_retries', 'Retries', 'integer', STOCK, { minimum: 0 }),
-  field('llm.retry_multiplier', 'Retry multiplier', 'number', STOCK, { minimum: 0 }),
-  field('llm.retry_min_wait', 'Shortest wait before a retry', 'integer', STOCK, { minimum: 0 }),
-  field('llm.retry_max_wait', 'Longest wait before a retry', 'integer', STOCK, { minimum: 0 }),
+  field(
+    'llm.num_retries',
+    'Retries',
+    'integer',
+    'How often a call is repeated while the provider is busy; none: for a minute at least.',
+    { minimum: 0 },
+  ),
+  field('llm.retry_multiplier', 'Retry multiplier', 'number', 'Seconds that are doubled with each retry.', {
+    minimum: 0,
+  }),
+  field(
+    'llm.retry_min_wait',
+    'Shortest wait before a retry',
+    'integer',
+    'Seconds, unless the provider names a time.',
+    { minimum: 0 },
+  ),
+  field(
+    'llm.retry_max_wait',
+    'Longest wait before a retry',
+    'integer',
+    'Seconds, unless the provider names a time.',
+    { minimum: 0 },
+  ),
   field('llm.max_message_chars', 'Max message characters', 'integer', STOCK, { minimum: 1 }),
   field('llm.model_canonical_name', 'Canonical model name', 'string', STOCK),
-  field(
-    'llm.extra_headers',
-    'Extra headers',
-    'object',
-    `Headers of every call; values are not shown. ${STOCK}`,
-  ),
-  field('llm.litellm_extra_body', 'Extra body', 'object', STOCK),
-  field('llm.api_version', 'API version', 'string', STOCK),
+  field('llm.extra_headers', 'Extra headers', 'object', 'Headers of every call; values are not shown.'),
+  field('llm.litellm_extra_body', 'Extra body', 'object', 'Members of the body of every call.'),
+  field('llm.api_version', 'API version', 'string', 'The api-version of the address, as Azure has it.'),
   field('llm.aws_access_key_id', 'AWS access key id', 'string', STOCK, SECRET),
   field('llm.aws_secret_access_key', 'AWS secret access key', 'string', STOCK, SECRET),
   field('llm.aws_session_token', 'AWS session token', 'string', STOCK, SECRET),
@@ -113,19 +152,39 @@ export const LLM_FIELDS: readonly SettingField[] = [
   field('llm.aws_role_name', 'AWS role', 'string', STOCK),
   field('llm.aws_session_name', 'AWS session', 'string', STOCK),
   field('llm.aws_bedrock_runtime_endpoint', 'AWS Bedrock endpoint', 'string', STOCK),
-  field('llm.openrouter_site_url', 'OpenRouter site', 'string', STOCK),
-  field('llm.openrouter_app_name', 'OpenRouter app', 'string', STOCK),
+  field('llm.openrouter_site_url', 'OpenRouter site', 'string', 'Site that OpenRouter lists as the caller.'),
+  field(
+    'llm.openrouter_app_name',
+    'OpenRouter app',
+    'string',
+    'Program that OpenRouter lists as the caller.',
+  ),
   field('llm.ollama_base_url', 'Ollama base URL', 'string', STOCK),
-  field('llm.drop_params', 'Drop unsupported parameters', 'boolean', STOCK),
+  field(
+    'llm.drop_params',
+    'Drop unsupported parameters',
+    'boolean',
+    'Whether parameters that the model refuses are left out from then on; none: they are.',
+  ),
   field('llm.modify_params', 'Modify parameters', 'boolean', STOCK),
-  field('llm.disable_vision', 'Disable vision', 'boolean', STOCK),
-  field('llm.disable_stop_word', 'Disable stop words', 'boolean', STOCK),
+  field('llm.disable_vision', 'Disable vision', 'boolean', 'Whether images are left out of what is sent.'),
+  field(
+    'llm.disable_stop_word',
+    'Disable stop words',
+    'boolean',
+    'Whether tools in text are offered without a stop sequence.',
+  ),
   field('llm.caching_prompt', 'Cache prompts', 'boolean', STOCK),
   field('llm.prompt_cache_retention', 'Prompt cache retention', 'string', STOCK),
   field('llm.log_completions', 'Log completions', 'boolean', STOCK),
   field('llm.log_completions_folder', 'Folder of logged completions', 'string', STOCK),
   field('llm.custom_tokenizer', 'Tokenizer', 'string', STOCK),
-  field('llm.native_tool_calling', 'Native tool calling', 'boolean', STOCK),
+  field(
+    'llm.native_tool_calling',
+    'Native tool calling',
+    'boolean',
+    'Off for models without function calling: tools are described and called in text.',
+  ),
   field('llm.force_string_serializer', 'Messages as strings', 'boolean', STOCK),
   field('llm.inline_image_urls', 'Inline image addresses', 'boolean', STOCK),
   field('llm.usage_id', 'Usage id', 'string', STOCK),
@@ -192,7 +251,7 @@ export const CONFIRMATION_FIELDS: readonly SettingField[] = [
   field('security_analyzer', 'Security analyzer', 'string', 'Judge of the risk of actions.', {
     ...MAJOR,
     dependsOn: ['confirmation_mode'],
-    choices: ['llm', 'none'],
+    choices: ['llm', 'pattern', 'policy_rail', 'none'],
   }),
 ];
 
@@ -216,6 +275,9 @@ export function fieldSchema({ type, choices, minimum, description }: SettingFiel
   return {
     type: [type, 'null'],
     description,
+    ...(type === 'string' && { maxLength: MAX_MODEL_TEXT }),
+    ...(type === 'array' && { maxItems: MAX_ELEMENTS }),
+    ...(type === 'object' && { maxProperties: MAX_ELEMENTS }),
     ...(choices.length > 0 && { enum: [...choices, null] }),
     ...(type === 'integer' && { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
     ...(minimum !== null && { minimum }),
@@ -232,6 +294,9 @@ export function fieldProblem(
       if (typeof value !== 'string') {
         return { type: 'string_type', msg: 'Expected a string.' };
       }
+      if (value.length > MAX_MODEL_TEXT) {
+        return { type: 'value_error', msg: `Expected at most ${MAX_MODEL_TEXT} characters.` };
+      }
       return choices.length === 0 || choices.includes(value)
         ? null
         : { type: 'literal_error', msg: `Expected one of: ${choices.join(', ')}.` };
@@ -247,10 +312,20 @@ export function fieldProblem(
         ? belowMinimum(value, minimum)
         : { type: 'float_type', msg: 'Expected a number.' };
     case 'array':
-      return Array.isArray(value) ? null : { type: 'list_type', msg: 'Expected a list.' };
+      return Array.isArray(value)
+        ? elementsProblem(value.length)
+        : { type: 'list_type', msg: 'Expected a list.' };
     case 'object':
-      return isJsonObject(value) ? null : { type: 'dict_type', msg: 'Expected an object.' };
+      return isJsonObject(value)
+        ? elementsProblem(Object.keys(value).length)
+        : { type: 'dict_type', msg: 'Expected an object.' };
   }
+}
+
+function elementsProblem(count: number): { type: string; msg: string } | null {
+  return count > MAX_ELEMENTS
+    ? { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }
+    : null;
 }
 
 function belowMinimum(value: unknown, minimum: number | null): { type: string; msg: string } | null {

@@ -16,7 +16,8 @@ export class SettingsController {
   @HttpCode(200)
   @StoreSettingsOperation()
   async store(@CurrentUser() user: AuthUser, @Body() body: SettingsDto): Promise<SettingsStoredDto> {
-    return toSettingsStoredDto(await this.settings.store(user.id, body));
+    const warnings = await this.settings.store(user.id, body);
+    return toSettingsStoredDto(warnings, body.secrets_store?.custom_secrets);
   }
 
   @Get()

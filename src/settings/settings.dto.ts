@@ -1,9 +1,10 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { addressProblem } from '../common/http/address-rules.js';
-import { documentedField } from '../common/validation/field.js';
+import { unmaskableWarning } from '../common/secret-mask.js';
+import { customRule, documentedField, noCollection, unlessTooMany } from '../common/validation/field.js';
 import { Nested, NestedMap } from '../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../common/validation/number-fields.js';
-import { Text } from '../common/validation/text-fields.js';
+import { mapSchema, MAX_EMAIL, MAX_SECRET, MAX_URL, Text } from '../common/validation/text-fields.js';
 import { ProviderTokenWarningDto } from '../git-providers/git-providers.dto.js';
 import type {
   ProviderTokenInputs,
@@ -11,7 +12,13 @@ import type {
 } from '../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../git-providers/tokens/provider-token.dto.js';
 import { type McpConfigDto, McpConfigField } from '../mcp-config/mcp-config.dto.js';
-import { CUSTOM_SECRET_FORM, customSecretNameProblem, CustomSecretValueDto } from './secrets.dto.js';
+import { MODEL_WARNING_CODES, type ModelWarning } from './model-check.js';
+import {
+  CUSTOM_SECRET_FORM,
+  customSecretNameProblem,
+  CustomSecretValueDto,
+  secretWarning,
+} from './secrets.dto.js';
 import { SETTINGS } from './settings-table.js';
 
 /** What an address of a model looks like, in a pattern. */
@@ -34,7 +41,10 @@ class SecretsStoreDto {
     },
     keySchema: CUSTOM_SECRET_FORM,
     schema: {
-      oneOf: [{ $ref: getSchemaPath(CustomSecretValueDto) }, { type: 'string', format: 'password' }],
+      oneOf: [
+        { $ref: getSchemaPath(CustomSecretValueDto) },
+        { type: 'string', format: 'password', maxLength: MAX_SECRET },
+      ],
     },
     description: 'Secrets by name; a bare string is the value. Secrets left out are kept.',
     example: { DEPLOY_TOKEN: { secret: 'secret-example', description: 'Token of the deployment service' } },
@@ -42,22 +52,65 @@ class SecretsStoreDto {
   custom_secrets?: Map<string, CustomSecretValueDto>;
 }
 
+/** A model that was stored although its server did not accept it, or could not be asked. */
+@ApiSchema({ name: 'ModelWarning' })
+export class ModelWarningDto implements ModelWarning {
+  @ApiProperty({ enum: MODEL_WARNING_CODES, example: 'unauthorized' })
+  code: ModelWarning['code'];
+
+  @ApiProperty({ example: 'The model was stored but not verified: 401 Incorrect API key provided.' })
+  detail: string;
+}
+
+/** Something that was stored without a verdict. */
+export type StoredWarning = ProviderTokenWarning | ModelWarning;
+
 /** Response of `POST /api/settings`. */
+@ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto)
 @ApiSchema({ name: 'SettingsStored' })
 export class SettingsStoredDto {
   @ApiProperty({ example: 'Settings stored' })
   message: string;
 
   @ApiProperty({
-    type: [ProviderTokenWarningDto],
+    type: 'array',
+    items: {
+      anyOf: [{ $ref: getSchemaPath(ProviderTokenWarningDto) }, { $ref: getSchemaPath(ModelWarningDto) }],
+    },
     required: false,
-    description: 'Tokens that were stored unverified; absent when there are none.',
+    description: 'Tokens, and a model, that were stored unverified; absent when there are none.',
   })
-  warnings?: ProviderTokenWarningDto[];
+  warnings?: StoredWarning[];
+
+  @ApiProperty({
+    type: [String],
+    required: false,
+    description:
+      'Custom secrets whose values will not be hidden in events and outputs, and why; absent when there are none.',
+    example: [unmaskableWarning('DEPLOY_TOKEN', 'word')],
+  })
+  secret_warnings?: string[];
 }
 
-export function toSettingsStoredDto(warnings: readonly ProviderTokenWarning[]): SettingsStoredDto {
-  return { message: 'Settings stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
+export function toSettingsStoredDto(
+  warnings: readonly StoredWarning[],
+  secrets: ReadonlyMap<string, CustomSecretValueDto> = new Map(),
+): SettingsStoredDto {
+  const secretWarnings = [...secrets].flatMap(([name, { secret }]) => {
+    const { warning } = secretWarning(name, secret);
+    return warning === undefined ? [] : [warning];
+  });
+  return {
+    message: 'Settings stored',
+    ...(warnings.length > 0 && { warnings: [...warnings] }),
+    ...(secretWarnings.length > 0 && { secret_warnings: secretWarnings }),
+  };
+}
+
+/** Nothing of it is kept, but nothing walks through many members either. */
+function IsTrue(): PropertyDecorator {
+  const tooMany = noCollection({ type: 'dict_type', msg: 'Expected an object.' });
+  return customRule('isTrue', (value) => (value === true || value === undefined ? [] : tooMany(value)));
 }
 
 const KEPT = 'null keeps the stored value, blank text clears it.';
@@ -89,6 +142,7 @@ export class SettingsDto {
     secret: true,
     description: `Key for the model. ${KEY_KEPT}`,
     example: 'llm-key-example',
+    maxLength: MAX_SECRET,
   })
   llm_api_key?: string | null;
 
@@ -97,6 +151,7 @@ export class SettingsDto {
     trim: true,
     description: `Absolute http or https address of the model's API, without credentials in it. ${KEPT}`,
     example: 'https://llm.example.com/v1',
+    maxLength: MAX_URL,
     form: { pattern: String.raw`^\s*(?:${MODEL_ADDRESS}\s*)?$` },
     rule: (address) => (address === '' ? null : addressProblem(address, ['http', 'https'])),
   })
@@ -176,6 +231,7 @@ export class SettingsDto {
     secret: true,
     description: `Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`,
     example: 'search-key-example',
+    maxLength: MAX_SECRET,
   })
   search_api_key?: string | null;
 
@@ -184,6 +240,7 @@ export class SettingsDto {
     secret: true,
     description: `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`,
     example: 'sandbox-key-example',
+    maxLength: MAX_SECRET,
   })
   sandbox_api_key?: string | null;
 
@@ -195,16 +252,31 @@ export class SettingsDto {
   })
   max_budget_per_task?: number | null;
 
-  @Text({ nullable: true, description: 'Email address of the user.', example: 'ada@example.com' })
+  @Text({
+    nullable: true,
+    description: 'Email address of the user.',
+    example: 'ada@example.com',
+    maxLength: MAX_EMAIL,
+  })
   email?: string | null;
 
   @Flag({ nullable: true, description: 'Whether the address is confirmed.', example: true })
   email_verified?: boolean | null;
 
-  @Text({ nullable: true, description: 'Author name of commits.', example: 'Ada Lovelace' })
+  @Text({
+    nullable: true,
+    description: 'Author name of commits.',
+    example: 'Ada Lovelace',
+    maxLength: 255,
+  })
   git_user_name?: string | null;
 
-  @Text({ nullable: true, description: 'Author address of commits.', example: 'ada@example.com' })
+  @Text({
+    nullable: true,
+    description: 'Author address of commits.',
+    example: 'ada@example.com',
+    maxLength: MAX_EMAIL,
+  })
   git_user_email?: string | null;
 
   @documentedField(
@@ -213,8 +285,9 @@ export class SettingsDto {
         'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
       example: { github: null },
     },
-    { type: 'object', additionalProperties: true },
-    () => true,
+    mapSchema({}),
+    (value) => unlessTooMany(Object.keys(Object(value)).length, () => true),
   )
+  @IsTrue()
   provider_tokens_set?: true;
 }

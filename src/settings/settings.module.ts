@@ -1,10 +1,12 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AppConfig } from '../config/app-config.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { AgentSecretsReader } from './agent-secrets.reader.js';
 import { CustomSecret, CustomSecretRepository } from './custom-secret.repository.js';
 import { LlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
+import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
 import { SecretsController } from './secrets.controller.js';
 import { SecretsService } from './secrets.service.js';
 import { SettingsController } from './settings.controller.js';
@@ -21,6 +23,8 @@ import { SettingsService } from './settings.service.js';
   ],
   controllers: [SettingsController, SecretsController],
   providers: [
+    { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
+    ModelCheck,
     SettingsService,
     SettingsRepository,
     SecretsService,
@@ -28,6 +32,13 @@ import { SettingsService } from './settings.service.js';
     LlmProfileRepository,
     AgentSecretsReader,
   ],
-  exports: [SettingsRepository, SettingsService, LlmProfileRepository, SecretsService, AgentSecretsReader],
+  exports: [
+    SettingsRepository,
+    SettingsService,
+    LlmProfileRepository,
+    SecretsService,
+    AgentSecretsReader,
+    ModelCheck,
+  ],
 })
 export class SettingsModule {}

@@ -132,7 +132,7 @@ export function StoreSettingsOperation(): MethodDecorator & ClassDecorator {
       operationId: 'store_settings_api_settings_post',
       summary: 'Store settings',
       description:
-        'Merges the given members into what is stored: all of the request, or nothing. Members left out keep their values; null clears a member unless its description says otherwise.',
+        'Merges the given members into what is stored: all of the request, or nothing. Members left out keep their values; null clears a member unless its description says otherwise. A changed model is checked with its server by one request of at most 5 seconds; what that does not accept is stored all the same, and named in `warnings`.',
     }),
     ApiBodyExamples(SettingsDto, SETTINGS_EXAMPLES),
     ApiOkResponse({

@@ -59,6 +59,15 @@ function selected(column: SettingsColumn): string {
   return isKeyColumn(column) ? `s.${column} IS NOT NULL AS ${column}_set` : `s.${column}`;
 }
 
+/** What decides where a model is called, with which key and which headers. */
+const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key', 'details'] as const;
+type ModelColumns = Pick<Settings, (typeof MODEL_COLUMNS)[number]>;
+
+/** The model of a user, with its key in clear. */
+export type StoredModel = Pick<ModelColumns, 'llm_model' | 'llm_base_url' | 'llm_api_key'> & {
+  details: SettingsDetails;
+};
+
 /** Clients send few different sets of members; beyond this many, statements stay unnamed (each name costs memory). */
 const MAX_NAMED_UPSERTS = 32;
 
@@ -74,7 +83,7 @@ export class SettingsRepository extends Repository<Settings> {
     LOAD_AS_JSON,
   );
   /** Statements by the columns that they set. */
-  private readonly upsertStatements = new Map<string, NamedStatement<never>>();
+  private readonly upsertStatements = new Map<string, NamedStatement<ModelColumns>>();
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
@@ -138,30 +147,35 @@ export class SettingsRepository extends Repository<Settings> {
    * Merges the changes into the user's settings, which exist from then on, and replaces the tool servers if some are
    * given: one statement, all of it or nothing.
    *
-   * @returns false when nothing was stored, because the stored tool servers have to be read first
+   * @returns the model of before; null when nothing was stored, because the stored tool servers have to be read first
    * @throws DomainError unauthorized when the user has been removed meanwhile
    */
-  async store(userId: string, changes: SettingsChanges, mcpConfig?: McpConfigColumns): Promise<boolean> {
+  async store(
+    userId: string,
+    changes: SettingsChanges,
+    mcpConfig?: McpConfigColumns,
+  ): Promise<StoredModel | null> {
     const own = this.storedValues(userId, changes);
     const record = this.audit.record(settingsEntry(userId));
     const values = mcpConfig
       ? [userId, mcpConfig.config, mcpConfig.secrets, record, this.mcpRecord(userId, mcpConfig), ...own]
       : [userId, record, ...own];
     try {
-      const rows = await this.runUpsert([...changes.keys()], mcpConfig !== undefined, values);
-      return mcpConfig === undefined || (Array.isArray(rows) && rows.length > 0);
+      const [before] = await this.runUpsert([...changes.keys()], mcpConfig !== undefined, values);
+      return mcpConfig !== undefined && before === undefined ? null : this.modelOf(userId, before ?? null);
     } catch (error) {
       throw userIsGone(error) ? new DomainError('unauthorized', 'unauthorized', 'Unauthorized') : error;
     }
   }
 
   /** {@link store} as a part of {@link transaction}. */
-  async storeWithin(manager: EntityManager, userId: string, changes: SettingsChanges): Promise<void> {
-    await manager.query(settingsUpsert([...changes.keys()]), [
+  async storeWithin(manager: EntityManager, userId: string, changes: SettingsChanges): Promise<StoredModel> {
+    const [before]: ModelColumns[] = await manager.query(settingsUpsert([...changes.keys()]), [
       userId,
       this.audit.record(settingsEntry(userId)),
       ...this.storedValues(userId, changes),
     ]);
+    return this.modelOf(userId, before ?? null);
   }
 
   /**
@@ -169,10 +183,10 @@ export class SettingsRepository extends Repository<Settings> {
    *
    * @throws DomainError unauthorized when the user has been removed meanwhile
    */
-  async transaction(userId: string, work: (manager: EntityManager) => Promise<void>): Promise<void> {
-    await this.manager.transaction(async (manager) => {
+  async transaction<T>(userId: string, work: (manager: EntityManager) => Promise<T>): Promise<T> {
+    return this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
-      await work(manager);
+      return work(manager);
     });
   }
 
@@ -183,6 +197,16 @@ export class SettingsRepository extends Repository<Settings> {
       ownerId: userId,
       details: { servers },
     });
+  }
+
+  private modelOf(userId: string, stored: ModelColumns | null): StoredModel {
+    const key = stored?.llm_api_key ?? null;
+    return {
+      llm_model: stored?.llm_model ?? null,
+      llm_base_url: stored?.llm_base_url ?? null,
+      llm_api_key: key && this.cipher.decrypt(key, settingsBinding('llm_api_key', userId)),
+      details: this.detailsOf(userId, stored),
+    };
   }
 
   private inClear(userId: string, stored: SettingsKeys | null): SettingsKeys {
@@ -216,7 +240,7 @@ export class SettingsRepository extends Repository<Settings> {
     columns: readonly SettingsColumn[],
     withMcp: boolean,
     values: readonly unknown[],
-  ): Promise<unknown> {
+  ): Promise<ModelColumns[]> {
     const key = `${withMcp ? 'mcp ' : ''}${columns.join(' ')}`;
     let statement = this.upsertStatements.get(key);
     if (!statement) {
@@ -252,7 +276,7 @@ function changedPaths(before: unknown, after: unknown, path: readonly string[] =
 
 /**
  * The statement that sets the columns ($3 and on) of a user's settings ($1) and leaves all others alone; columns that
- * a new row does not get have their defaults. It appends the audit entry ($2) too, unless nothing changes.
+ * a new row does not get have their defaults. It returns the model of before. It appends the audit entry ($2) too, unless nothing changes.
  */
 function settingsUpsert(columns: readonly SettingsColumn[]): string {
   const parameters = columns.map((_column, index) => `$${index + 3}`);
@@ -260,8 +284,9 @@ function settingsUpsert(columns: readonly SettingsColumn[]): string {
   const source = `SELECT ${['$1', ...parameters].join(', ')} FROM (SELECT count(*) FROM before) AS locked`;
   return `
     WITH before AS MATERIALIZED (${lockedSettings(columns, '$1')}),
-    own AS (${upsert(columns, source)})
-    ${appendChanges(columns, '$2', 3)}`;
+    own AS (${upsert(columns, source)}),
+    audited AS (${appendChanges(columns, '$2', 3)})
+    SELECT ${MODEL_COLUMNS.join(', ')} FROM before`;
 }
 
 /**
@@ -285,11 +310,12 @@ function settingsAndMcpUpsert(columns: readonly SettingsColumn[]): string {
       from: 'mcp LEFT JOIN mcp_before ON true',
       where: `mcp_before.config IS DISTINCT FROM $2 OR mcp_before.secrets IS NOT NULL OR $3 IS NOT NULL`,
     })})
-    SELECT user_id FROM mcp`;
+    SELECT ${MODEL_COLUMNS.map((column) => `before.${column}`).join(', ')} FROM mcp LEFT JOIN before ON true`;
 }
 
 function lockedSettings(columns: readonly SettingsColumn[], owner: string): string {
-  return `SELECT ${['user_id', ...columns].join(', ')} FROM settings WHERE user_id = ${owner} FOR NO KEY UPDATE`;
+  const read = new Set(['user_id', ...columns, ...MODEL_COLUMNS]);
+  return `SELECT ${[...read].join(', ')} FROM settings WHERE user_id = ${owner} FOR NO KEY UPDATE`;
 }
 
 /** Names the columns that differ from `before`. The stored form of a key never is the same twice: a key counts as changed. */

@@ -64,6 +64,8 @@ describe('conversations of the agent server', () => {
       'idle_time',
       'title',
       'version',
+      'capabilities',
+      'usable_tools',
       'docs',
       'redoc',
       'instance_id',
@@ -336,9 +338,28 @@ describe('conversations of the agent server', () => {
       confirmation_policy: policy,
       ...analyzer,
     });
-    const other = { security_analyzer: { kind: 'GraySwanAnalyzer' } };
-    const refused = await server.client.post(`/api/conversations/${id}/security_analyzer`, other);
-    expect(refused.status).toBe(422);
+    const set = async (security_analyzer: unknown) =>
+      (await server.client.post(`/api/conversations/${id}/security_analyzer`, { security_analyzer })).status;
+    const rails = { kind: 'PolicyRailSecurityAnalyzer' };
+    const patterns = {
+      kind: 'PatternSecurityAnalyzer',
+      high_patterns: [['deploy', 'Deploys', 'own.deploy']],
+    };
+    const several = {
+      kind: 'EnsembleSecurityAnalyzer',
+      analyzers: [rails, patterns],
+      propagate_unknown: true,
+    };
+    for (const known of [rails, patterns, several]) {
+      expect(await set(known)).toBe(200);
+      expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({ security_analyzer: known });
+    }
+    const garbled = { ...patterns, high_patterns: [['(', 'x', 'y']] };
+    const nested = { kind: 'EnsembleSecurityAnalyzer', analyzers: [several] };
+    const none = { kind: 'EnsembleSecurityAnalyzer', analyzers: [] };
+    for (const refused of [{ kind: 'GraySwanAnalyzer' }, garbled, nested, none]) {
+      expect(await set(refused)).toBe(422);
+    }
   });
 
   it('answers questions during a run', async () => {

@@ -54,6 +54,7 @@ describe('POST /api/git/prepare', () => {
       output: expect.stringContaining('Cloning into'),
       head: await git('cloned', 'rev-parse', 'HEAD'),
       branch: 'main',
+      notices: [],
     });
     expect(await readFile(path.join(server.workspace, 'cloned/a.txt'), 'utf8')).toBe('a');
     expect(await git('cloned', 'remote', 'get-url', 'origin')).toBe(url);
@@ -70,6 +71,40 @@ describe('POST /api/git/prepare', () => {
     expect(jsonText(made, 'head')).toBe(await git('made', 'rev-parse', 'origin/main'));
   });
 
+  // renamed default branches: HEAD names a branch that is gone, and the clone was an empty folder.
+  it.each([
+    [['main', 'dev'], 'main'],
+    [['master', 'dev'], 'master'],
+    [['older', 'newer'], 'newer'],
+  ])('takes one of %j where the default branch does not exist', async (branches, taken) => {
+    const repository = `team/${branches.join('-')}`;
+    for (const [age, name] of branches.toReversed().entries()) {
+      await host.commit(repository, name, { 'b.txt': name }, { date: `2026-01-0${9 - age}T00:00:00Z` });
+    }
+    await host.nameDefault(repository, 'trunk');
+    const answer = await prepare(taken, { url: `${host.origin}/${repository}.git` });
+    expect(answer).toMatchObject({
+      ok: true,
+      branch: taken,
+      head: await host.tip(repository, taken),
+      notices: [expect.stringContaining(`trunk, does not exist: ${taken} is checked out`)],
+    });
+    expect(await readFile(path.join(server.workspace, taken, 'b.txt'), 'utf8')).toBe(taken);
+    expect(await git(taken, 'rev-parse', 'origin/HEAD')).toBe(await host.tip(repository, taken));
+    const asked = { url: `${host.origin}/${repository}.git`, branch: 'trunk' };
+    expect(await prepare('missing', asked)).toMatchObject({ ok: false, failure: 'branch_not_found' });
+  });
+
+  it('says that a repository has no branch', async () => {
+    await host.nameDefault('team/none-yet', 'trunk');
+    expect(await prepare('none-yet', { url: `${host.origin}/team/none-yet.git` })).toMatchObject({
+      ok: true,
+      branch: 'trunk',
+      head: null,
+      notices: [expect.stringContaining('has no branch yet')],
+    });
+  });
+
   it('creates an empty repository without an address', async () => {
     const members = { url: null, username: null, password: null, new_branch: 'start' };
     expect(await prepare('empty', members)).toEqual({
@@ -78,6 +113,7 @@ describe('POST /api/git/prepare', () => {
       output: '',
       head: null,
       branch: 'start',
+      notices: [],
     });
     expect(await git('empty', 'config', 'user.name')).toBe(IDENTITY.name);
   });

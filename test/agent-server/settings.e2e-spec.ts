@@ -19,7 +19,7 @@ const ask = async (path: string, headers: Record<string, string> = {}) =>
 describe('/api/settings', () => {
   it('has nothing at first, and needs the key', async () => {
     expect(await server.client.get('/api/settings')).toEqual({
-      agent_settings: { agent_kind: 'openhands', llm: {}, mcp_config: {} },
+      agent_settings: { agent_kind: 'openhands', mcp_config: {} },
       conversation_settings: {},
       llm_api_key_is_set: false,
       active_profile: null,

@@ -133,6 +133,27 @@ describe('sockets of the agent server', () => {
     expect(plain.headers['x-event-frames']).toBeUndefined();
   });
 
+  it('tells clients that come after an error why it happened', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    await server.client.say(id, 'fail for a reason');
+    await server.client.untilStatus(id, 'error');
+    const failure = { code: 'EngineFailed', detail: expect.stringContaining('for a reason') };
+    const late = open(`events/${id}`, WITH_KEY);
+    const linked = open(`events/${id}?frames=linked`, WITH_KEY);
+    const all = open(`events/${id}?resend_mode=all`, WITH_KEY);
+    await until(() => late.frames.length === 2 && linked.frames.length === 1 && all.frames.length > 1);
+    expect(late.frames).toMatchObject([
+      { key: 'full_state', value: { execution_status: 'error', error: failure } },
+      { kind: 'ServerErrorEvent', ...failure },
+    ]);
+    await server.client.say(id, 'say hello');
+    await until(() => [late, linked, all].every(finished));
+    expect(kinds(late.frames)).toEqual(['ServerErrorEvent', 'MessageEvent', 'MessageEvent']);
+    expect(kinds([...linked.frames, ...all.frames])).not.toContain('ServerErrorEvent');
+    expect(jsonAt(late.frames.at(-1), 'value', 'error')).toBeUndefined();
+  });
+
   it('closes with a code that says why', async () => {
     server = await startTestAgentServer({
       sockets: { ...DEFAULT_LIMITS.sockets, authTimeoutMs: 50, maxSubscribers: 1 },

@@ -59,6 +59,18 @@ describe('commands, files and git of the agent server', () => {
       expect(await server.client.get(`/api/bash/bash_events/${jsonText(last, 'id')}`)).toEqual(last);
     });
 
+    it('have ids of 32 hexadecimal digits, found with dashes too', async () => {
+      const id = await start('true');
+      const last = await end(id);
+      const ids = [id, jsonText(last, 'id') ?? '', jsonText(last, 'command_id') ?? ''];
+      expect(ids.filter((each) => !/^[0-9a-f]{32}$/.test(each))).toEqual([]);
+      const dashed = id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-').toUpperCase();
+      expect(await outputs(dashed)).toEqual(await outputs(id));
+      expect(await server.client.get(`/api/bash/bash_events/${dashed}`)).toMatchObject({ id });
+      const stop = await server.client.post(`/api/bash/bash_commands/${dashed}/stop`);
+      expect(stop.status).toBe(200);
+    });
+
     it('run in a folder relative to the workspace', async () => {
       await mkdir(path.join(server.workspace, 'inside'), { recursive: true });
       const id = await start('pwd', { cwd: 'inside' });

@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import httpx
 from openhands.sdk import Agent, Conversation, Tool
 from openhands.sdk.conversation.state import ConversationExecutionStatus
 from openhands.sdk.security.confirmation_policy import AlwaysConfirm, NeverConfirm
@@ -129,6 +130,16 @@ def _():
 def _():
     context["llm"] = workspace().get_llm()
     return expect(context["llm"].base_url and context["llm"].api_key, context["llm"].model)
+
+
+@step("a profile that was stored")
+def _():
+    llm = {"model": "openai/fast", "api_key": "key-of-fast", "temperature": 0.25}
+    address = f"{URL}/api/v1/settings/profiles/fast"
+    httpx.post(address, headers={"X-Session-API-Key": KEY}, json={"llm": llm}).raise_for_status()
+    found = workspace().get_llm(profile_name="fast")
+    shown = (found.model, found.api_key.get_secret_value(), found.temperature)
+    return expect(shown == tuple(llm.values()), found.model)
 
 
 @step("a profile that is not there is not found")

@@ -395,6 +395,12 @@ def _():
     return expect(api("POST", "/api/hooks", json={"project_dir": f"{FOLDER}/repo"}).json() == {"hook_config": None})
 
 
+@step("a fresh server leaves the model and the tool servers to the SDK")
+def _():
+    llm = workspace().get_llm()
+    return expect(llm.model and workspace().get_mcp_config() == {}, llm.model)
+
+
 @step("settings are changed and read")
 def _():
     llm = {"model": "openai/of-settings", "api_key": "key-of-settings", "base_url": MODEL}

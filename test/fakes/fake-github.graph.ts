@@ -30,31 +30,44 @@ interface SearchArgs extends Window {
  * Root value of the fake's GraphQL: the neutral world in GitHub's words, for resolvers of graphql-js.
  *
  * @param reads how often the mergeability of each change request was read
+ * @param resourceLimit elements of a page of the user's own lists, beyond which it is null with an error beside it
  */
-export function githubGraph(world: FakeWorld, reads: Map<FakeChangeRequest, number>) {
+export function githubGraph(
+  world: FakeWorld,
+  reads: Map<FakeChangeRequest, number>,
+  resourceLimit = Infinity,
+) {
   return {
     rateLimit: { cost: 1, nodeCount: 160, remaining: 4_900, limit: 5_000, resetAt: '2030-01-01T00:00:00Z' },
     viewer: {
       __typename: 'User',
       login: world.user.login,
       pullRequests: (args: Ordered & { states?: string[] }) =>
-        connection(
-          args.states?.includes('OPEN') === false
-            ? []
-            : newestFirst(world.changeRequests, 'UPDATED_AT', args, ({ updatedAt }) => updatedAt).map(
-                (change) => pullRequest(world, change, reads),
-              ),
+        costly(
+          resourceLimit,
           args,
+          connection(
+            args.states?.includes('OPEN') === false
+              ? []
+              : newestFirst(world.changeRequests, 'UPDATED_AT', args, ({ updatedAt }) => updatedAt).map(
+                  (change) => pullRequest(world, change, reads),
+                ),
+            args,
+          ),
         ),
       repositories: (args: RepositoriesArgs) =>
-        connection(
-          newestFirst(
-            world.repositories.filter(({ name }) => isListed(world, name, args)),
-            'PUSHED_AT',
-            args,
-            ({ activeAt }) => activeAt,
-          ).map(repository),
+        costly(
+          resourceLimit,
           args,
+          connection(
+            newestFirst(
+              world.repositories.filter(({ name }) => isListed(world, name, args)),
+              'PUSHED_AT',
+              args,
+              ({ activeAt }) => activeAt,
+            ).map(repository),
+            args,
+          ),
         ),
     },
     search: (args: SearchArgs) => {
@@ -76,6 +89,21 @@ export function githubGraph(world: FakeWorld, reads: Map<FakeChangeRequest, numb
         const change = world.changeRequests.find((candidate) => nodeId(candidate) === id);
         return change ? pullRequest(world, change, reads) : null;
       }),
+  };
+}
+
+/** As GitHub does it since July 2026: status 200, the list is null, and an error of this type names it. */
+function costly<T extends { nodes: unknown[] }>(limit: number, { first, last }: Window, page: T) {
+  return {
+    ...page,
+    nodes: () => {
+      if ((first ?? last ?? 0) > limit) {
+        throw new GraphQLError('Resource limits for this query exceeded.', {
+          extensions: { type: 'RESOURCE_LIMITS_EXCEEDED' },
+        });
+      }
+      return page.nodes;
+    },
   };
 }
 

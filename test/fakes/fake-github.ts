@@ -16,6 +16,8 @@ export interface FakeGithubOptions {
   gate?: (request: FakeRequest) => Promise<void>;
   /** Fields that this server is too old for. */
   missingFields?: readonly string[];
+  /** Elements of a page beyond which reading it costs more than one query may. */
+  resourceLimit?: number;
 }
 
 const GRAPHQL_PATHS: readonly string[] = ['/graphql', '/api/graphql'];
@@ -40,7 +42,11 @@ export async function startFakeGithub(
       return failure(401, 'Bad credentials');
     }
     if (request.method === 'POST' && GRAPHQL_PATHS.includes(request.path)) {
-      return await answerGraphql(githubGraph(world, reads), request, options.missingFields ?? []);
+      return await answerGraphql(
+        githubGraph(world, reads, options.resourceLimit),
+        request,
+        options.missingFields ?? [],
+      );
     }
     if (request.method === 'GET' && USER_PATHS.includes(request.path)) {
       return { body: account(world) };

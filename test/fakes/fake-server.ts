@@ -86,6 +86,11 @@ export class FakeServer {
     this.faults.length = 0;
   }
 
+  /** Destroys every connection. */
+  hangUp(): void {
+    this.server.closeAllConnections();
+  }
+
   async close(): Promise<void> {
     this.server.closeAllConnections();
     await new Promise<void>((resolve) => {

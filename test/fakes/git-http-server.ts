@@ -1,14 +1,25 @@
 import { execFile, spawn } from 'node:child_process';
+import { hash } from 'node:crypto';
 import { mkdtemp, rm, writeFile, mkdir } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
 import { Gate } from '../support/gate.js';
 import { startListening } from '../support/start-listening.js';
 
 const run = promisify(execFile);
+/** Path of the files of Git LFS. */
+const LARGE = '/large-files/';
 const HEAD_END = '\r\n\r\n';
+
+interface CommitOptions {
+  date?: string;
+  /** Submodules: commit ids by path. */
+  links?: Record<string, string>;
+}
 
 /** Real repositories behind git's own HTTP protocol (git-http-backend(1) as CGI). */
 export interface GitHttpServer {
@@ -19,7 +30,16 @@ export interface GitHttpServer {
   /** Holds answers back while it is closed. */
   gate: Gate;
   /** Puts a commit with these files on a branch of a repository (`owner/name`), which is made when it is new. */
-  commit(repository: string, branch: string, files: Record<string, string>): Promise<string>;
+  commit(
+    repository: string,
+    branch: string,
+    files: Record<string, string>,
+    options?: CommitOptions,
+  ): Promise<string>;
+  /** Keeps a file for Git LFS; returns the pointer that a commit has in its place. */
+  keepLarge(content: string): string;
+  /** Makes HEAD name a branch, which need not exist; makes the repository when it is new. */
+  nameDefault(repository: string, branch: string): Promise<void>;
   /** Commit at the tip of a branch. */
   tip(repository: string, branch: string): Promise<string>;
   /** The last commit of a branch in a format of git-log(1). */
@@ -38,6 +58,7 @@ export async function startGitHttpServer(
   const root = await mkdtemp(path.join(tmpdir(), 'git-http-'));
   const requests: GitHttpServer['requests'] = [];
   const gate = new Gate();
+  const large = new Map<string, string>();
   const server = createServer(async (request, response) => {
     await gate.pass();
     const presented = basicCredentials(request);
@@ -46,7 +67,13 @@ export async function startGitHttpServer(
       response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end();
       return;
     }
-    serve(root, request, response);
+    if (request.url?.endsWith('/info/lfs/objects/batch')) {
+      await answerBatch(request, response, `http://${request.headers.host}${LARGE}`);
+    } else if (request.url?.startsWith(LARGE)) {
+      response.end(large.get(request.url.slice(LARGE.length)));
+    } else {
+      serve(root, request, response);
+    }
   });
   const port = await startListening(server, 0, host);
   const bare = (repository: string): string => path.join(root, `${repository}.git`);
@@ -57,13 +84,24 @@ export async function startGitHttpServer(
     origin: `http://${host}:${port}`,
     requests,
     tip,
-    commit: async (repository, branch, files) => {
+    keepLarge: (content) => {
+      const oid = hash('sha256', content);
+      large.set(oid, content);
+      return `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${content.length}\n`;
+    },
+    nameDefault: async (repository, branch) => {
+      await run('git', ['init', '--quiet', '--bare', bare(repository)]);
+      await run('git', ['-C', bare(repository), 'symbolic-ref', 'HEAD', `refs/heads/${branch}`]);
+    },
+    commit: async (repository, branch, files, { date, links = {} } = {}) => {
       const folder = bare(repository);
       await run('git', ['init', '--quiet', '--bare', '--initial-branch', 'main', folder]);
       await run('git', ['-C', folder, 'config', 'http.receivepack', 'true']);
       const work = await mkdtemp(path.join(tmpdir(), 'git-work-'));
       try {
-        const git = (...args: string[]) => run('git', ['-C', work, ...args]);
+        // Where git-lfs(1) is installed, the machine's configuration would run its filters.
+        const env = { ...process.env, GIT_CONFIG_NOSYSTEM: '1' };
+        const git = (...args: string[]) => run('git', ['-C', work, ...args], { env });
         await git('init', '--quiet', '--initial-branch', branch);
         // A new branch goes off main, where there is one.
         for (const base of [branch, 'main']) {
@@ -81,8 +119,14 @@ export async function startGitHttpServer(
           await writeFile(path.join(work, name), content);
         }
         await git('add', '--all');
+        for (const [name, id] of Object.entries(links)) {
+          await git('update-index', '--add', '--cacheinfo', `160000,${id},${name}`);
+        }
         const author = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
-        await git(...author, 'commit', '--quiet', '--allow-empty', '-m', 'test: a commit');
+        const options = ['--quiet', '--allow-empty', '-m', 'test: a commit'];
+        await run('git', ['-C', work, ...author, 'commit', ...options], {
+          env: { ...env, ...(date !== undefined && { GIT_COMMITTER_DATE: date }) },
+        });
         await git('push', '--quiet', folder, `HEAD:refs/heads/${branch}`);
       } finally {
         await rm(work, { recursive: true, force: true });
@@ -99,6 +143,21 @@ export async function startGitHttpServer(
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+/** https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md */
+async function answerBatch(
+  request: IncomingMessage,
+  response: ServerResponse,
+  folder: string,
+): Promise<void> {
+  const objects = jsonList(JSON.parse(await text(request)), 'objects').map((object) => ({
+    oid: jsonText(object, 'oid'),
+    size: jsonAt(object, 'size'),
+    actions: { download: { href: `${folder}${jsonText(object, 'oid')}` } },
+  }));
+  response.writeHead(200, { 'Content-Type': 'application/vnd.git-lfs+json' });
+  response.end(JSON.stringify({ transfer: 'basic', objects }));
 }
 
 function basicCredentials({ headers }: IncomingMessage): string | null {

@@ -9,6 +9,7 @@ import type {
   NewEvent,
   Usage,
 } from '../../src/agent-server/engine/agent-engine.js';
+import type { OriginalResponse } from '../../src/agent-server/engine/agent-engine.js';
 import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
 
 /** A conversation in memory, as an engine sees it. */
@@ -17,6 +18,7 @@ export class MemoryEngineHost implements EngineHost {
   readonly log: AgentEvent[] = [];
   readonly statuses: ExecutionStatus[] = [];
   readonly usage: Usage[] = [];
+  readonly kept = new Map<string, OriginalResponse>();
   /** Secrets of the conversation. */
   secrets: Record<string, string> = {};
   private pausing = new AbortController();
@@ -43,6 +45,14 @@ export class MemoryEngineHost implements EngineHost {
     this.log.push(appended);
     this.onAppend(appended);
     return appended;
+  }
+
+  originals(): ReadonlyMap<string, OriginalResponse> {
+    return this.kept;
+  }
+
+  async keepOriginal(original: OriginalResponse): Promise<void> {
+    this.kept.set(original.id, original);
   }
 
   toolEnvironment(): Record<string, string> {

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { anthropicRefusal } from './model-limits.js';
 import { startListening } from '../support/start-listening.js';
 
 /** What the model says in one answer, in this order. */
@@ -6,7 +7,15 @@ export interface AnthropicAnswer {
   thinking?: string;
   text?: string;
   call?: { id: string; name: string; input: Record<string, unknown> };
+  /** `stop_reason`; by default `tool_use` or `end_turn`. */
+  stop?: string;
   usage: { input: number; output: number };
+}
+
+/** An answer with an error status. */
+export interface AnthropicRefusal {
+  status: number;
+  message: string;
 }
 
 export interface AnthropicRequest {
@@ -15,7 +24,7 @@ export interface AnthropicRequest {
 }
 
 /** Decides by the body of a request; null: never answers. */
-export type AnthropicScript = (body: Record<string, unknown>) => AnthropicAnswer | null;
+export type AnthropicScript = (body: Record<string, unknown>) => AnthropicAnswer | AnthropicRefusal | null;
 
 /**
  * Anthropic's Messages API over real HTTP, streamed and whole; it gives the answers of a list, the last one for ever, or
@@ -23,6 +32,8 @@ export type AnthropicScript = (body: Record<string, unknown>) => AnthropicAnswer
  */
 export class ScriptedAnthropic {
   readonly requests: AnthropicRequest[] = [];
+  /** Why requests were refused that the real API would not take either. */
+  readonly refusals: string[] = [];
 
   private constructor(
     private readonly server: Server,
@@ -34,12 +45,20 @@ export class ScriptedAnthropic {
     let self: ScriptedAnthropic | null = null;
     const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const body = await readJson(request);
+      const refusal = anthropicRefusal(body);
+      if (refusal !== null) {
+        self?.refusals.push(refusal);
+        refuse(response, { status: 400, message: refusal });
+        return;
+      }
       const index = self?.requests.push({ headers: request.headers, body }) ?? 1;
       const { pathname } = new URL(request.url ?? '/', 'http://fake');
       const answer =
         typeof answers === 'function' ? answers(body) : answers[Math.min(index, answers.length) - 1];
       if (pathname !== '/v1/messages' || answer === undefined) {
         response.writeHead(404).end();
+      } else if (answer !== null && 'status' in answer) {
+        refuse(response, answer);
       } else if (answer !== null && body['stream'] === true) {
         stream(response, answer, `msg_${index}`);
       } else if (answer !== null) {
@@ -69,6 +88,11 @@ async function readJson(request: IncomingMessage): Promise<Record<string, unknow
   return body;
 }
 
+function refuse(response: ServerResponse, { status, message }: AnthropicRefusal): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message } }));
+}
+
 function stream(response: ServerResponse, answer: AnthropicAnswer, id: string): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const send = (type: string, members: Record<string, unknown>): void => {
@@ -93,7 +117,7 @@ function stream(response: ServerResponse, answer: AnthropicAnswer, id: string): 
     send('content_block_stop', { index });
   }
   send('ping', {});
-  const stop = answer.call === undefined ? 'end_turn' : 'tool_use';
+  const stop = answer.stop ?? (answer.call === undefined ? 'end_turn' : 'tool_use');
   send('message_delta', {
     delta: { stop_reason: stop, stop_sequence: null },
     usage: { output_tokens: output },

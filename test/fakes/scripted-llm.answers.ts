@@ -3,6 +3,8 @@ export interface ScriptedToolCall {
   /** Text is sent as it is, so it may be broken JSON. */
   arguments: Record<string, unknown> | string;
   id?: string;
+  /** Sent with the call, as some servers do. */
+  members?: Record<string, unknown>;
 }
 
 export interface ScriptedUsage {
@@ -16,11 +18,23 @@ export type ScriptedAnswer =
       kind: 'answer';
       text?: string;
       reasoning?: string;
+      /** The member that the reasoning comes in; `reasoning_content` by default. */
+      reasoningMember?: string;
+      /** Further members of the message, in a chunk of their own. */
+      members?: Record<string, unknown>;
       calls?: ScriptedToolCall[];
+      /** `finish_reason`; by default `tool_calls` or `stop`. */
+      finish?: string;
+      /** In one piece, though a stream was asked for. */
+      isWhole?: boolean;
       /** Estimated from the lengths by default. */
       usage?: ScriptedUsage;
     }
   | { kind: 'status'; status: number; message?: string; headers?: Record<string, string> }
+  /** Anything that an address may answer: a page, an error in the form of a provider. */
+  | { kind: 'body'; status: number; body: string; type: string; headers?: Record<string, string> }
+  /** The beginning of a stream, then an error in it. */
+  | { kind: 'streamError'; text: string; error: unknown }
   /** Accepts the request and never sends a byte. */
   | { kind: 'hang' }
   /** Sends the beginning of an answer, then destroys the connection. */
@@ -59,4 +73,22 @@ export function fails(
   headers: Record<string, string> = {},
 ): ScriptedAnswer {
   return { kind: 'status', status, message, headers };
+}
+
+/** An answer that ends for another reason than that it is complete. */
+export function endsWith(
+  finish: string,
+  answer: { text?: string; calls?: ScriptedToolCall[]; reasoning?: string } = {},
+): ScriptedAnswer {
+  return { kind: 'answer', finish, ...answer };
+}
+
+/** A refusal with the body of a provider, as JSON. */
+export function refuses(status: number, body: unknown, headers: Record<string, string> = {}): ScriptedAnswer {
+  return { kind: 'body', status, body: JSON.stringify(body), type: 'application/json', headers };
+}
+
+/** What an address answers that is no API. */
+export function page(body: string, type = 'text/html', status = 200): ScriptedAnswer {
+  return { kind: 'body', status, body, type };
 }

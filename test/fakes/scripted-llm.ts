@@ -1,14 +1,22 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { startListening } from '../support/start-listening.js';
-import type { ScriptedAnswer } from './scripted-llm.answers.js';
+import { openAiRefusal } from './model-limits.js';
+import { fails, type ScriptedAnswer } from './scripted-llm.answers.js';
 import { answerChunks, answerWhole } from './scripted-llm.wire.js';
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
   content?: string | { type: string; text?: string }[] | null;
   reasoning_content?: string;
-  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  reasoning?: string;
+  reasoning_details?: unknown;
+  tool_calls?: {
+    id: string;
+    type: string;
+    function: { name: string; arguments: string };
+    extra_content?: unknown;
+  }[];
   tool_call_id?: string;
 }
 
@@ -25,6 +33,10 @@ export interface ChatRequest {
   /** Counts all requests, from 0. */
   index: number;
   headers: Record<string, string>;
+  /** Path and query. */
+  url: string;
+  /** As it was sent. */
+  body: Record<string, unknown>;
   model: string;
   messages: ChatMessage[];
   /** The whole history as one text, to search in. */
@@ -59,6 +71,8 @@ export interface ScriptedLlmOptions {
  */
 export class ScriptedLlm {
   readonly requests: ChatRequest[] = [];
+  /** Why requests were refused that no real server would take; the script does not see them. */
+  readonly refusals: string[] = [];
   /** To be used as `llm_base_url`. */
   readonly url: string;
   /** May be changed at any time. */
@@ -97,13 +111,20 @@ export class ScriptedLlm {
   }
 
   private async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (incoming.method !== 'POST' || incoming.url !== '/v1/chat/completions') {
+    const [path] = (incoming.url ?? '').split('?');
+    if (incoming.method !== 'POST' || path !== '/v1/chat/completions') {
       response.writeHead(404, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: { message: `no such address: ${incoming.url ?? ''}` } }));
       return;
     }
     const body = await readBody(incoming);
     const request = toRequest(body, incoming, this.requests.length);
+    const refusal = openAiRefusal(body);
+    if (refusal !== null) {
+      this.refusals.push(refusal);
+      await this.answer(fails(400, refusal), body, this.requests.length, response);
+      return;
+    }
     this.requests.push(request);
     await this.answer(await this.script(request), body, request.index, response);
   }
@@ -122,7 +143,12 @@ export class ScriptedLlm {
       response.end(JSON.stringify({ error: { message: answer.message ?? '', type: 'scripted' } }));
       return;
     }
-    if (body.stream !== true && answer.kind === 'answer') {
+    if (answer.kind === 'body') {
+      response.writeHead(answer.status, { 'content-type': answer.type, ...answer.headers });
+      response.end(answer.body);
+      return;
+    }
+    if (answer.kind === 'answer' && (body.stream !== true || answer.isWhole === true)) {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify(answerWhole(answer, body, index)));
       return;
@@ -138,7 +164,7 @@ export class ScriptedLlm {
     if (answer.kind === 'cut') {
       // Flushed first, so that the client really sees a beginning.
       response.write(': cut\n\n', () => response.destroy());
-    } else if (answer.kind === 'answer') {
+    } else if (answer.kind === 'answer' || answer.kind === 'streamError') {
       response.end('data: [DONE]\n\n');
     }
   }
@@ -160,6 +186,8 @@ function toRequest(body: ChatBody, incoming: IncomingMessage, index: number): Ch
     headers: Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
     ),
+    url: incoming.url ?? '',
+    body: { ...body },
     model: body.model,
     messages: body.messages,
     text: JSON.stringify(body.messages),

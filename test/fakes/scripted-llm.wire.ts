@@ -1,6 +1,6 @@
 import type { ScriptedAnswer } from './scripted-llm.answers.js';
 
-type Spoken = Extract<ScriptedAnswer, { kind: 'answer' | 'cut' | 'stall' }>;
+type Spoken = Extract<ScriptedAnswer, { kind: 'answer' | 'cut' | 'stall' | 'streamError' }>;
 
 interface Asked {
   model: string;
@@ -20,9 +20,14 @@ export function answerChunks(answer: Spoken, asked: Asked, index: number): Recor
     chunk({ choices: [{ index: 0, delta: value, finish_reason: null }] });
   const chunks = [delta({ role: 'assistant', content: '' })];
   if (answer.kind !== 'answer') {
-    return [...chunks, ...pieces(answer.text).map((content) => delta({ content }))];
+    const error = answer.kind === 'streamError' ? [{ error: answer.error }] : [];
+    return [...chunks, ...pieces(answer.text).map((content) => delta({ content })), ...error];
   }
-  chunks.push(...pieces(answer.reasoning ?? '').map((text) => delta({ reasoning_content: text })));
+  const member = answer.reasoningMember ?? 'reasoning_content';
+  chunks.push(...pieces(answer.reasoning ?? '').map((text) => delta({ [member]: text })));
+  if (answer.members !== undefined) {
+    chunks.push(delta(answer.members));
+  }
   chunks.push(...pieces(answer.text ?? '').map((content) => delta({ content })));
   for (const [position, call] of toolCalls(answer, index).entries()) {
     const { name, arguments: args } = call.function;
@@ -56,6 +61,7 @@ export function answerWhole(
         message: {
           role: 'assistant',
           content: answer.text ?? null,
+          ...(answer.reasoning === undefined ? {} : { reasoning_content: answer.reasoning }),
           ...(tools.length > 0 ? { tool_calls: tools } : {}),
         },
         finish_reason: finishReason(answer),
@@ -69,6 +75,7 @@ function toolCalls(answer: Extract<Spoken, { kind: 'answer' }>, index: number) {
   return (answer.calls ?? []).map((call, position) => ({
     id: call.id ?? `call_${index}_${position}`,
     type: 'function',
+    ...call.members,
     function: {
       name: call.name,
       arguments: typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments),
@@ -77,7 +84,7 @@ function toolCalls(answer: Extract<Spoken, { kind: 'answer' }>, index: number) {
 }
 
 function finishReason(answer: Extract<Spoken, { kind: 'answer' }>): string {
-  return (answer.calls ?? []).length > 0 ? 'tool_calls' : 'stop';
+  return answer.finish ?? ((answer.calls ?? []).length > 0 ? 'tool_calls' : 'stop');
 }
 
 function usageOf(answer: Extract<Spoken, { kind: 'answer' }>, asked: Asked) {

@@ -25,6 +25,7 @@ export interface ScriptedBox {
   starts: number;
   /** What its agent server reports. */
   idleSeconds: number;
+  uptimeSeconds: number;
   conversationRuns: boolean;
   log: string;
 }
@@ -205,6 +206,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
       createdAt,
       starts: 0,
       idleSeconds: 1,
+      uptimeSeconds: 1,
       conversationRuns: false,
       log: '',
     };
@@ -259,7 +261,7 @@ function respond(box: ScriptedBox, request: IncomingMessage, response: ServerRes
   const authorized = request.headers['x-session-api-key'] === box.launch.sessionKey;
   const bodies: Record<string, unknown> = {
     '/alive': { status: 'ok', assigned: box.assigned },
-    '/server_info': { uptime: 1, idle_time: box.idleSeconds },
+    '/server_info': { uptime: box.uptimeSeconds, idle_time: box.idleSeconds },
     ...(authorized && {
       '/api/conversations/search': {
         items: box.conversationRuns ? [{ id: 'c', execution_status: 'running' }] : [],

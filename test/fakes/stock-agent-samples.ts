@@ -79,11 +79,58 @@ export const STOCK_EVENTS: Record<string, Json> = {
     response_token_ids: [3],
   },
   PauseEvent: { kind: 'PauseEvent', id: 'paused', ...EVENT, source: 'user' },
+  InterruptEvent: { kind: 'InterruptEvent', id: 'interrupted', ...EVENT, source: 'user' },
+  ACPToolCallEvent: {
+    kind: 'ACPToolCallEvent',
+    id: 'acp-call',
+    ...EVENT,
+    source: 'agent',
+    tool_call_id: 'call',
+    title: 'ls',
+    status: 'completed',
+    tool_kind: 'execute',
+    raw_input: { command: 'ls' },
+    raw_output: null,
+    content: [],
+    is_error: false,
+  },
+  HookExecutionEvent: {
+    kind: 'HookExecutionEvent',
+    id: 'hook',
+    ...EVENT,
+    source: 'hook',
+    hook_event_type: 'PreToolUse',
+    hook_command: 'make lint',
+    tool_name: 'terminal',
+    success: true,
+    blocked: false,
+    exit_code: 0,
+    stdout: '',
+    stderr: '',
+    reason: null,
+  },
+  SecurityAnalysisEvent: {
+    kind: 'SecurityAnalysisEvent',
+    id: 'judged',
+    ...EVENT,
+    analyzer: 'PatternSecurityAnalyzer',
+    policy: 'ConfirmRisky',
+    risks: { call: 'LOW' },
+    details: {},
+  },
+  ServerErrorEvent: { kind: 'ServerErrorEvent', id: 'server', ...EVENT, code: 'X', detail: 'It broke.' },
+  StreamingDeltaEvent: { kind: 'StreamingDeltaEvent', id: 'delta', ...EVENT, source: 'agent', content: 'he' },
 };
 
 /** A conversation as the stock agent server answers it, and as its webhook sends it. */
 export function stockConversation(id: string, status: unknown = 'idle'): Json {
-  const llm = { model: 'openai/gpt-4o', api_key: '**********', base_url: null, usage_id: 'agent' };
+  const llm = {
+    model: 'openai/gpt-4o',
+    api_key: '**********',
+    base_url: null,
+    usage_id: 'agent',
+    is_subscription: false,
+  };
   const metrics = {
     model_name: 'openai/gpt-4o',
     accumulated_cost: 0.25,

@@ -6,6 +6,7 @@ import { HttpError } from '../http/http-error.js';
 import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
+import { textHead } from '../../common/well-formed-text.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -32,6 +33,11 @@ interface RunningCommand {
   last: Promise<BashOutput>;
 }
 
+/** The form of ids in this log: 32 hexadecimal digits, as the published server has them; clients may add dashes. */
+export function toBashId(id: string): string {
+  return id.replaceAll('-', '').toLowerCase();
+}
+
 /** Commands that clients run in the sandbox, outside of any conversation. */
 export class BashCommands {
   readonly log: EventLog<BashEvent>;
@@ -46,6 +52,11 @@ export class BashCommands {
 
   get isRunning(): boolean {
     return this.#running.size > 0;
+  }
+
+  /** A log of an earlier version has ids with dashes. */
+  find(id: string): BashEvent | undefined {
+    return this.log.get(toBashId(id)) ?? this.log.get(id);
   }
 
   /** Logs an end for the commands that were running when an earlier process of the server ended. */
@@ -90,9 +101,9 @@ export class BashCommands {
    * @returns whether the command is known; one that has already ended is left alone
    */
   async stopCommand(id: string): Promise<boolean> {
-    const running = this.#running.get(id);
+    const running = this.#running.get(toBashId(id));
     if (running === undefined) {
-      return this.log.get(id)?.kind === 'BashCommand';
+      return this.find(id)?.kind === 'BashCommand';
     }
     running.aborter.abort();
     await Promise.allSettled([running.last]);
@@ -119,6 +130,7 @@ export class BashCommands {
     const command = await this.log.append((identity): BashCommand => ({
       kind: 'BashCommand',
       ...identity,
+      id: toBashId(identity.id),
       command: masker.text(request.command),
       cwd: request.cwd ?? null,
       timeout: request.timeout ?? DEFAULT_TIMEOUT_SECONDS,
@@ -198,7 +210,11 @@ export class BashCommands {
       exit_code: exitCode,
       ...piece,
     };
-    const { id, timestamp } = await this.log.append((identity) => ({ ...output, ...identity }));
+    const { id, timestamp } = await this.log.append((identity) => ({
+      ...output,
+      ...identity,
+      id: toBashId(identity.id),
+    }));
     return { ...output, id, timestamp };
   }
 }
@@ -230,7 +246,8 @@ export class CommandOutputBuffer {
   /** @returns whether a piece is full */
   add(stream: Stream, text: string): boolean {
     const room = MAX_CHARACTERS - this.#kept;
-    const kept = text.slice(0, room);
+    // Once something was left out, nothing more is kept.
+    const kept = this.#dropped > 0 ? '' : textHead(text, room);
     this.#waiting[stream] += kept;
     this.#kept += kept.length;
     this.#dropped += text.length - kept.length;

@@ -23,14 +23,15 @@ interface StoredSecret {
 export class ClientSettings {
   readonly #secrets = new Map<string, StoredSecret>();
   #parts: Record<SettingsPart, JsonObject> = {
-    agent_settings: { agent_kind: 'openhands', llm: {}, mcp_config: {} },
+    agent_settings: { agent_kind: 'openhands', mcp_config: {} },
     conversation_settings: {},
     misc_settings: {},
   };
 
   /** @param withSecrets whether secrets are shown, not masked */
   show(withSecrets: boolean): JsonObject {
-    const { agent_settings: agent, conversation_settings, misc_settings } = this.#parts;
+    const { agent_settings, conversation_settings, misc_settings } = this.#parts;
+    const agent = withoutEmptyModel(agent_settings);
     const llm = agent['llm'];
     return {
       agent_settings: withSecrets ? agent : redactAgent(agent),
@@ -96,6 +97,11 @@ export class ClientSettings {
   deleteSecret(name: string): boolean {
     return this.#secrets.delete(name);
   }
+}
+
+/** The SDK refuses a model without members, and takes its own where there is none. */
+function withoutEmptyModel({ llm, ...agent }: JsonObject): JsonObject {
+  return isJsonObject(llm) && Object.keys(llm).length > 0 ? { llm, ...agent } : agent;
 }
 
 function merge(old: JsonObject, changes: JsonObject): JsonObject {

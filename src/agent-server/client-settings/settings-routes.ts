@@ -1,4 +1,4 @@
-import { Router } from 'express';
+import { type Request, Router } from 'express';
 import { z } from 'zod';
 import { namedValues } from '../../common/validation/named-values.js';
 import { MASK } from '../../common/secret-mask.js';
@@ -47,8 +47,7 @@ export function settingsRoutes(settings: ClientSettings): Router {
   });
 
   router.get('/', (request, response) => {
-    const exposure = parseRequest(exposureSchema, 'header', request.get('x-expose-secrets'));
-    response.json(settings.show(exposure === 'plaintext'));
+    response.json(settings.show(requestedExposure(request)));
   });
 
   router.patch('/', (request, response) => {
@@ -91,4 +90,9 @@ export function settingsRoutes(settings: ClientSettings): Router {
   });
 
   return router;
+}
+
+/** Whether a request asks for secrets as they are. */
+export function requestedExposure(request: Request): boolean {
+  return parseRequest(exposureSchema, 'header', request.get('x-expose-secrets')) === 'plaintext';
 }

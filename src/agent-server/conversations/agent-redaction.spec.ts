@@ -16,6 +16,10 @@ it('keeps everything but secrets', () => {
       mcpServers: {
         a: { command: 'c', args: ['x'], env: { TOKEN: 'k5' } },
         b: { url: 'https://b', auth: 'k6' },
+        c: {
+          url: 'https://c',
+          auth: { strategy: 'basic', username: 'ada', password: 'k8', state: { x: 'k9' } },
+        },
       },
     },
     agent_context: { secrets: { NAME: { kind: 'StaticSecret', value: 'k7' } } },
@@ -30,7 +34,12 @@ it('keeps everything but secrets', () => {
       base_url: 'https://**********@llm.example/v1',
       max_output_tokens: 7,
     },
-    mcp_config: { mcpServers: { a: { command: 'c', args: ['x'], env: { TOKEN: '**********' } } } },
+    mcp_config: {
+      mcpServers: {
+        a: { command: 'c', args: ['x'], env: { TOKEN: '**********' } },
+        c: { auth: { strategy: 'basic', username: 'ada', password: '**********' } },
+      },
+    },
     tools: [{ name: 'terminal', params: {} }],
   });
 });

@@ -1,9 +1,13 @@
+import { isJsonObject, type JsonObject } from '../../common/json-merge.js';
 import { MASK } from '../../common/secret-mask.js';
 
 const SECRET_MEMBER =
   /^(api_key|aws_access_key_id|aws_secret_access_key|auth|authorization|password|token|secret)$/i;
 /** Every value in these is a secret; their names are shown. */
 const SECRET_MAP = /^(env|acp_env|headers|extra_headers|secrets|litellm_extra_body)$/i;
+
+/** What of the way to sign in at a tool server is no secret. */
+const SHOWN_OF_AUTH = new Set(['strategy', 'username', 'header_name']);
 
 /** An agent's specification with its secrets replaced, safe to store and to show. */
 export function redactAgent(agent: Record<string, unknown>): Record<string, unknown> {
@@ -14,8 +18,19 @@ function redactMembers(value: object, all: boolean): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => [
       key,
-      redact(member, all || SECRET_MAP.test(key) || (typeof member === 'string' && SECRET_MEMBER.test(key))),
+      key === 'auth' && isJsonObject(member)
+        ? redactAuth(member)
+        : redact(
+            member,
+            all || SECRET_MAP.test(key) || (typeof member === 'string' && SECRET_MEMBER.test(key)),
+          ),
     ]),
+  );
+}
+
+function redactAuth(auth: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(auth).map(([key, member]) => [key, redact(member, !SHOWN_OF_AUTH.has(key))]),
   );
 }
 

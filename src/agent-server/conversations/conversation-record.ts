@@ -40,6 +40,8 @@ export interface ConversationRecord {
   systemPromptSuffix: string | null;
   /** Names of the skills that messages have brought into the conversation. */
   activatedSkills: string[];
+  /** Folders of the plugins whose skills the agent has too; absent in records of earlier versions. */
+  plugins?: string[];
   /** Set by the client. */
   tags: Record<string, string>;
   navigations: Navigation[];

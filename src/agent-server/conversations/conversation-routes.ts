@@ -2,8 +2,12 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '../../agent-protocol/conversation-api.js';
 import { errorMessage } from '../../common/errors/error-message.js';
-import { InvalidRequestError } from '../http/http-error.js';
-import { limitSchema, listSchema, parseRequest } from '../http/request-parsing.js';
+import type { LlmProfiles, ProfileModel } from '../client-settings/llm-profiles.js';
+import { parametersOf } from '../engine/model-parameters.js';
+import { InvalidRequestError, unknownPage } from '../http/http-error.js';
+import { limitSchema, listSchema, pageIdSchema, parseRequest } from '../http/request-parsing.js';
+import { findPlugin } from '../skills/plugins.js';
+import type { SkillReader } from '../skills/skill-reader.js';
 import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
 import {
   confirmationPolicySchema,
@@ -15,6 +19,7 @@ import {
   switchLlmSchema,
   tagsSchema,
 } from './conversation-schemas.js';
+import type { CredentialsUpdate } from './conversation-schemas.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
 
@@ -25,7 +30,7 @@ const statusSchema = z.enum(CONVERSATION_STATUSES).optional();
 const countSchema = z.object({ status: statusSchema });
 const searchSchema = z.object({
   status: statusSchema,
-  page_id: z.string().optional(),
+  page_id: pageIdSchema,
   limit: limitSchema,
   sort_order: z
     .enum(['CREATED_AT', 'UPDATED_AT', 'CREATED_AT_DESC', 'UPDATED_AT_DESC'])
@@ -41,13 +46,25 @@ const policySchema = z.object({ policy: confirmationPolicySchema });
 const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
 const secretsUpdateSchema = z.object({ secrets: secretsSchema });
 const modelSchema = z.object({ model: z.string().trim().min(1).max(200) });
+const pluginSchema = z.object({ plugin_ref: z.string().max(500) });
+const profileSchema = z.object({ profile_name: z.string() });
+const goalSchema = z.object({
+  objective: z.string().trim().min(1).max(20_000),
+  max_iterations: z.number().int().min(1).max(100).default(10),
+});
 const questionSchema = z.object({ question: z.string().min(1) });
 const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
   max_length: 50,
 });
 
+interface ConversationRoutesOptions {
+  conversations: Conversations;
+  profiles: LlmProfiles;
+  skills: SkillReader;
+}
+
 /** `/api/conversations`. */
-export function conversationRoutes(conversations: Conversations): Router {
+export function conversationRoutes({ conversations, profiles, skills }: ConversationRoutesOptions): Router {
   const router = Router();
   const conversationOf = (id: string): Conversation => conversations.get(requireConversationId(id));
 
@@ -71,10 +88,10 @@ export function conversationRoutes(conversations: Conversations): Router {
     const query = parseRequest(searchSchema, 'query', request.query);
     const infos = withStatus(conversations, query.status).toSorted(byOrder(query.sort_order));
     const pageId = query.page_id === undefined ? null : toConversationId(query.page_id);
-    const start = Math.max(
-      infos.findIndex(({ id }) => id === pageId),
-      0,
-    );
+    const start = query.page_id === undefined ? 0 : infos.findIndex(({ id }) => id === pageId);
+    if (start === -1) {
+      throw unknownPage();
+    }
     response.json({
       items: infos.slice(start, start + query.limit),
       next_page_id: infos[start + query.limit]?.id ?? null,
@@ -116,6 +133,23 @@ export function conversationRoutes(conversations: Conversations): Router {
     response.json(SUCCESS);
   });
 
+  router.post('/:id/goal', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const goal = parseRequest(goalSchema, 'body', request.body);
+    await conversation.goal.start(goal.objective, goal.max_iterations);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/goal/stop', async (request, response) => {
+    await conversationOf(request.params.id).goal.interrupt();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/goal/resume', async (request, response) => {
+    await conversationOf(request.params.id).goal.resume();
+    response.json(SUCCESS);
+  });
+
   router.post('/:id/secrets', async (request, response) => {
     const conversation = conversationOf(request.params.id);
     await conversation.updateCredentials(parseRequest(secretsUpdateSchema, 'body', request.body));
@@ -131,11 +165,22 @@ export function conversationRoutes(conversations: Conversations): Router {
   router.post('/:id/switch_llm', async (request, response) => {
     const conversation = conversationOf(request.params.id);
     const { llm } = parseRequest(switchLlmSchema, 'body', request.body);
-    await conversation.updateCredentials({
-      llm_model: llm.model,
-      llm_base_url: llm.base_url ?? null,
-      llm_api_key: llm.api_key ?? null,
-    });
+    await conversation.updateCredentials(switchTo(llm));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/switch_profile', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { profile_name: name } = parseRequest(profileSchema, 'body', request.body);
+    await conversation.updateCredentials(switchTo(profiles.get(name)));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/load_plugin', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { plugin_ref: reference } = parseRequest(pluginSchema, 'body', request.body);
+    const { agent, workingDir } = conversation.record;
+    await conversation.addPlugin(await findPlugin(agent, workingDir, reference, skills));
     response.json(SUCCESS);
   });
 
@@ -191,6 +236,15 @@ export function conversationRoutes(conversations: Conversations): Router {
   });
 
   return router;
+}
+
+function switchTo(llm: ProfileModel): CredentialsUpdate {
+  return {
+    llm_model: llm.model,
+    llm_base_url: llm.base_url ?? null,
+    llm_api_key: llm.api_key ?? null,
+    llm_parameters: parametersOf(llm),
+  };
 }
 
 function withStatus(

@@ -9,6 +9,7 @@ import { newRecord } from './conversation-record.js';
 import { ConversationRun } from './conversation-run.js';
 import { startSchema } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
+import { KeptOriginals } from './kept-originals.js';
 import { NO_CREDENTIALS } from './credentials.js';
 import { RecordFile } from './record-file.js';
 import { RunSlots } from './run-slots.js';
@@ -42,12 +43,13 @@ describe('a run', () => {
       record: newRecord('c0ffee', folder, startSchema.parse(startRequest())),
       recordFile,
       events: log,
+      originals: await KeptOriginals.open(folder),
       credentials: NO_CREDENTIALS,
       baseEnvironment: {},
       serverSecrets: [],
       ownSecret: () => null,
       onChange: () => undefined,
-      loadSkills: async () => [],
+      loadSkills: async () => ({ skills: [], problems: [] }),
     });
     const working = Promise.withResolvers<string>();
     const createEngine = async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { errorMessage, errorWithCauses } from '../../common/errors/error-message.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
@@ -34,6 +34,7 @@ export class ConversationRun {
   readonly #state: ConversationState;
   readonly #createEngine: () => Promise<AgentEngine>;
   readonly #limits: RunLimits;
+  readonly #onEnd: () => void;
   readonly #stopped = new AbortController();
   #engine: Promise<AgentEngine> | null = null;
   #isQueued = false;
@@ -42,10 +43,17 @@ export class ConversationRun {
   #runAgain = false;
   #stopping = false;
 
-  constructor(state: ConversationState, createEngine: () => Promise<AgentEngine>, limits: RunLimits) {
+  /** @param onEnd called when a run has ended and no other follows it */
+  constructor(
+    state: ConversationState,
+    createEngine: () => Promise<AgentEngine>,
+    limits: RunLimits,
+    onEnd: () => void = () => undefined,
+  ) {
     this.#state = state;
     this.#createEngine = createEngine;
     this.#limits = limits;
+    this.#onEnd = onEnd;
   }
 
   get isActive(): boolean {
@@ -98,9 +106,9 @@ export class ConversationRun {
   }
 
   /** Asks a question beside an active run; nothing of it is logged. */
-  async ask(question: string): Promise<string> {
+  async ask(question: string, signal: AbortSignal = this.#stopped.signal): Promise<string> {
     const engine = await this.#openEngine();
-    return await engine.ask(this.#state, question, this.#stopped.signal);
+    return await engine.ask(this.#state, question, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
   /**
@@ -257,6 +265,8 @@ export class ConversationRun {
           error: errorMessage(error),
         });
       });
+    } else if (!this.#stopping) {
+      this.#onEnd();
     }
   }
 
@@ -272,7 +282,7 @@ export class ConversationRun {
     if (signal.aborted) {
       return;
     }
-    const detail = this.#state.masker.text(errorMessage(failure));
+    const detail = this.#state.masker.text(errorWithCauses(failure));
     log('error', 'failed to run agent', { conversation_id: this.#state.record.id, error: detail });
     // The likely cause is an event log that cannot be written: then this fails too, and `conclude` logs it.
     await this.#state

@@ -3,7 +3,9 @@ import type { Content } from '../../agent-protocol/events.js';
 import { namedValues } from '../../common/validation/named-values.js';
 import { gitAccessSchema } from '../git/git-schemas.js';
 import { conversationIdSchema } from './conversation-id.js';
+import { isPatternUsable } from '../security/pattern-rules.js';
 import { agentContextSchema } from '../skills/agent-context.js';
+import { plainMcpConfig } from './plain-mcp-config.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
 /** Model APIs accept no other URLs, and a message that an API rejects would be rejected again at every later step. */
@@ -37,11 +39,12 @@ const mcpServers = namedValues(
     url: z.string().optional(),
     transport: z.string().nullish(),
     headers: texts.nullish(),
-    auth: z.string().nullish(),
+    auth: z.string({ error: 'Input should be a token, or a strategy other than oauth2' }).nullish(),
+    tools: z.array(z.string()).nullish(),
   }),
 );
 
-const mcpConfig = z.object({ mcpServers: mcpServers.optional() });
+export const mcpConfigSchema = z.preprocess(plainMcpConfig, z.object({ mcpServers: mcpServers.optional() }));
 
 const description = z.string().nullish();
 const secretSource = z.union([
@@ -75,8 +78,39 @@ export const confirmationPolicySchema = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** Only the model itself can judge risks here; any other analyzer is rejected rather than ignored. */
-export const securityAnalyzerSchema = z.object({ kind: z.literal('LLMSecurityAnalyzer') }).nullable();
+const patternRules = z
+  .array(
+    z.tuple([
+      z.string().max(1_000).refine(isPatternUsable, 'Input should be a regular expression'),
+      z.string().max(500),
+      z.string().max(200),
+    ]),
+  )
+  .max(100)
+  .optional();
+const singleAnalyzer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('LLMSecurityAnalyzer') }),
+  z.object({ kind: z.literal('PolicyRailSecurityAnalyzer') }),
+  z.object({
+    kind: z.literal('PatternSecurityAnalyzer'),
+    high_patterns: patternRules,
+    medium_patterns: patternRules,
+    injection_high_patterns: patternRules,
+    injection_medium_patterns: patternRules,
+  }),
+]);
+
+/** An analyzer that asks a service elsewhere is rejected rather than ignored. */
+export const securityAnalyzerSchema = z
+  .discriminatedUnion('kind', [
+    ...singleAnalyzer.options,
+    z.object({
+      kind: z.literal('EnsembleSecurityAnalyzer'),
+      analyzers: z.array(singleAnalyzer).min(1).max(10),
+      propagate_unknown: z.boolean().default(false),
+    }),
+  ])
+  .nullable();
 
 /** How an agent that speaks the Agent Client Protocol is started. */
 const acpMembers = {
@@ -96,6 +130,32 @@ const acpMembers = {
 /** The reference's model name for an agent that chooses its model itself. */
 const ACP_MODEL = 'acp-managed';
 
+/** See `ModelParameters`. */
+const modelParameters = {
+  temperature: z.number().nonnegative().nullish(),
+  top_p: z.number().nonnegative().nullish(),
+  top_k: z.number().nonnegative().nullish(),
+  seed: z.number().int().nullish(),
+  max_output_tokens: z.number().int().positive().nullish(),
+  max_input_tokens: z.number().int().positive().nullish(),
+  native_tool_calling: z.boolean().nullish(),
+  disable_stop_word: z.boolean().nullish(),
+  disable_vision: z.boolean().nullish(),
+  api_version: z.string().nullish(),
+  openrouter_site_url: z.string().nullish(),
+  openrouter_app_name: z.string().nullish(),
+  extended_thinking_budget: z.number().int().nonnegative().nullish(),
+  drop_params: z.boolean().nullish(),
+  reasoning_effort: z.string().nullish(),
+  timeout: z.number().positive().nullish(),
+  num_retries: z.number().int().nonnegative().nullish(),
+  retry_multiplier: z.number().nonnegative().nullish(),
+  retry_min_wait: z.number().nonnegative().nullish(),
+  retry_max_wait: z.number().nonnegative().nullish(),
+  extra_headers: texts.nullish(),
+  litellm_extra_body: namedValues(z.string(), z.unknown()).nullish(),
+};
+
 const agent = z.looseObject({
   kind: z.enum(['Agent', 'ACPAgent']).default('Agent'),
   ...acpMembers,
@@ -103,12 +163,12 @@ const agent = z.looseObject({
     model: z.string().min(1),
     api_key: z.string().nullish(),
     base_url: z.string().nullish(),
-    timeout: z.number().positive().nullish(),
+    ...modelParameters,
     input_cost_per_token: z.number().nonnegative().nullish(),
     output_cost_per_token: z.number().nonnegative().nullish(),
     usage_id: z.string().default('agent'),
   }),
-  mcp_config: mcpConfig.nullish(),
+  mcp_config: mcpConfigSchema.nullish(),
   condenser: z.looseObject({ kind: z.string(), max_tokens: z.number().int().positive().nullish() }).nullish(),
   agent_context: agentContextSchema.nullish(),
 });
@@ -189,9 +249,10 @@ export const credentialsSchema = z.object({
   llm_base_url: z.string().nullish(),
   llm_api_key: z.string().nullish(),
   llm_key_withheld: z.boolean().optional(),
+  llm_parameters: z.object(modelParameters).nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
-  mcp_config: mcpConfig.nullish(),
+  mcp_config: mcpConfigSchema.nullish(),
   secrets: secretsSchema.optional(),
   git: gitAccessSchema.nullish(),
   max_iterations: maxIterations.optional(),
@@ -208,6 +269,7 @@ export const switchLlmSchema = z.object({
     model: z.string().min(1),
     api_key: z.string().nullish(),
     base_url: z.string().nullish(),
+    ...modelParameters,
   }),
 });
 

@@ -8,6 +8,8 @@ import type {
   NewEvent,
   Usage,
 } from '../engine/agent-engine.js';
+import { openCalls } from '../engine/open-calls.js';
+import type { OriginalResponse, Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/git-credentials.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -16,9 +18,11 @@ import type { ConversationRecord } from './conversation-record.js';
 import { branchUpTo } from './history-branch.js';
 import { type Credentials, secretValues } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
+import type { KeptOriginals } from './kept-originals.js';
 import type { RecordFile } from './record-file.js';
-import type { Skill } from '../skills/skill.js';
-import { type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
+import type { FoundPlugin } from '../skills/plugins.js';
+import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '../skills/skill.js';
+import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
 import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
 
 /**
@@ -39,6 +43,7 @@ export interface ConversationStateOptions {
   record: ConversationRecord;
   recordFile: RecordFile;
   events: EventLog<AgentEvent>;
+  originals: KeptOriginals;
   credentials: Credentials;
   /** Variables that every tool gets. */
   baseEnvironment: Record<string, string>;
@@ -48,17 +53,18 @@ export interface ConversationStateOptions {
   /** Called after each change of the record. */
   onChange: () => void;
   /** The skills of the agent; called once. */
-  loadSkills: () => Promise<Skill[]>;
+  loadSkills: () => Promise<FoundSkills>;
 }
 
 /** The state of a conversation: its record, its log and its secrets. The engine sees the conversation through it. */
 export class ConversationState implements EngineHost {
   readonly log: EventLog<AgentEvent>;
   readonly #recordFile: RecordFile;
+  readonly #originals: KeptOriginals;
   readonly #baseEnvironment: Record<string, string>;
   readonly #onChange: () => void;
   readonly #ownSecret: OwnSecret;
-  readonly #loadSkills: () => Promise<Skill[]>;
+  readonly #loadSkills: () => Promise<FoundSkills>;
   /** Every secret that the conversation was ever given: replaced ones are still masked. */
   readonly #knownSecrets: Set<string>;
   #record: ConversationRecord;
@@ -67,13 +73,14 @@ export class ConversationState implements EngineHost {
   #masker: SecretMasker;
   /** Aborted once a pause is requested. */
   #pause = new AbortController();
-  #loadingSkills: Promise<Skill[]> | null = null;
+  #loadingSkills: Promise<void> | null = null;
   #skills: readonly Skill[] = [];
 
   constructor(options: ConversationStateOptions) {
     this.log = options.events;
     this.#record = options.record;
     this.#recordFile = options.recordFile;
+    this.#originals = options.originals;
     this.#credentials = options.credentials;
     this.#baseEnvironment = options.baseEnvironment;
     this.#onChange = options.onChange;
@@ -125,6 +132,14 @@ export class ConversationState implements EngineHost {
     return await this.#write(this.#masker.value(event));
   }
 
+  originals(): Originals {
+    return this.#originals.all;
+  }
+
+  async keepOriginal(original: OriginalResponse): Promise<void> {
+    await this.#originals.keep(original, this.#masker);
+  }
+
   toolEnvironment(): Record<string, string> {
     const given = Object.entries(this.#credentials.secrets).flatMap(([name, secret]) =>
       secret.kind === 'StaticSecret' && secret.value !== null ? [[name, secret.value] as const] : [],
@@ -141,6 +156,8 @@ export class ConversationState implements EngineHost {
   /** @param also further changes that are written together with the status */
   async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
     if (status !== this.#record.status) {
+      const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
+      await this.#originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
       await this.change({ ...also, status });
       await this.#writeUpdate('execution_status', status);
       await this.log.sync();
@@ -200,10 +217,30 @@ export class ConversationState implements EngineHost {
     this.#onChange();
   }
 
-  /** Loads the agent's skills the first time; they stay the same until the server's end. */
+  /** Loads the agent's skills the first time; they stay the same until the server's end. Says which are broken. */
   async openSkills(): Promise<void> {
-    this.#loadingSkills ??= this.#loadSkills();
-    this.#skills = await this.#loadingSkills;
+    this.#loadingSkills ??= this.#readSkills();
+    await this.#loadingSkills;
+  }
+
+  async #readSkills(): Promise<void> {
+    const { skills, problems } = await this.#loadSkills();
+    this.#skills = skills;
+    await this.#tellProblems(problems);
+  }
+
+  /** Adds the skills of a plugin, from the next run on. */
+  async addPlugin({ folder, skills, problems }: FoundPlugin): Promise<void> {
+    await this.openSkills();
+    await this.change({ plugins: [...new Set([...(this.#record.plugins ?? []), folder])] });
+    this.#skills = mergeSkills(this.#skills, skills);
+    await this.#tellProblems(problems);
+  }
+
+  async #tellProblems(problems: readonly SkillProblem[]): Promise<void> {
+    for (const event of skillProblemEvents(problems, this.log.entries)) {
+      await this.append(event);
+    }
   }
 
   /** The skills that a message triggers and that no earlier message has triggered. */

@@ -1,18 +1,26 @@
-import type { ConversationInfo } from '../../agent-protocol/conversation-api.js';
+import {
+  type ConversationFailure,
+  type ConversationInfo,
+  hasFailed,
+} from '../../agent-protocol/conversation-api.js';
 import { conversationTitle } from '../../agent-protocol/conversation-title.js';
 import type { AgentEvent, Content, TextContent } from '../../agent-protocol/events.js';
 import { jsonText } from '../../common/json-access.js';
 import { type AgentEngine, AgentUnavailableError, type ExecutionStatus } from '../engine/agent-engine.js';
+import { finalAnswer } from '../engine/cut-answers.js';
 import { rejectOpenCalls } from '../engine/open-calls.js';
+import type { Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
+import { ConversationGoal } from './conversation-goal.js';
 import { toConversationInfo } from './conversation-info.js';
 import { type ConversationRecord, recordUpdate } from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
 import type { CredentialsUpdate, IncomingMessage } from './conversation-schemas.js';
 import type { ConversationState } from './conversation-state.js';
 import { branchTo } from './history-branch.js';
-import { type Credentials, KEY_WITHHELD, mergeCredentials, missingKeyDetail } from './credentials.js';
+import type { FoundPlugin } from '../skills/plugins.js';
+import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
 
 const MAX_NAVIGATIONS = 1_000;
 const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
@@ -22,11 +30,13 @@ export interface ConversationCopy {
   record: ConversationRecord;
   credentials: Credentials;
   events: AgentEvent[];
+  originals: Originals;
 }
 
 /** One conversation, with everything that clients can do to it. */
 export class Conversation {
   readonly folder: string;
+  readonly goal: ConversationGoal;
   readonly #state: ConversationState;
   readonly #run: ConversationRun;
 
@@ -38,7 +48,17 @@ export class Conversation {
   ) {
     this.folder = folder;
     this.#state = state;
-    this.#run = new ConversationRun(state, createEngine, limits);
+    this.#run = new ConversationRun(state, createEngine, limits, () => void this.goal.afterRun());
+    this.goal = new ConversationGoal({
+      state,
+      run: this.#run,
+      requireCredentials: () => this.#requireCredentials(),
+      send: async (words, isWanted) =>
+        await this.#addMessage(
+          { role: 'user', content: [{ type: 'text', text: words }], run: true },
+          isWanted,
+        ),
+    });
   }
 
   get id(): string {
@@ -58,8 +78,27 @@ export class Conversation {
     return this.#run.isActive;
   }
 
+  /** Whether the agent is running, or will be if its goal is not met. */
+  get isBusy(): boolean {
+    return this.isRunning || this.goal.isJudging;
+  }
+
   info(): ConversationInfo {
-    return toConversationInfo(this.record, this.folder);
+    const failure = this.failure;
+    return { ...toConversationInfo(this.record, this.folder), ...(failure && { error: failure }) };
+  }
+
+  /** Why the agent gave up; null: it did not, or its log does not say. */
+  get failure(): ConversationFailure | null {
+    const last = hasFailed(this.record.status)
+      ? this.log.entries.findLast((event) => event.kind === 'ConversationErrorEvent')
+      : undefined;
+    return last ? { code: last.code, detail: last.detail } : null;
+  }
+
+  /** Servers whose addresses users may configure; null: any. */
+  get outboundAllowlist(): readonly string[] | null {
+    return this.#state.credentials.outboundAllowlist;
   }
 
   /** Every secret that the conversation was ever given. */
@@ -68,12 +107,17 @@ export class Conversation {
   }
 
   /**
-   * Adds the user's message. With `run`, the agent starts to work on it, or reads it before its next step if it is
-   * running already.
+   * Adds the user's message, which interrupts the work on a goal. With `run`, the agent starts to work on it, or reads
+   * it before its next step if it is running already.
    *
    * @throws HttpError 400 when the agent should run but cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {
+    await this.goal.interrupt();
+    await this.#addMessage(message, () => true);
+  }
+
+  async #addMessage(message: IncomingMessage, mayRun: () => boolean): Promise<void> {
     await this.#run.settle();
     if (message.run) {
       this.#requireCredentials();
@@ -98,7 +142,7 @@ export class Conversation {
     if (FINAL_STATUSES.has(status) && !this.isRunning) {
       await this.#state.setStatus('idle');
     }
-    if (message.run) {
+    if (message.run && mayRun()) {
       await this.#run.startOrContinue();
     }
   }
@@ -128,12 +172,14 @@ export class Conversation {
 
   /** Pauses the run. A running tool has its grace period; a second request ends the run immediately. */
   async pause(): Promise<void> {
+    await this.goal.interrupt();
     await this.#run.settle();
     await this.#run.pause(this.#state.pauseRequested());
   }
 
   /** Pauses the run immediately. */
   async interrupt(): Promise<void> {
+    await this.goal.interrupt();
     await this.#run.settle();
     await this.#run.pause(true);
   }
@@ -191,12 +237,13 @@ export class Conversation {
     if (events === null) {
       throw new HttpError(404, 'Unknown from_event_id: the conversation has no such event.');
     }
-    return { record: this.record, credentials: this.#state.credentials, events: [...events] };
+    const { credentials } = this.#state;
+    return { record: this.record, credentials, events: [...events], originals: this.#state.originals() };
   }
 
   /** What the agent said last to its user; empty if it has said nothing yet. */
   finalResponse(): string {
-    return finalResponse(this.#state.events());
+    return finalAnswer(this.#state.events());
   }
 
   /** Asks the agent a question that is not logged, also during a run. */
@@ -257,6 +304,10 @@ export class Conversation {
     await this.#state.change({ confirmationPolicy: policy });
   }
 
+  async addPlugin(plugin: FoundPlugin): Promise<void> {
+    await this.#state.addPlugin(plugin);
+  }
+
   async setSecurityAnalyzer(analyzer: ConversationRecord['securityAnalyzer']): Promise<void> {
     await this.#state.change({ securityAnalyzer: analyzer });
   }
@@ -272,22 +323,15 @@ export class Conversation {
 
   /** Ends the run within the grace period, records that there was one, and releases files and processes. */
   async stop(graceMs: number): Promise<void> {
+    this.goal.close();
     await this.#run.stop(graceMs);
     await this.log.close();
   }
 
-  /** Until a client names the model after the server's start, there is none to call, whatever the record says. */
-  get #lacksCredentials(): boolean {
-    const { model, llmApiKey, acp } = this.#state.credentials;
-    if (this.record.kind === 'acp') {
-      return acp === null;
-    }
-    return model === null || (this.record.llmKeyNeeded && llmApiKey === null);
-  }
-
   #requireCredentials(): void {
-    if (this.#lacksCredentials) {
-      throw new HttpError(400, this.#missingDetail());
+    const missing = missingCredentials(this.record, this.#state.credentials);
+    if (missing !== null) {
+      throw new HttpError(400, missing);
     }
   }
 
@@ -302,12 +346,6 @@ export class Conversation {
     }
   }
 
-  #missingDetail(): string {
-    return this.record.kind === 'acp'
-      ? `The agent's start command and its secrets are not kept across a restart: give them again with POST /api/conversations/${this.id}/credentials (acp, secrets).`
-      : missingKeyDetail(this.id, this.#state.credentials);
-  }
-
   /** Agents that are not our own keep the history themselves, so it cannot be changed here. */
   #requireOwnHistory(): void {
     if (this.record.kind !== 'native') {
@@ -320,13 +358,13 @@ export class Conversation {
     const last = this.log.entries.at(-1);
     const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
     const { credentials } = this.#state;
-    const isWithheld = this.#lacksCredentials && credentials.llmKeyWithheld;
-    if (this.record.wasRunning && isWithheld && !isReported) {
+    const detail = credentials.llmKeyWithheld ? missingCredentials(this.record, credentials) : null;
+    if (this.record.wasRunning && detail !== null && !isReported) {
       await this.#state.append({
         kind: 'ConversationErrorEvent',
         source: 'environment',
         code: KEY_WITHHELD,
-        detail: missingKeyDetail(this.id, credentials),
+        detail,
       });
       await this.log.sync();
     }
@@ -353,19 +391,4 @@ function textOf(content: readonly Content[]): string {
 function additionsTo({ agent }: ConversationRecord, skills: string | null): TextContent[] {
   const suffix = jsonText(agent, 'agent_context', 'user_message_suffix')?.trim();
   return [skills, suffix].flatMap((text) => (text ? [{ type: 'text' as const, text }] : []));
-}
-
-/** The text of the agent's last message, or of its last call of `finish`; empty if there is neither. */
-function finalResponse(events: readonly AgentEvent[]): string {
-  for (const event of events.toReversed()) {
-    if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
-      return event.action.message;
-    }
-    if (event.kind === 'MessageEvent' && event.source === 'agent') {
-      return event.llm_message.content
-        .flatMap((part) => (part.type === 'text' ? [part.text] : []))
-        .join('\n');
-    }
-  }
-  return '';
 }

@@ -5,6 +5,7 @@ import type { ConversationInfo } from '../../agent-protocol/conversation-api.js'
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { errorCode, errorMessage } from '../../common/errors/error-message.js';
 import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
+import { parametersOf } from '../engine/model-parameters.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
@@ -12,13 +13,16 @@ import { agentSpan } from '../http/request-spans.js';
 import { log } from '../log.js';
 import { type PathAlias, resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
+import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
 import type { ForkRequest, CreateConversationRequest } from './conversation-schemas.js';
 import { ConversationState } from './conversation-state.js';
 import type { RunLimits } from './conversation-run.js';
 import { Conversation, type ConversationCopy } from './conversation.js';
 import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
+import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
+import { KeptOriginals } from './kept-originals.js';
 import { RecordFile } from './record-file.js';
 import type { OwnSecret } from './secret-lookup.js';
 import { RunSlots } from './run-slots.js';
@@ -131,6 +135,7 @@ export class Conversations {
         llm_model: request.agent.llm.model,
         llm_base_url: request.agent.llm.base_url ?? null,
         llm_api_key: request.agent.llm.api_key ?? undefined,
+        llm_parameters: parametersOf(request.agent.llm),
         search_api_key: request.slipway.search_api_key ?? undefined,
         tavily_api_url: request.slipway.tavily_api_url,
         mcp_config: request.agent.mcp_config,
@@ -223,7 +228,11 @@ export class Conversations {
       const recordFile = recordFileIn(folder);
       await recordFile.save(record);
       const state = await this.#openState(folder, record, recordFile, copy.credentials);
+      for (const original of copy.originals.values()) {
+        await state.keepOriginal(original);
+      }
       await closeOpenCalls(state, 'The conversation was copied before the tool returned a result.');
+      await interruptOpenGoal(state);
       return this.#add(state, folder);
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
@@ -244,6 +253,7 @@ export class Conversations {
       await state.change({ wasRunning: !isPauseRequested(state.events()) });
       await state.setStatus('paused');
     }
+    await interruptOpenGoal(state);
     this.#add(state, folder);
   }
 
@@ -261,6 +271,7 @@ export class Conversations {
       record,
       recordFile,
       events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
+      originals: await KeptOriginals.open(folder),
       credentials,
       baseEnvironment: this.#options.baseEnvironment,
       serverSecrets: this.#options.serverSecrets,
@@ -268,9 +279,16 @@ export class Conversations {
       loadSkills: async () => {
         // This module loads zod, which must not delay the start of listening.
         const { skillsOfAgent } = await import('../skills/agent-context.js');
-        return await agentSpan('read skills', () =>
-          skillsOfAgent(record.agent, record.workingDir, this.#options.skills),
-        );
+        return await agentSpan('read skills', async () => {
+          const { skills: reader } = this.#options;
+          const own = await skillsOfAgent(record.agent, record.workingDir, reader);
+          const plugins = (record.plugins ?? []).map(async (each) => await reader.pluginIfReadable(each));
+          const found = [own, ...(await Promise.all(plugins))];
+          return {
+            skills: mergeSkills(...found.map(({ skills }) => skills)),
+            problems: found.flatMap(({ problems }) => problems),
+          };
+        });
       },
       onChange: () => {
         const conversation = this.find(record.id);

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { missingKeyDetail, NO_CREDENTIALS, mergeCredentials } from './credentials.js';
+import { missingCredentials, NO_CREDENTIALS, mergeCredentials } from './credentials.js';
 
 const MODEL = { name: 'openai/a', baseUrl: 'https://models.example.com' };
 const WITH_KEY = { ...NO_CREDENTIALS, model: MODEL, llmApiKey: 'old' };
@@ -25,7 +25,36 @@ it.each([
     { llm_model: 'anthropic/b', llm_base_url: null, llm_api_key: 'new' },
     { model: { name: 'anthropic/b', baseUrl: null }, llmApiKey: 'new' },
   ],
+  // So do headers and other parameters.
+  [
+    { ...WITH_KEY, llmParameters: { extra_headers: { 'api-key': 'x' } } },
+    { llm_base_url: 'https://b.example.com' },
+    { llmParameters: {} },
+  ],
+  [
+    { ...WITH_KEY, llmParameters: { temperature: 1 } },
+    { language: 'de' },
+    { llmParameters: { temperature: 1 } },
+  ],
+  [WITH_KEY, { llm_parameters: { temperature: 1 } }, { llmParameters: { temperature: 1 } }],
   [NO_CREDENTIALS, { llm_api_key: 'new', llm_base_url: 'https://b.example.com' }, { model: null }],
+  [
+    NO_CREDENTIALS,
+    {
+      mcp_config: {
+        mcpServers: {
+          near: { command: 'npx', tools: ['search'] },
+          far: { url: 'https://mcp.example.com', tools: [] },
+        },
+      },
+    },
+    {
+      mcpServers: {
+        near: { command: 'npx', args: [], env: {}, tools: ['search'] },
+        far: { url: 'https://mcp.example.com', transport: 'http', headers: {}, tools: [] },
+      },
+    },
+  ],
   [
     { ...NO_CREDENTIALS, searchApiKey: 'search' },
     { tavily_api_url: 'https://b.example.com' },
@@ -35,13 +64,15 @@ it.each([
   expect(mergeCredentials(old, update)).toMatchObject(expected);
 });
 
+const NATIVE = { id: 'c0ffee', kind: 'native', llmKeyNeeded: true } as const;
+
 it.each([
   { model: null, llmKeyWithheld: false },
   { model: MODEL, llmKeyWithheld: false },
   // Nobody knows which server it would be withheld from.
   { model: null, llmKeyWithheld: true },
 ])('says how to give a lost key again: %j', (credentials) => {
-  expect(missingKeyDetail('c0ffee', credentials)).toMatch(
+  expect(missingCredentials(NATIVE, { ...NO_CREDENTIALS, ...credentials })).toMatch(
     /not kept across a restart.*POST \/api\/conversations\/c0ffee\/credentials/,
   );
 });
@@ -53,12 +84,13 @@ it.each([
 ])(
   'names the server for which a key was withheld, without the rest of its address: %s',
   (baseUrl, expected) => {
-    const detail = missingKeyDetail('c0ffee', { model: { name: 'openai/a', baseUrl }, llmKeyWithheld: true });
+    const model = { name: 'openai/a', baseUrl };
+    const detail = missingCredentials(NATIVE, { ...NO_CREDENTIALS, model, llmKeyWithheld: true });
 
     expect(detail).toContain(`another model server than this conversation's ${expected}`);
     expect(detail).toContain('in the settings again');
     expect(detail).not.toContain('secret');
     // The service truncates longer texts.
-    expect(detail.length).toBeLessThan(500);
+    expect(detail?.length).toBeLessThan(500);
   },
 );

@@ -1,7 +1,9 @@
 import type { McpServer, McpServers } from '../../agent-protocol/conversation-api.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
 import type { AcpLaunch } from '../engine/agent-engine.js';
+import { type ModelParameters, parametersOf, secretParameters } from '../engine/model-parameters.js';
 import { gitSecrets } from '../git/git-credentials.js';
+import type { ConversationRecord } from './conversation-record.js';
 import type {
   CredentialsUpdate,
   ParsedMcpServers,
@@ -21,6 +23,8 @@ export interface Credentials {
   /** Null: not named since the server's start. */
   model: ModelAddress | null;
   llmApiKey: string | null;
+  /** How the model is called; its headers and body may hold secrets. */
+  llmParameters: ModelParameters;
   /** The client has a key, but for another server than the conversation's. */
   llmKeyWithheld: boolean;
   searchApiKey: string | null;
@@ -45,6 +49,7 @@ interface ModelAddress {
 export const NO_CREDENTIALS: Credentials = {
   model: null,
   llmApiKey: null,
+  llmParameters: {},
   llmKeyWithheld: false,
   searchApiKey: null,
   tavilyApiUrl: null,
@@ -61,11 +66,12 @@ export function credentialsFromRequest(request: CreateConversationRequest): Cred
   return {
     model: { name: llm.model, baseUrl: llm.base_url ?? null },
     llmApiKey: llm.api_key ?? null,
+    llmParameters: parametersOf(llm),
     llmKeyWithheld: false,
     searchApiKey: request.slipway.search_api_key ?? null,
     tavilyApiUrl: request.slipway.tavily_api_url ?? null,
     outboundAllowlist: request.slipway.outbound_allowlist ?? null,
-    mcpServers: toMcpServers(request.agent.mcp_config?.mcpServers),
+    mcpServers: readMcpServers(request.agent.mcp_config?.mcpServers),
     secrets: request.secrets,
     git: request.slipway.git ?? null,
     acp: toAcpLaunch(request.agent),
@@ -74,22 +80,24 @@ export function credentialsFromRequest(request: CreateConversationRequest): Cred
 
 /**
  * Replaces the members that an update gives, and secrets one by one. A key belongs to the address that it was given
- * for: a new address without a key leaves the conversation without one.
+ * for: a new address without a key leaves the conversation without one. So do the parameters, whose headers may be keys.
  */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
-  const oldKey = isSameModel(old.model, model) ? old.llmApiKey : null;
+  const isSame = isSameModel(old.model, model);
+  const oldKey = isSame ? old.llmApiKey : null;
   const tavilyApiUrl = update.tavily_api_url === undefined ? old.tavilyApiUrl : update.tavily_api_url;
   const oldSearchKey = tavilyApiUrl === old.tavilyApiUrl ? old.searchApiKey : null;
   return {
     model,
     llmApiKey: update.llm_api_key === undefined ? oldKey : update.llm_api_key,
+    llmParameters: update.llm_parameters ?? (isSame ? old.llmParameters : {}),
     llmKeyWithheld: update.llm_key_withheld ?? (update.llm_api_key === undefined && old.llmKeyWithheld),
     searchApiKey: update.search_api_key === undefined ? oldSearchKey : update.search_api_key,
     tavilyApiUrl,
     outboundAllowlist:
       update.outbound_allowlist === undefined ? old.outboundAllowlist : update.outbound_allowlist,
-    mcpServers: update.mcp_config ? toMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
+    mcpServers: update.mcp_config ? readMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
     secrets: { ...old.secrets, ...update.secrets },
     git: update.git === undefined ? old.git : update.git,
     acp: update.acp ? toAcpLaunch(update.acp) : old.acp,
@@ -109,12 +117,13 @@ function isSameModel(one: ModelAddress | null, other: ModelAddress | null): bool
 
 /** Every value to mask. The values of looked-up secrets are not among them. */
 export function secretValues(credentials: Credentials): string[] {
-  const { llmApiKey, searchApiKey, mcpServers, secrets, git } = credentials;
+  const { llmApiKey, llmParameters, searchApiKey, mcpServers, secrets, git } = credentials;
   const given = Object.values(secrets).flatMap((secret) =>
     secret.kind === 'LookupSecret' ? Object.values(secret.headers ?? {}) : [secret.value],
   );
   return [
     llmApiKey,
+    ...secretParameters(llmParameters),
     searchApiKey,
     ...mcpSecretValues(mcpServers),
     ...given,
@@ -141,11 +150,24 @@ export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>):
       };
 }
 
-/** Tells the user why a conversation can call no model or lacks a key for it, and what to do. */
-export function missingKeyDetail(
-  id: string,
-  { model, llmKeyWithheld }: Pick<Credentials, 'model' | 'llmKeyWithheld'>,
-): string {
+/**
+ * Tells the user why a conversation can call no model, lacks a key for it or cannot start its agent, and what to do. Until
+ * a client names the model after the server's start, there is none to call, whatever the record says.
+ *
+ * @returns null when nothing is missing
+ */
+export function missingCredentials(
+  { id, kind, llmKeyNeeded }: Pick<ConversationRecord, 'id' | 'kind' | 'llmKeyNeeded'>,
+  { model, llmApiKey, llmKeyWithheld, acp }: Credentials,
+): string | null {
+  if (kind === 'acp') {
+    return acp === null
+      ? `The agent's start command and its secrets are not kept across a restart: give them again with POST /api/conversations/${id}/credentials (acp, secrets).`
+      : null;
+  }
+  if (model !== null && (!llmKeyNeeded || llmApiKey !== null)) {
+    return null;
+  }
   if (model === null || !llmKeyWithheld) {
     return (
       'The model, its address and its key are not kept across a restart: give them again with ' +
@@ -167,7 +189,7 @@ function originNote(baseUrl: string | null): string {
 }
 
 /** Tool servers in the form that the engine needs; null if there are none. Entries with neither command nor URL are skipped. */
-function toMcpServers(entries: ParsedMcpServers | undefined): McpServers | null {
+export function readMcpServers(entries: ParsedMcpServers | undefined): McpServers | null {
   const servers = Object.entries(entries ?? {}).flatMap(([name, entry]) => {
     const server = toServer(entry);
     return server === null ? [] : [[name, server] as const];
@@ -176,8 +198,9 @@ function toMcpServers(entries: ParsedMcpServers | undefined): McpServers | null 
 }
 
 function toServer(entry: ParsedMcpServers[string]): McpServer | null {
+  const tools = entry.tools ? { tools: entry.tools } : {};
   if (entry.command !== undefined) {
-    return { command: entry.command, args: entry.args ?? [], env: entry.env ?? {} };
+    return { command: entry.command, args: entry.args ?? [], env: entry.env ?? {}, ...tools };
   }
   if (entry.url === undefined) {
     return null;
@@ -187,6 +210,7 @@ function toServer(entry: ParsedMcpServers[string]): McpServer | null {
     url: entry.url,
     transport: entry.transport === 'sse' ? 'sse' : 'http',
     headers: { ...authorization, ...entry.headers },
+    ...tools,
   };
 }
 

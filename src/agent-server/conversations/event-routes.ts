@@ -6,6 +6,7 @@ import { HttpError } from '../http/http-error.js';
 import {
   limitSchema,
   listSchema,
+  pageIdSchema,
   parseRequest,
   sortOrderSchema,
   timestampSchema,
@@ -25,7 +26,7 @@ const filterSchema = z.object({
   timestamp__lt: timestampSchema.optional(),
 });
 const searchSchema = filterSchema.extend({
-  page_id: z.string().optional(),
+  page_id: pageIdSchema,
   limit: limitSchema,
   sort_order: sortOrderSchema,
 });

@@ -1,8 +1,11 @@
+import type { ProviderMetadata } from 'ai';
 import type { McpServers } from '../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import type { GitAccess } from '../../agent-protocol/git.js';
 import type { PathAlias } from '../path-aliases.js';
+import type { RiskPolicy } from '../security/risk-assessment.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
+import type { ModelParameters } from './model-parameters.js';
 
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
@@ -13,7 +16,7 @@ type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : n
 export type NewEvent = WithoutIdentity<AgentEvent>;
 
 export interface EngineSettings {
-  llm: { model: string; apiKey: string | null; baseUrl: string | null };
+  llm: { model: string; apiKey: string | null; baseUrl: string | null; parameters?: ModelParameters };
   /** How long the model may send nothing. */
   llmTimeoutMs: number;
   /** Limit of steps after a user message. */
@@ -21,6 +24,8 @@ export interface EngineSettings {
   /** USD for the whole conversation. */
   maxBudget: number | null;
   confirmationPolicy: 'never' | 'always' | 'risky';
+  /** What is risky; by default what the model itself calls a high risk. */
+  risk?: RiskPolicy;
   /** Size above which the history is condensed; null: never. */
   condenserTokens: number | null;
   language: string | null;
@@ -102,6 +107,10 @@ export interface EngineHost {
   events(): readonly AgentEvent[];
   /** Masks secrets, writes the event to disk, then publishes it. Returns the event as written. */
   append(event: NewEvent): Promise<AgentEvent>;
+  /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
+  originals(): Originals;
+  /** Called before the events of the response are appended. */
+  keepOriginal(original: OriginalResponse): Promise<void>;
   /** Variables for tools: the allowlisted base and the conversation's secrets. */
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
@@ -197,4 +206,60 @@ export interface EngineServerOptions {
   toolWrapper: string[];
   /** Other names for folders that tools see. */
   aliases: readonly PathAlias[];
+}
+
+export type OpaqueMembers = ProviderMetadata[string];
+
+/**
+ * What belongs to a part and means something to its provider only: a signature, for example. In the form in which the
+ * AI SDK takes it back.
+ */
+export type OpaqueData = ProviderMetadata;
+
+export interface OriginalText {
+  type: 'text' | 'reasoning';
+  text: string;
+  opaque: OpaqueData | null;
+}
+
+export interface OriginalCall {
+  type: 'call';
+  id: string;
+  name: string;
+  /** As the model wrote it: usually JSON. */
+  arguments: string;
+  opaque: OpaqueData | null;
+}
+
+export type OriginalPart = OriginalText | OriginalCall;
+
+/**
+ * A response as the model wrote it, with what events must not show (secrets) or have no member for (the provider's own
+ * data). It is executed and sent back to the model, and never shown.
+ */
+export interface OriginalResponse {
+  /** The `llm_response_id` of its events. */
+  id: string;
+  /** The model that wrote it, with its address: nothing but text and calls is sent to another one. */
+  origin: string;
+  /** Members of the message that its server wants back. */
+  message: OpaqueMembers;
+  /** In the order in which the model wrote them. */
+  parts: OriginalPart[];
+}
+
+/** The originals of a conversation, by the id of the response. A response that events show completely has none. */
+export type Originals = ReadonlyMap<string, OriginalResponse>;
+
+/** Whether events show everything of it that the model may have to see again. */
+export function isPlain({ message, parts }: OriginalResponse): boolean {
+  return (
+    Object.keys(message).length === 0 &&
+    parts.every(({ type, opaque }) => type !== 'reasoning' && opaque === null)
+  );
+}
+
+export function originalCall(originals: Originals, response: string, call: string): OriginalCall | null {
+  const found = originals.get(response)?.parts.find((part) => part.type === 'call' && part.id === call);
+  return found?.type === 'call' ? found : null;
 }

@@ -8,6 +8,7 @@ import { zip, type ZipEntry } from '../../common/zip.js';
 import { requireConversationId } from '../conversations/conversation-id.js';
 import type { Conversation } from '../conversations/conversation.js';
 import type { Conversations } from '../conversations/conversations.js';
+import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { requestedPath } from '../http/request-parsing.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from './workspace-files.js';
@@ -68,16 +69,20 @@ async function* wholeFile(part: Readable & { truncated?: boolean }): UploadedFil
   }
 }
 
+interface FileRoutesOptions {
+  files: WorkspaceFiles;
+  maxUploadBytes: number;
+  conversations: Conversations;
+  baseFolder: BaseFolder;
+}
+
 /** `/api/file`; the path is in the query or behind the route. */
-export function fileRoutes(
-  files: WorkspaceFiles,
-  maxUploadBytes: number,
-  conversations: Conversations,
-): Router {
-  const router = Router();
+export function fileRoutes({ files, maxUploadBytes, conversations, baseFolder }: FileRoutesOptions): Router {
+  const router = Router({ mergeParams: true });
+  const fileOf = (request: Request): string => absolutePath(requestedPath(request), baseFolder(request));
 
   router.post(['/upload', '/upload/*path'], async (request, response) => {
-    const target = absolutePath(requestedPath(request));
+    const target = fileOf(request);
     await receiveUpload(request, maxUploadBytes, async (content) => {
       await files.write(target, content).catch(asHttpError);
     });
@@ -85,7 +90,7 @@ export function fileRoutes(
   });
 
   router.get(['/download', '/download/*path'], async (request, response) => {
-    await sendFile(files, absolutePath(requestedPath(request)), request, response);
+    await sendFile(files, fileOf(request), request, response);
   });
 
   router.get('/download-trajectory/:id', async (request, response) => {
@@ -107,12 +112,16 @@ function* trajectory(conversation: Conversation): Iterable<ZipEntry> {
   }
 }
 
-/** @throws HttpError 400 */
-export function absolutePath(given: string): string {
-  if (!path.isAbsolute(given) || given.includes('\0')) {
+/**
+ * @param base where a relative path begins; null: it is refused
+ * @throws HttpError 400
+ */
+export function absolutePath(given: string, base: string | null = null): string {
+  const absolute = base === null ? given : path.resolve(base, given);
+  if (!path.isAbsolute(absolute) || absolute.includes('\0')) {
     throw new HttpError(400, 'Path must be absolute');
   }
-  return path.normalize(given);
+  return path.normalize(absolute);
 }
 
 const STATUSES: Partial<Record<FileFailure, [status: number, detail: string]>> = {

@@ -1,14 +1,16 @@
 /**
  * One operation on a file of the workspace, as a script of bash that runs where tools see the same files:
- * `operation path max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0` and then the data of that kind.
+ * `operation path rest max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0` and then the data of that kind.
  *
  * The script enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links), and uses names
  * relative to it, so no link can redirect it after the check. An opened file is checked again by its descriptor. So the
  * checks also hold where tools have no view of their own and may replace folders meanwhile.
  */
 export const FILE_SCRIPT = `
-operation=$1 path=$2 max_bytes=$3 max_entries=$4 temporary=$5
-shift 5
+operation=$1 path=$2 max_bytes=$4 max_entries=$5 temporary=$6
+# The rest of a path whose names are no UTF-8.
+[ -z "$3" ] || printf -v path '%s/%b' "\${path%/}" "$3"
+shift 6
 reply() { printf '%s\\0%s\\0%s\\0' "$1" "$2" "$3"; }
 fail() { reply error "\${2:-0}" "$1"; exit 0; }
 roots=()

@@ -105,9 +105,12 @@ export class WorkspaceFiles {
     );
   }
 
-  /** @param maxBytes a larger file is refused */
-  async read(file: string, maxBytes: number): Promise<Buffer> {
-    return await this.#run({ name: 'read', file, limit: maxBytes }, async ({ size, body }) =>
+  /**
+   * @param maxBytes a larger file is refused
+   * @param rest of the path, below `file`: a text for `printf %b`
+   */
+  async read(file: string, maxBytes: number, rest = ''): Promise<Buffer> {
+    return await this.#run({ name: 'read', file, rest, limit: maxBytes }, async ({ size, body }) =>
       collect(exactly(body, size, file), size),
     );
   }
@@ -135,11 +138,11 @@ export class WorkspaceFiles {
   }
 
   async #run<T>(operation: Operation, use: (reply: Reply) => Promise<T>): Promise<T> {
-    const { name, file, limit = Number.MAX_SAFE_INTEGER, content = null } = operation;
+    const { name, file, rest = '', limit = Number.MAX_SAFE_INTEGER, content = null } = operation;
     const absolute = resolvePath(this.#view.aliases ?? [], '/', file);
     // One entry more than is shown tells that there are more.
     const limits = [String(limit), String(MAX_ENTRIES + 1)];
-    const args = [name, absolute, ...limits, `.upload-${randomUUID()}`, ...this.#roots];
+    const args = [name, absolute, rest, ...limits, `.upload-${randomUUID()}`, ...this.#roots];
     const { child, exited, kill } = await startProcess(
       {
         command: scriptInView(this.#view, FILE_SCRIPT, args),
@@ -177,6 +180,7 @@ export class WorkspaceFiles {
 interface Operation {
   name: 'resolve' | 'enclosing' | 'view' | 'read' | 'write' | 'remove';
   file: string;
+  rest?: string;
   /** Bytes. */
   limit?: number;
   /** What to write; without it there is no standard input. */

@@ -1,6 +1,7 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
+import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest, requestedPath } from '../http/request-parsing.js';
 import { gitPrepareSchema } from './git-schemas.js';
@@ -15,11 +16,13 @@ const commitsSchema = z.object({ limit: z.coerce.number().int().min(1).max(200).
 interface GitRoutesOptions {
   git: GitWorkspace;
   preparation: RepositoryPreparation;
+  baseFolder: BaseFolder;
 }
 
 /** `/api/git`; the path is in the query or behind the route. */
-export function gitRoutes({ git, preparation }: GitRoutesOptions): Router {
-  const router = Router();
+export function gitRoutes({ git, preparation, baseFolder }: GitRoutesOptions): Router {
+  const router = Router({ mergeParams: true });
+  const pathOf = (request: Request): string => absolutePath(requestedPath(request), baseFolder(request));
 
   router.post('/prepare', async (request, response) => {
     const body = parseRequest(gitPrepareSchema, 'body', request.body);
@@ -27,12 +30,12 @@ export function gitRoutes({ git, preparation }: GitRoutesOptions): Router {
   });
 
   router.get(['/changes', '/changes/*path'], async (request, response) => {
-    const folder = absolutePath(requestedPath(request));
+    const folder = pathOf(request);
     response.json(await git.changes(folder, requestedRef(request)).catch(asHttpError));
   });
 
   router.get(['/diff', '/diff/*path'], async (request, response) => {
-    const file = absolutePath(requestedPath(request));
+    const file = pathOf(request);
     const { commit } = parseRequest(diffSchema, 'query', request.query);
     const ref = requestedRef(request);
     if (commit !== undefined && ref !== null) {
@@ -43,13 +46,13 @@ export function gitRoutes({ git, preparation }: GitRoutesOptions): Router {
   });
 
   router.get('/commits', async (request, response) => {
-    const folder = absolutePath(requestedPath(request));
+    const folder = pathOf(request);
     const { limit } = parseRequest(commitsSchema, 'query', request.query);
     response.json(await git.commits(folder, limit).catch(asHttpError));
   });
 
   router.get('/commits/:sha/changes', async (request, response) => {
-    const folder = absolutePath(requestedPath(request));
+    const folder = pathOf(request);
     const sha = parseRequest(shaSchema, 'path', request.params.sha);
     response.json(await git.changesOfCommit(folder, sha).catch(asHttpError));
   });

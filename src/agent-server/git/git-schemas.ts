@@ -38,6 +38,8 @@ export const gitPrepareSchema = z.object({
   username: oneLine.nullable(),
   password: oneLine.nullable(),
   identity: gitIdentitySchema.nullable(),
+  submodules: z.boolean().nullish(),
+  lfs: z.boolean().nullish(),
   timeout: z.number().positive().max(3600).default(600),
 });
 

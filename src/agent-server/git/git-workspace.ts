@@ -4,7 +4,7 @@ import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../fi
 import { HttpError } from '../http/http-error.js';
 import { runCommand } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
-import { runGit } from './run-git.js';
+import { parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
 
 const MAX_REPOSITORIES = 20;
 const FIND_TIMEOUT_MS = 10_000;
@@ -104,7 +104,9 @@ const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special
 /** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
 // Clients expect a rename as a deletion and an addition.
-const NAME_STATUS = ['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--relative'];
+// Names are read in their quoted form, in which every byte of them arrives.
+const QUOTED = ['-c', 'core.quotePath=true'];
+const NAME_STATUS = [...QUOTED, 'diff', '--name-status', '--no-renames', '--no-ext-diff', '--relative'];
 /** Fields of a commit, which have no control characters. */
 const COMMIT_FORMAT = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 
@@ -148,19 +150,18 @@ export class GitWorkspace {
    * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
    */
   async diff(given: string, ref: string | null): Promise<GitDiff> {
-    const file = await this.#files.resolve(given);
-    // A deleted file's own folder may be gone with it.
-    const folder = await this.#files.enclosingFolder(path.dirname(file));
-    if (!(await this.#isRepository(folder))) {
-      return { modified: null, original: null };
+    for (const { folder, name, file, rest } of await this.#candidates(given)) {
+      if (!(await this.#isRepository(folder))) {
+        return { modified: null, original: null };
+      }
+      const base = await this.#base(folder, ref);
+      const original = await this.#textAt(folder, base, name);
+      const modified = await this.#modified(file, rest);
+      if (original !== null || modified !== null) {
+        return { modified: modified ?? '', original: original ?? '' };
+      }
     }
-    const base = await this.#base(folder, ref);
-    const original = await this.#textAt(folder, base, path.relative(folder, file));
-    const modified = await this.#modified(file);
-    if (original === null && modified === null) {
-      throw new HttpError(400, 'The file does not exist, and did not exist before.');
-    }
-    return { modified: modified ?? '', original: original ?? '' };
+    throw new HttpError(400, 'The file does not exist, and did not exist before.');
   }
 
   /** The last commits, newest first; none where there is no repository. */
@@ -192,37 +193,55 @@ export class GitWorkspace {
    * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
    */
   async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
-    const file = await this.#files.resolve(given);
-    const folder = await this.#files.enclosingFolder(path.dirname(file));
-    if (!(await this.#isRepository(folder))) {
-      return { modified: null, original: null };
+    for (const { folder, name } of await this.#candidates(given)) {
+      if (!(await this.#isRepository(folder))) {
+        return { modified: null, original: null };
+      }
+      const { commit, parent } = await this.#commit(folder, sha);
+      const modified = await this.#textAt(folder, commit, name);
+      const original = await this.#textAt(folder, parent, name);
+      if (modified !== null || original !== null) {
+        return { modified: modified ?? '', original: original ?? '' };
+      }
     }
-    const { commit, parent } = await this.#commit(folder, sha);
-    const name = path.relative(folder, file);
-    return {
-      modified: (await this.#textAt(folder, commit, name)) ?? '',
-      original: (await this.#textAt(folder, parent, name)) ?? '',
-    };
+    return { modified: '', original: '' };
+  }
+
+  /** What a path can mean: a file of that name, or one whose name is shown like that as it is no UTF-8. */
+  async #candidates(given: string): Promise<Candidate[]> {
+    const file = await this.#files.resolve(given);
+    // A deleted file's own folder may be gone with it.
+    const folder = await this.#files.enclosingFolder(path.dirname(file));
+    const plain = { folder, name: printable(path.relative(folder, file)), file, rest: '' };
+    const escaped = parseEscapedPath(given);
+    if (escaped === null) {
+      return [plain];
+    }
+    const parent = await this.#files.resolve(escaped.parent);
+    const above = await this.#files.enclosingFolder(parent);
+    const name = [printable(path.relative(above, parent)), escaped.rest].filter((part) => part !== '');
+    return [plain, { folder: above, name: name.join('/'), file: parent, rest: escaped.rest }];
   }
 
   async #changesIn(folder: string, ref: string | null): Promise<GitChange[]> {
     const base = await this.#base(folder, ref);
     const [changed, untracked] = await Promise.all([
       runGit(this.#view, folder, [...NAME_STATUS, base, '--', '.']),
-      runGit(this.#view, folder, ['ls-files', '-z', '--others', '--exclude-standard', '--', '.']),
+      runGit(this.#view, folder, [...QUOTED, 'ls-files', '--others', '--exclude-standard', '--', '.']),
     ]);
     const added = required(untracked)
-      .split('\0')
-      .filter((name) => name !== '');
+      .split('\n')
+      .filter((name) => name !== '')
+      .map(parseGitName);
     return [
       ...parseNameStatus(required(changed)),
       ...added.map((name): GitChange => ({ status: 'ADDED', path: name })),
     ].toSorted(byPath);
   }
 
-  async #modified(file: string): Promise<string | null> {
+  async #modified(file: string, rest: string): Promise<string | null> {
     try {
-      return (await this.#files.read(file, MAX_DIFF_BYTES)).toString('utf8');
+      return (await this.#files.read(file, MAX_DIFF_BYTES, rest)).toString('utf8');
     } catch (error) {
       if (!(error instanceof WorkspaceFileError)) {
         throw error;
@@ -237,17 +256,21 @@ export class GitWorkspace {
     }
   }
 
-  /** A file as it is in a commit; null if it is not in it. */
+  /**
+   * A file as it is in a commit; null if it is not in it.
+   *
+   * @param name a text for `printf %b`
+   */
   async #textAt(folder: string, commit: string, name: string): Promise<string | null> {
-    const object = `${commit}:./${name}`;
-    const size = await runGit(this.#view, folder, ['cat-file', '-s', object]);
+    const object = `${commit}:./`;
+    const size = await runGit(this.#view, folder, ['cat-file', '-s', object], name);
     if (size === null) {
       return null;
     }
     if (!(Number(size) <= MAX_DIFF_BYTES)) {
       throw new HttpError(400, TOO_LARGE);
     }
-    return await runGit(this.#view, folder, ['cat-file', 'blob', object]);
+    return await runGit(this.#view, folder, ['cat-file', 'blob', object], name);
   }
 
   async #isRepository(folder: string): Promise<boolean> {
@@ -274,6 +297,16 @@ export class GitWorkspace {
   }
 }
 
+interface Candidate {
+  /** In which git is asked. */
+  folder: string;
+  /** Below the folder, a text for `printf %b`. */
+  name: string;
+  /** As `WorkspaceFiles.read` takes it, with the rest. */
+  file: string;
+  rest: string;
+}
+
 function required(output: string | null): string {
   if (output === null) {
     throw new HttpError(400, UNREADABLE);
@@ -290,13 +323,12 @@ function toCommit(line: string): GitCommit[] {
   return timestamp === undefined ? [] : [{ sha, short_sha, subject, author, timestamp }];
 }
 
-/** Output of `git diff --name-status -z --no-renames`: alternating status and path, each ended by a zero byte. */
+/** Output of `git diff --name-status --no-renames`: lines of status and path. */
 function parseNameStatus(output: string): GitChange[] {
-  const fields = output.split('\0');
-  const changes: GitChange[] = [];
-  for (let index = 0; index + 1 < fields.length; index += 2) {
-    const [status = '', changed = ''] = [fields[index], fields[index + 1]];
-    changes.push({ status: STATUSES[status] ?? 'UPDATED', path: changed });
-  }
-  return changes;
+  return output.split('\n').flatMap((line) => {
+    const [status = '', changed] = line.split('\t');
+    return changed === undefined
+      ? []
+      : [{ status: STATUSES[status] ?? ('UPDATED' as const), path: parseGitName(changed) }];
+  });
 }

@@ -33,11 +33,11 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
 
 /**
  * Hands what a private repository has received over to a script in the view, as a tar archive on its standard input:
- * `objects`, and `packed-refs` if there is one.
+ * `objects`, `packed-refs` if there is one, or `lfs`.
  */
 export async function handOver(
   repository: PrivateRepository,
-  members: readonly ('objects' | 'packed-refs')[],
+  members: readonly ('objects' | 'packed-refs' | 'lfs')[],
   view: ToolView,
   { script, args, timeoutMs, signal }: ViewScript,
 ): Promise<GitOutcome> {

@@ -65,11 +65,11 @@ export class PrivateRepository {
   }
 
   /** Clones a repository for the duration of the work; the work is skipped when the clone fails. */
-  static async clone(
+  static async clone<Outcome extends GitOutcome>(
     transfer: PrivateRepositoryOptions,
     url: string,
-    work: (repository: PrivateRepository, cloned: GitOutcome) => Promise<GitOutcome>,
-  ): Promise<GitOutcome> {
+    work: (repository: PrivateRepository, cloned: GitOutcome) => Promise<Outcome>,
+  ): Promise<Outcome | GitOutcome> {
     return await PrivateRepository.#within(transfer, async (repository) => {
       const options = ['--bare', '--no-progress', '--template=', '--no-recurse-submodules'];
       const cloned = await repository.#trusted(['clone', ...options, '--', url, REPOSITORY]);
@@ -77,10 +77,10 @@ export class PrivateRepository {
     });
   }
 
-  static async #within(
+  static async #within<Outcome>(
     options: PrivateRepositoryOptions,
-    work: (repository: PrivateRepository) => Promise<GitOutcome>,
-  ): Promise<GitOutcome> {
+    work: (repository: PrivateRepository) => Promise<Outcome>,
+  ): Promise<Outcome> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 });
     const folder = await mkdtemp(path.join(options.folder, 'transfer-'));
     try {
@@ -155,3 +155,71 @@ export function parseRefs(text: string): Refs {
     .map((line) => /^([0-9a-f]{40}|[0-9a-f]{64}) (refs\/[^\s\p{Cc}]+)$/u.exec(line));
   return new Map(lines.flatMap((match) => (match?.[1] && match[2] ? [[match[2], match[1]]] : [])));
 }
+
+/** What a private clone received; null where there is nothing. */
+export interface CloneContent {
+  /** With the names that they get in the agent's repository. */
+  refs: Refs;
+  /** The format of its object ids; null: git's default. */
+  format: string | null;
+  defaultBranch: string | null;
+  /** To be checked out; null: a tag is. */
+  branch: string | null;
+  /** Null: there is nothing to be checked out. */
+  commit: string | null;
+  /** What the user should know of it; empty: nothing. */
+  notice: string;
+}
+
+/**
+ * Turns the branches of a bare clone into remote branches, as a repository with a working tree has them.
+ *
+ * @param asked a branch or a tag; null: the server's default branch, or another one where that does not exist
+ * @returns null when the clone does not have that branch
+ */
+export async function describeClone(
+  cloned: PrivateRepository,
+  asked: string | null,
+): Promise<CloneContent | null> {
+  const [refs, head, format] = await Promise.all([
+    cloned.refs('refs/heads', 'refs/tags'),
+    cloned.ask('symbolic-ref', '--quiet', 'HEAD'),
+    cloned.ask('rev-parse', '--show-object-format'),
+  ]);
+  const named = head?.trim().replace(LOCAL_BRANCH, '') ?? null;
+  const isMissing = named !== null && !refs.has(`refs/heads/${named}`);
+  const defaultBranch = isMissing ? ((await anyBranch(cloned, refs)) ?? named) : named;
+  const name = asked ?? defaultBranch;
+  const isBranch = name !== null && (asked === null || refs.has(`refs/heads/${name}`));
+  const ref = name === null ? 'HEAD' : `refs/${isBranch ? 'heads' : 'tags'}/${name}`;
+  if (asked !== null && !refs.has(ref)) {
+    return null;
+  }
+  const commit = await cloned.ask('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`);
+  const remote = [...refs].map(
+    ([full, id]) => [full.replace(LOCAL_BRANCH, 'refs/remotes/origin/'), id] as const,
+  );
+  return {
+    refs: new Map(remote),
+    format: format?.trim() === 'sha256' ? 'sha256' : null,
+    defaultBranch: refs.has(`refs/heads/${defaultBranch}`) ? defaultBranch : null,
+    branch: isBranch ? name : null,
+    commit: commit?.trim() ?? null,
+    notice: asked === null && isMissing ? missingDefault(named, refs.has(ref) ? name : null) : '',
+  };
+}
+
+/** What stands in for a default branch that does not exist: one with a usual name, or the newest. */
+async function anyBranch(cloned: PrivateRepository, refs: Refs): Promise<string | null> {
+  const usual = ['main', 'master'].find((name) => refs.has(`refs/heads/${name}`));
+  const newest = ['for-each-ref', '--sort=-committerdate', '--count=1', '--format=%(refname)', 'refs/heads'];
+  return usual ?? ((await cloned.ask(...newest))?.trim().replace(LOCAL_BRANCH, '') || null);
+}
+
+function missingDefault(named: string | null, taken: string | null): string {
+  return taken === null
+    ? 'The repository has no branch yet: its folder is empty.'
+    : `The default branch of the repository, ${named}, does not exist: ${taken} is checked out.`;
+}
+
+const LOCAL_BRANCH = /^refs\/heads\//;

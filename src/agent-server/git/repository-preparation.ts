@@ -5,10 +5,11 @@ import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
 import { agentSpan } from '../http/request-spans.js';
 import type { ToolView } from '../tool-view.js';
+import { CloneParts, type WantedParts } from './clone-parts.js';
 import { gitSecrets } from './git-credentials.js';
 import type { PrepareRequest } from './git-schemas.js';
 import { handOver, runInView } from './hand-over.js';
-import { PrivateRepository, type Refs } from './private-repository.js';
+import { describeClone, PrivateRepository } from './private-repository.js';
 import { type GitOutcome, runGit } from './run-git.js';
 
 export interface PreparationPlace {
@@ -75,12 +76,15 @@ export class RepositoryPreparation {
         newBranch: request.new_branch ?? null,
         identity: request.identity,
         credentials,
+        parts: { submodules: request.submodules ?? false, lfs: request.lfs ?? false },
         timeoutMs: request.timeout * 1000,
         signal: this.#stopped.signal,
       },
       this.#options,
     );
-    return { ...result, output: new SecretMasker(gitSecrets(credentials)).text(result.output) };
+    const masker = new SecretMasker(gitSecrets(credentials));
+    const notices = result.notices.map((notice) => masker.text(notice));
+    return { ...result, output: masker.text(result.output), notices };
   }
 }
 
@@ -93,6 +97,8 @@ interface RepositoryPlan {
   newBranch: string | null;
   identity: { name: string; email: string } | null;
   credentials: readonly GitServerCredential[];
+  /** None by default. */
+  parts?: WantedParts;
   timeoutMs: number;
   signal?: AbortSignal;
 }
@@ -114,7 +120,7 @@ export async function prepareRepository(
       return failed('failed', output);
     }
     if (output === 'repository') {
-      return await succeeded(plan.folder, place, '');
+      return await succeeded(plan.folder, place, '', []);
     }
     if (output === 'used') {
       return failed('directory_not_empty', `${plan.folder} has other content.`);
@@ -167,6 +173,12 @@ if [ -n "$url" ]; then
 fi
 [ -z "$name" ] || git config --local user.name "$name"
 [ -z "$email" ] || git config --local user.email "$email"
+`;
+
+const FINISH_REPOSITORY = `
+set -e
+folder=$1
+temporary=\${folder%/*}/.new-\${folder##*/}
 if [ -d "$folder" ] && [ ! -L "$folder" ]; then rmdir -- "$folder"; fi
 mv -T -- "$temporary" "$folder"
 `;
@@ -175,9 +187,9 @@ const REMOVE_TEMPORARY = 'rm -rf -- "${1%/*}/.new-${1##*/}"';
 
 async function createRepository(plan: RepositoryPlan, place: PreparationPlace): Promise<GitPrepareResponse> {
   const { url, folder, branch, newBranch, timeoutMs } = plan;
-  const outcome =
+  const outcome: CloneOutcome =
     url === null
-      ? await inView(plan, place, CREATE_REPOSITORY, [
+      ? await inView(plan, place, CREATE_REPOSITORY + FINISH_REPOSITORY, [
           folder,
           '',
           '',
@@ -189,7 +201,7 @@ async function createRepository(plan: RepositoryPlan, place: PreparationPlace): 
         ])
       : await agentSpan('clone repository', () => cloneRepository(plan, url, place));
   if (outcome.ok) {
-    return await succeeded(folder, place, outcome.output);
+    return await succeeded(folder, place, outcome.output, outcome.notices);
   }
   const { signal: _, ...unlessStopped } = plan;
   await inView(unlessStopped, place, REMOVE_TEMPORARY, [folder]);
@@ -201,9 +213,11 @@ async function createRepository(plan: RepositoryPlan, place: PreparationPlace): 
 async function cloneRepository(
   plan: RepositoryPlan,
   url: string,
-  { view, privateFolder: folder }: PreparationPlace,
-): Promise<GitOutcome> {
-  const { credentials, timeoutMs, signal } = plan;
+  place: PreparationPlace,
+): Promise<CloneOutcome> {
+  const { view, privateFolder: folder } = place;
+  const { credentials, timeoutMs, signal, parts = { submodules: false, lfs: false } } = plan;
+  const deadlineAt = Date.now() + timeoutMs;
   const limits = { timeoutMs, ...(signal && { signal }) };
   const transfer = { folder, environment: view.environment, credentials, ...limits };
   return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
@@ -214,68 +228,37 @@ async function cloneRepository(
       return { ok: false, timedOut: false, output: joinLines(said, problem) };
     }
     await cloned.packRefs(content.refs);
-    const { format, branch, commit, defaultBranch } = content;
+    const { format, branch, commit, defaultBranch, notice } = content;
     const texts = [format, branch, commit, defaultBranch, plan.newBranch].map((text) => text ?? '');
+    const hasParts = commit !== null && (parts.submodules || parts.lfs);
     const created = await agentSpan('check out files', () =>
       handOver(cloned, ['objects', 'packed-refs'], view, {
-        script: CREATE_REPOSITORY,
+        script: hasParts ? CREATE_REPOSITORY : CREATE_REPOSITORY + FINISH_REPOSITORY,
         args: [plan.folder, url, ...texts, ...who(plan)],
         ...limits,
       }),
     );
-    return { ...created, output: joinLines(said, created.output) };
+    const notices = notice === '' ? [] : [notice];
+    if (!created.ok || !hasParts) {
+      return { ...created, output: joinLines(said, created.output), notices };
+    }
+    const added = new CloneParts({ ...parts, transfer, view, deadlineAt });
+    await added.add(cloned, { folder: temporaryFolder(plan.folder), path: '', url, commit });
+    const finished = await inView(plan, place, FINISH_REPOSITORY, [plan.folder]);
+    return { ...finished, output: joinLines(said, created.output), notices: [...notices, ...added.notices] };
   });
 }
 
+/** Where a repository is until it is complete. */
+function temporaryFolder(folder: string): string {
+  return path.join(path.dirname(folder), `.new-${path.basename(folder)}`);
+}
+
+/** How a clone went, and what its user should know of it. */
+type CloneOutcome = GitOutcome & { notices?: readonly string[] };
+
 /** The start of git's output, with a folder that the user does not know. */
 const BARE_CLONE = /^Cloning into bare repository '[^'\n]*'/m;
-
-/** What a private clone received; null where there is nothing. */
-interface CloneContent {
-  /** With the names that they get in the agent's repository. */
-  refs: Refs;
-  /** The format of its object ids; null: git's default. */
-  format: string | null;
-  defaultBranch: string | null;
-  /** To be checked out; null: a tag is. */
-  branch: string | null;
-  /** Null: there is nothing to be checked out. */
-  commit: string | null;
-}
-
-/**
- * Turns the branches of a bare clone into remote branches, as a repository with a working tree has them.
- *
- * @param asked a branch or a tag; null: the server's default branch
- * @returns null when the clone does not have that branch
- */
-async function describeClone(cloned: PrivateRepository, asked: string | null): Promise<CloneContent | null> {
-  const [refs, head, format] = await Promise.all([
-    cloned.refs('refs/heads', 'refs/tags'),
-    cloned.ask('symbolic-ref', '--quiet', 'HEAD'),
-    cloned.ask('rev-parse', '--show-object-format'),
-  ]);
-  const defaultBranch = head?.trim().replace(LOCAL_BRANCH, '') ?? null;
-  const name = asked ?? defaultBranch;
-  const isBranch = name !== null && (asked === null || refs.has(`refs/heads/${name}`));
-  const ref = name === null ? 'HEAD' : `refs/${isBranch ? 'heads' : 'tags'}/${name}`;
-  if (asked !== null && !refs.has(ref)) {
-    return null;
-  }
-  const commit = await cloned.ask('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`);
-  const remote = [...refs].map(
-    ([full, id]) => [full.replace(LOCAL_BRANCH, 'refs/remotes/origin/'), id] as const,
-  );
-  return {
-    refs: new Map(remote),
-    format: format?.trim() === 'sha256' ? 'sha256' : null,
-    defaultBranch: refs.has(`refs/heads/${defaultBranch}`) ? defaultBranch : null,
-    branch: isBranch ? name : null,
-    commit: commit?.trim() ?? null,
-  };
-}
-
-const LOCAL_BRANCH = /^refs\/heads\//;
 
 /** Who commits: name and address. */
 function who({ identity }: RepositoryPlan): [string, string] {
@@ -299,6 +282,7 @@ async function succeeded(
   folder: string,
   { view }: PreparationPlace,
   output: string,
+  notices: readonly string[] = [],
 ): Promise<GitPrepareResponse> {
   const ask = async (...args: string[]): Promise<string | null> =>
     (await runGit(view, folder, args))?.trim() || null;
@@ -306,11 +290,11 @@ async function succeeded(
     ask('rev-parse', '--verify', '--quiet', 'HEAD^{commit}'),
     ask('symbolic-ref', '--quiet', '--short', 'HEAD'),
   ]);
-  return { ok: true, failure: null, output, head, branch };
+  return { ok: true, failure: null, output, head, branch, notices: [...notices] };
 }
 
 function failed(failure: GitPrepareFailure, output: string): GitPrepareResponse {
-  return { ok: false, failure, output, head: null, branch: null };
+  return { ok: false, failure, output, head: null, branch: null, notices: [] };
 }
 
 /** What git, curl and the large git servers write; the first match counts. */

@@ -1,9 +1,11 @@
+import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
+import path from 'node:path';
 import type { GitServerCredential } from '../../agent-protocol/git.js';
 import { errorCode } from '../../common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
 import { runCommand } from '../process-tree.js';
-import { inFolder, type ToolView, VIEW_START } from '../tool-view.js';
+import { inFolder, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
 import { gitVariables } from './git-credentials.js';
 
 const TIMEOUT_MS = 30_000;
@@ -13,14 +15,22 @@ const QUIET_GIT = ['git', '-c', 'safe.directory=*', '-c', 'core.fsmonitor=false'
 /**
  * Runs git in a folder as tools would, for questions: without hooks, pager or editor, and without any credentials.
  * Returns its standard output; null when git fails, or there is no such folder.
+ *
+ * @param name added to the last argument, a text for `printf %b`: no argument of ours can be other than UTF-8
  */
-export async function runGit(view: ToolView, folder: string, args: string[]): Promise<string | null> {
+export async function runGit(
+  view: ToolView,
+  folder: string,
+  args: string[],
+  name: string | null = null,
+): Promise<string | null> {
+  const command = [...QUIET_GIT, ...args];
   const output: string[] = [];
   let size = 0;
   const aborter = new AbortController();
   const { exitCode } = await runCommand({
     // The workspace may belong to another user than the agent server.
-    command: inFolder(view, folder, [...QUIET_GIT, ...args]),
+    command: inFolder(view, folder, name === null ? command : withBytes(command, name)),
     cwd: VIEW_START,
     env: { ...view.environment, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
     timeoutMs: TIMEOUT_MS,
@@ -123,4 +133,66 @@ export function ownConfiguration(home: string): Record<string, string> {
 /** Node.js reports a missing program and a missing folder with the same error. */
 function isMissing(error: unknown, cwd: string): boolean {
   return errorCode(error) === 'ENOENT' && existsSync(cwd);
+}
+
+/**
+ * How names of files that are no UTF-8 are shown, as git shows them: bytes beyond ASCII in octal, backslashes doubled
+ * (`caf\351.txt`). Other names stay as they are, backslashes included.
+ */
+export function shownName(name: Buffer): string {
+  return isUtf8(name) ? name.toString('utf8') : escaped(name);
+}
+
+/** A name in the output of git with `core.quotePath`, where names with other than plain characters are in quotes. */
+export function parseGitName(text: string): string {
+  const [, quoted] = /^"(.*)"$/s.exec(text) ?? [];
+  return quoted === undefined ? text : shownName(unquoted(quoted));
+}
+
+/** The text that `printf %b` of bash makes the name of. */
+export function printable(name: string): string {
+  return name.replaceAll('\\', String.raw`\\`);
+}
+
+/** A path with a name that may be no UTF-8, as {@link shownName} shows them. */
+export interface EscapedPath {
+  /** The deepest folder above it with nothing but usual names. */
+  parent: string;
+  /** The rest below that folder, a text for `printf %b`. */
+  rest: string;
+}
+
+/** Null for a path in which nothing is escaped. */
+export function parseEscapedPath(file: string): EscapedPath | null {
+  const parts = file.split('/');
+  const first = parts.findIndex((part) => /^(?:[^\\]|\\\\|\\[23][0-7]{2})*$/.test(part) && BYTE.test(part));
+  if (first === -1) {
+    return null;
+  }
+  const rest = parts.slice(first).map((part) => (BYTE.test(part) ? part : printable(part)));
+  return { parent: path.normalize(`${parts.slice(0, first).join('/')}/`), rest: rest.join('/') };
+}
+
+const BYTE = /\\[23][0-7]{2}/;
+
+function escaped(name: Buffer): string {
+  return Array.from(name, (byte) => {
+    const character = String.fromCharCode(byte);
+    return byte >= 0x80 ? `\\${byte.toString(8)}` : printable(character);
+  }).join('');
+}
+
+/** What C writes behind a backslash. */
+const CONTROLS: Record<string, number> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
+
+function unquoted(text: string): Buffer {
+  const bytes = Array.from(text.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs), ([plain, code]) => {
+    if (code === undefined) {
+      return Buffer.from(plain, 'utf8');
+    }
+    return code.length === 3
+      ? Buffer.of(Number.parseInt(code, 8))
+      : Buffer.of(CONTROLS[code] ?? code.charCodeAt(0));
+  });
+  return Buffer.concat(bytes);
 }

@@ -16,15 +16,21 @@ import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { hookRoutes, skillRoutes } from '../skills/skill-routes.js';
 import type { ClientSettings } from '../client-settings/client-settings.js';
+import { LlmProfiles, profileRoutes } from '../client-settings/llm-profiles.js';
 import { settingsRoutes } from '../client-settings/settings-routes.js';
+import type { ToolView } from '../tool-view.js';
 import { SocketServer, type SocketServerOptions } from '../sockets/socket-server.js';
+import { type BaseFolder, nowhere, requireRuntime, runtimeFolder } from './base-folder.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
+import { mcpTestRoutes } from './mcp-test-routes.js';
 import { jsonBodies } from './request-parsing.js';
 import type { SessionKeys } from './session-keys.js';
 
 /** Version of the protocol that we implement; clients compare it. */
-const PROTOCOL_VERSION = '1.11.4';
+const PROTOCOL_VERSION = '1.58.2';
+/** Of those that the published server names, what this one does too. */
+const CAPABILITIES = ['conversation_runtime_routes_v1', 'idempotent_conversation_create_v1'];
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 /** How long a client may keep sending a body that was answered unread. */
 const UNREAD_BODY_MS = 20_000;
@@ -44,6 +50,8 @@ export interface HttpAppOptions {
   instanceId: string;
   corsOrigins: string[];
   maxUploadBytes: number;
+  workspace: string;
+  view: ToolView;
   sockets: SocketLimits;
   withholdReports: SocketServerOptions['withholdReports'];
 }
@@ -89,11 +97,18 @@ function createExpressApp(options: HttpAppOptions): Express {
   // After the check of the key, so that no body is received or unpacked for anybody without one.
   app.use('/api', jsonBodies());
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
-  app.use('/api/conversations', conversationRoutes(options.conversations));
-  app.use('/api/bash', bashRoutes(options.commands));
-  app.use('/api/file', fileRoutes(options.files, options.maxUploadBytes, options.conversations));
-  app.use('/api/git', gitRoutes(options));
+  const profiles = new LlmProfiles();
+  app.use('/api/conversations', conversationRoutes({ ...options, profiles }));
+  app.use('/api', workspaceRoutes(options, nowhere));
+  const ofConversation = runtimeFolder(options.conversations);
+  app.use(
+    '/api/conversations/:runtime',
+    requireRuntime(ofConversation),
+    workspaceRoutes(options, ofConversation),
+  );
   app.use('/api/settings', settingsRoutes(options.settings));
+  app.use('/api/profiles', profileRoutes(profiles));
+  app.use('/api/mcp', mcpTestRoutes(options));
   app.use('/api/skills', skillRoutes(options.skills));
   app.use('/api/hooks', hookRoutes(options.files));
   app.use('/api', capabilityRoutes());
@@ -102,6 +117,16 @@ function createExpressApp(options: HttpAppOptions): Express {
   });
   app.use(errorHandler);
   return app;
+}
+
+/** Commands, files and git: for the whole server, and below the path of each conversation. */
+function workspaceRoutes(options: HttpAppOptions, baseFolder: BaseFolder): Router {
+  const router = Router({ mergeParams: true });
+  router.use('/bash', bashRoutes(options.commands, baseFolder));
+  router.use('/file', fileRoutes({ ...options, baseFolder }));
+  router.use('/git', gitRoutes({ ...options, baseFolder }));
+  router.use('/vscode', vscodeRoutes());
+  return router;
 }
 
 /** Routes without a key: liveness, and what identifies this start of the server and how long it has been idle. */
@@ -120,6 +145,8 @@ function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
       idle_time: activity.idleSeconds(),
       title: 'Slipway Agent Server',
       version: PROTOCOL_VERSION,
+      capabilities: CAPABILITIES,
+      usable_tools: TOOLS,
       docs: '/docs',
       redoc: '/redoc',
       instance_id: instanceId,
@@ -135,10 +162,18 @@ function capabilityRoutes(): Router {
   router.get('/tools', (_request, response) => {
     response.json(TOOLS);
   });
-  router.get(['/vscode/url', '/desktop/url'], (_request, response) => {
+  router.get('/desktop/url', (_request, response) => {
     response.json({ url: null });
   });
-  router.get('/vscode/status', (_request, response) => {
+  return router;
+}
+
+function vscodeRoutes(): Router {
+  const router = Router();
+  router.get('/url', (_request, response) => {
+    response.json({ url: null });
+  });
+  router.get('/status', (_request, response) => {
     response.json({ running: false, enabled: false });
   });
   return router;

@@ -27,3 +27,14 @@ export class InvalidRequestError extends Error {
     this.problems = problems;
   }
 }
+
+/** For a `page_id` that is not the `next_page_id` of a page of the list. */
+export function unknownPage(): InvalidRequestError {
+  return new InvalidRequestError([
+    {
+      type: 'value_error',
+      loc: ['query', 'page_id'],
+      msg: 'Input should be the next_page_id of a page of this list, or none for the first page',
+    },
+  ]);
+}

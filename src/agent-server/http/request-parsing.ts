@@ -1,12 +1,19 @@
 import type { Request, RequestHandler } from 'express';
 import { z, type ZodError, type ZodType } from 'zod';
 import { KeyedLimit } from '../../common/async.js';
-import { type BodyBounds, isJson, mayHaveBody, readJsonBody } from '../../common/requests/json-body.js';
+import {
+  type BodyBounds,
+  isJson,
+  mayHaveBody,
+  readJsonBody,
+  receiveByDeadline,
+} from '../../common/requests/json-body.js';
 import { normalizeTimestamp } from '../event-log.js';
 import { InvalidRequestError, type RequestProblem } from './http-error.js';
 
 /** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
-const BODY_BOUNDS: BodyBounds = { bytes: 7 * 1024 * 1024, values: 200_000, deadlineMs: 60_000 };
+const BODY_BOUNDS: BodyBounds = { bytes: 7 * 1024 * 1024, values: 200_000 };
+const BODY_DEADLINE_MS = 60_000;
 const BODIES_AT_ONCE = 4;
 
 /** Reads the JSON bodies of routes behind it. Bodies of other types are left to the routes. */
@@ -14,7 +21,9 @@ export function jsonBodies(): RequestHandler {
   const limit = new KeyedLimit(BODIES_AT_ONCE);
   return async (request, _response, next) => {
     if (mayHaveBody(request) && isJson(request.headers)) {
-      const { value } = await limit.run('', () => readJsonBody(request, BODY_BOUNDS));
+      const { value } = await receiveByDeadline(request, BODY_DEADLINE_MS, () =>
+        limit.run('', () => readJsonBody(request, BODY_BOUNDS)),
+      );
       request.body = value;
     }
     next();
@@ -54,6 +63,12 @@ export function requestedPath(request: Request): string {
   }
   return path;
 }
+
+/** Where a page begins; an empty one is none. */
+export const pageIdSchema = z
+  .string()
+  .transform((id) => id || undefined)
+  .optional();
 
 /** Page size. */
 export const limitSchema = z.coerce.number().int().min(1).max(100).default(100);

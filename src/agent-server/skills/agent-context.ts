@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mergeSkills, type Skill } from './skill.js';
+import { type FoundSkills, mergeSkills, type Skill } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
 
 const words = z.array(z.string().min(1).max(200)).max(100);
@@ -19,6 +19,8 @@ const givenSkill = z.looseObject({
   disable_model_invocation: z.boolean().nullish(),
 });
 
+const NOTHING: FoundSkills = { skills: [], problems: [] };
+
 /** `agent.agent_context` of the published API: the members that we know. */
 export const agentContextSchema = z.looseObject({
   system_message_suffix: z.string().nullish(),
@@ -37,18 +39,21 @@ export async function skillsOfAgent(
   agent: Record<string, unknown>,
   workingDir: string,
   reader: SkillReader,
-): Promise<Skill[]> {
+): Promise<FoundSkills> {
   const { data: context } = agentContextSchema.safeParse(agent['agent_context']);
   if (context === undefined) {
-    return [];
+    return NOTHING;
   }
   const [project, user] = await Promise.all([
-    context.load_project_skills ? reader.projectIfReadable(workingDir) : [],
-    context.load_user_skills ? reader.user() : [],
+    context.load_project_skills ? reader.projectIfReadable(workingDir) : NOTHING,
+    context.load_user_skills ? reader.user() : NOTHING,
   ]);
   const disabled = new Set(context.disabled_skills);
   const given = (context.skills ?? []).map(toSkill);
-  return mergeSkills(given, project, user).filter(({ name }) => !disabled.has(name));
+  return {
+    skills: mergeSkills(given, project.skills, user.skills).filter(({ name }) => !disabled.has(name)),
+    problems: [...project.problems, ...user.problems],
+  };
 }
 
 function toSkill(given: z.infer<typeof givenSkill>): Skill {

@@ -2,11 +2,15 @@ import path from 'node:path';
 import { FrontmatterError, splitFrontmatter } from '../../common/frontmatter.js';
 import { jsonAt } from '../../common/json-access.js';
 import type { Skill, SkillTrigger } from './skill.js';
+import { textHead } from '../../common/well-formed-text.js';
 
 /** A file of skills, as it was found. */
 export interface SkillFile {
-  /** `rules`: instructions for any agent, such as `AGENTS.md`; `skill`: a file of a folder of skills. */
-  kind: 'rules' | 'skill';
+  /**
+   * `rules`: instructions for any agent, such as `AGENTS.md`; `skill`: a file of a folder of skills; `unread`: one that
+   * cannot be read, with the reason as its content.
+   */
+  kind: 'rules' | 'skill' | 'unread';
   /** Absolute. */
   file: string;
   /** Relative to the repository for rules, to the folder of skills for skills. */
@@ -40,17 +44,24 @@ export class SkillFileError extends Error {
  * @throws SkillFileError
  */
 export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
+  if (found.kind === 'unread') {
+    throw new SkillFileError(found.content);
+  }
   if (Buffer.byteLength(found.content) > maxBytes) {
     throw new SkillFileError(`it has more than ${maxBytes} bytes`);
   }
   if (found.kind === 'rules') {
     return fromRules(found);
   }
+  // Two bytes that begin a file of UTF-16, read as UTF-8.
+  if (found.content.startsWith('\uFFFD\uFFFD')) {
+    throw new SkillFileError('it is not UTF-8');
+  }
   const { head, content } = splitFile(found.content);
   const isAgentSkill = path.basename(found.file).toLowerCase() === 'skill.md';
   const folder = path.basename(path.dirname(found.file));
   const name = jsonAt(head, 'name') ?? (isAgentSkill ? folder : found.name.replace(/\.[^./]*$/, ''));
-  const given = plainText(name).slice(0, MAX_NAME);
+  const given = textHead(plainText(name), MAX_NAME);
   if (isAgentSkill && (given !== folder || !AGENT_SKILL_NAME.test(given))) {
     throw new SkillFileError(
       'its name must be that of its folder and have lower-case letters, digits and hyphens',
@@ -66,7 +77,7 @@ export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
     name: given,
     content,
     source: found.file,
-    description: typeof description === 'string' ? description.slice(0, MAX_DESCRIPTION) : null,
+    description: typeof description === 'string' ? textHead(description, MAX_DESCRIPTION) : null,
     trigger,
     isAgentSkill,
     isHidden: hidden === true || trigger?.kind === 'paths',
@@ -114,16 +125,26 @@ function toTrigger(head: unknown, name: string): SkillTrigger | null {
   return words.length === 0 ? null : { kind: 'words', words };
 }
 
-/** @throws SkillFileError */
+/**
+ * A single text is a list of one.
+ *
+ * @throws SkillFileError
+ */
 function toTexts(value: unknown, member: string, maySplit: boolean): string[] {
-  const list = maySplit && typeof value === 'string' ? value.split(',') : (value ?? []);
-  if (!Array.isArray(list)) {
-    throw new SkillFileError(`${member} must be a list`);
+  const single = maySplit && typeof value === 'string' ? value.split(',') : [value ?? ''];
+  const list: readonly unknown[] = Array.isArray(value) ? value : single;
+  if (!list.every(isPlain)) {
+    // Without its triggers, a skill would be part of every prompt.
+    throw new SkillFileError(`${member} must be a list of texts`);
   }
   return list
     .slice(0, MAX_TRIGGERS)
-    .map((item: unknown) => plainText(item).trim().slice(0, MAX_NAME))
+    .map((item) => textHead(plainText(item).trim(), MAX_NAME))
     .filter((text) => text !== '');
+}
+
+function isPlain(value: unknown): boolean {
+  return ['string', 'number'].includes(typeof value) || value === null;
 }
 
 function plainText(value: unknown): string {

@@ -1,10 +1,11 @@
 import { errorMessage } from '../../common/errors/error-message.js';
+import { parseJson } from '../../common/json-access.js';
 import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { runGit } from '../git/run-git.js';
 import { log } from '../log.js';
 import { runCommand } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
-import { mergeSkills, type Skill } from './skill.js';
+import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from './skill.js';
 import type { SkillFile } from './skill-file.js';
 import { SKILL_SCRIPT } from './skill-script.js';
 
@@ -16,6 +17,7 @@ const MAX_CHARACTERS = 2_000_000;
 const MAX_NESTED = 30;
 const TIMEOUT_MS = 10_000;
 const FIELDS = 4;
+const NOTHING: FoundSkills = { skills: [], problems: [] };
 /** Pathspecs of rules below the folder; git leaves out what is ignored. */
 const NESTED_RULES = ['.cursorrules', 'AGENTS.md', 'AGENT.md', 'CLAUDE.md', 'GEMINI.md'].map(
   (name) => `:(icase,glob)*/**/${name}`,
@@ -31,7 +33,7 @@ interface SkillReaderOptions {
 
 /**
  * Reads the skills that a repository or a user has in files, bounded in number and size. A file that is not a skill is
- * logged and left out: it must not keep a conversation from starting.
+ * left out and named among the problems: it must not keep a conversation from starting.
  */
 export class SkillReader {
   readonly #options: SkillReaderOptions;
@@ -45,27 +47,62 @@ export class SkillReader {
    *
    * @throws WorkspaceFileError for a folder outside of the workspace
    */
-  async project(folder: string): Promise<Skill[]> {
+  async project(folder: string): Promise<FoundSkills> {
     const real = await this.#options.files.resolve(folder);
     const [own, nested] = await Promise.all([this.#read('project', real), this.#nestedRules(real)]);
-    return await toSkills([...own, ...nested].slice(0, MAX_FILES));
+    return await toSkills([...own, ...nested].slice(0, MAX_FILES + 1));
   }
 
   /** The skills in the home of tools. */
-  async user(): Promise<Skill[]> {
+  async user(): Promise<FoundSkills> {
     const home = this.#options.view.environment['HOME'];
-    return home === undefined ? [] : await toSkills(await this.#read('user', home));
+    return home === undefined ? NOTHING : await toSkills(await this.#read('user', home));
+  }
+
+  /**
+   * The skills of a plugin.
+   *
+   * @throws WorkspaceFileError for a folder outside of the workspace
+   */
+  async plugin(folder: string): Promise<FoundSkills> {
+    return await toSkills(await this.#read('plugin', await this.#options.files.resolve(folder)));
+  }
+
+  /**
+   * A file of the workspace; undefined if it is missing, or is no JSON.
+   *
+   * @throws WorkspaceFileError for one that cannot be read
+   */
+  async readJson(file: string): Promise<unknown> {
+    try {
+      return parseJson((await this.#options.files.read(file, MAX_FILE_BYTES)).toString('utf8'));
+    } catch (error) {
+      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
+        return undefined;
+      }
+      throw error;
+    }
   }
 
   /** Like `project`, but returns no skills if they cannot be read. */
-  async projectIfReadable(folder: string): Promise<Skill[]> {
+  async projectIfReadable(folder: string): Promise<FoundSkills> {
+    return await this.#ifReadable(folder, () => this.project(folder));
+  }
+
+  /** Like `plugin`, but returns no skills if they cannot be read. */
+  async pluginIfReadable(folder: string): Promise<FoundSkills> {
+    return await this.#ifReadable(folder, () => this.plugin(folder));
+  }
+
+  async #ifReadable(folder: string, read: () => Promise<FoundSkills>): Promise<FoundSkills> {
     try {
-      return await this.project(folder);
+      return await read();
     } catch (error) {
-      if (!(error instanceof WorkspaceFileError)) {
-        log('warn', 'failed to read skills', { error: errorMessage(error) });
+      if (error instanceof WorkspaceFileError) {
+        return NOTHING;
       }
-      return [];
+      log('warn', 'failed to read skills', { error: errorMessage(error) });
+      return { skills: [], problems: [{ file: folder, reason: 'its skills cannot be read' }] };
     }
   }
 
@@ -77,7 +114,7 @@ export class SkillReader {
   }
 
   async #read(
-    scope: 'project' | 'nested' | 'user',
+    scope: 'project' | 'nested' | 'user' | 'plugin',
     folder: string,
     nested: string[] = [],
   ): Promise<SkillFile[]> {
@@ -105,6 +142,9 @@ export class SkillReader {
     });
     if (timedOut || aborter.signal.aborted) {
       log('warn', 'failed to read all skills', { scope, timed_out: timedOut, characters: size });
+      const limit = timedOut ? `within ${TIMEOUT_MS / 1000} seconds` : `beyond ${MAX_CHARACTERS} characters`;
+      const content = `further skills are not read ${limit}`;
+      return [...toFiles(output.join('')), { kind: 'unread', file: folder, name: '', content }];
     }
     return toFiles(output.join(''));
   }
@@ -116,27 +156,28 @@ function toFiles(output: string): SkillFile[] {
   const files: SkillFile[] = [];
   for (let index = 0; index + FIELDS < fields.length; index += FIELDS) {
     const [kind, file = '', name = '', content = ''] = fields.slice(index, index + FIELDS);
-    files.push({ kind: kind === 'rules' ? 'rules' : 'skill', file, name, content });
+    files.push({ kind: kind === 'rules' || kind === 'unread' ? kind : 'skill', file, name, content });
   }
   return files;
 }
 
 /** Loads the YAML parser only if there is something to parse. */
-async function toSkills(files: readonly SkillFile[]): Promise<Skill[]> {
+async function toSkills(files: readonly SkillFile[]): Promise<FoundSkills> {
   const distinct = withoutCopies(files);
   if (distinct.length === 0) {
-    return [];
+    return NOTHING;
   }
   const { skillFromFile } = await import('./skill-file.js');
-  const skills = distinct.flatMap((file) => {
+  const problems: SkillProblem[] = [];
+  const skills = distinct.flatMap((found): Skill[] => {
     try {
-      return [skillFromFile(file, MAX_FILE_BYTES)];
+      return [skillFromFile(found, MAX_FILE_BYTES)];
     } catch (error) {
-      log('warn', 'failed to read skill', { file: file.file, reason: errorMessage(error) });
+      problems.push({ file: found.file, reason: errorMessage(error) });
       return [];
     }
   });
-  return mergeSkills(skills);
+  return { skills: mergeSkills(skills), problems };
 }
 
 /** `CLAUDE.md` is often a link to `AGENTS.md`, or a copy. */

@@ -41,18 +41,18 @@ export function skillRoutes(reader: SkillReader): Router {
     const body = parseRequest(skillsSchema, 'body', request.body);
     const folder = body.project_dir;
     const [project, user] = await Promise.all([
-      body.load_project && folder ? reader.project(absolutePath(folder)).catch(asHttpError) : [],
-      body.load_user ? reader.user() : [],
+      body.load_project && folder ? reader.project(absolutePath(folder)).catch(asHttpError) : null,
+      body.load_user ? reader.user() : null,
     ]);
     const sandbox = programsSkill(body.sandbox_config?.exposed_urls ?? []);
     response.json({
-      skills: mergeSkills(project, user, sandbox).map(toSkillInfo),
+      skills: mergeSkills(project?.skills ?? [], user?.skills ?? [], sandbox).map(toSkillInfo),
       sources: {
         sandbox: sandbox.length,
         registered_marketplaces: 0,
-        sdk_base: user.length,
+        sdk_base: user?.skills.length ?? 0,
         org: 0,
-        project: project.length,
+        project: project?.skills.length ?? 0,
       },
     });
   });

@@ -1,6 +1,7 @@
 /**
  * Finds and reads the files of skills below a folder, as a script of bash that runs where tools see the same files:
- * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`. `limit` is
+ * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`; of one that
+ * cannot be read, the content is the reason and the kind `unread`. `limit` is
  * the folder above which no repository is searched for. The scope `nested` reads the named rules files below the
  * folder: git lists their names, and the other files do not wait for that.
  *
@@ -16,15 +17,19 @@ limit=$(cd -P -- "$limit" 2>/dev/null && printf %s "$PWD")
 cd -P -- "$folder" 2>/dev/null || exit 0
 folder=$PWD top=$PWD
 
+unread() {
+  printf 'unread\\0%s\\0\\0%s\\0' "$1" "$2"
+}
+
 emit() {
   local kind=$1 name=$2 file=$3 real
-  [ -f "$file" ] || return 0
-  ((count < max_files)) || exit 0
-  exec 3< "$file" || return 0
+  [ -e "$file" ] || [ -L "$file" ] || return 0
+  ((count++ < max_files)) || { unread "$folder" "of its skills, only the first $max_files files are read"; exit 0; }
+  [ -f "$file" ] || { unread "$file" 'it is no file'; return 0; }
+  { exec 3< "$file"; } 2>/dev/null || { unread "$file" 'it cannot be opened'; return 0; }
   real=$(readlink -n /proc/self/fd/3 && printf .) || return 0
-  case $real in "\${top%/}"/*) ;; *) return 0 ;; esac
+  case $real in "\${top%/}"/*) ;; *) unread "$file" 'it is a link that leaves the repository'; return 0 ;; esac
   [ -f /proc/self/fd/3 ] || return 0
-  ((++count))
   printf '%s\\0%s\\0%s\\0' "$kind" "$file" "$name"
   # One byte more than is allowed says that there are more. Variables of bash hold no zero byte.
   head -c "$((max_bytes + 1))" <&3 | tr -d '\\0'
@@ -50,6 +55,11 @@ if [ "$scope" = user ]; then
   for base in .agents/skills .openhands/skills .openhands/microagents; do
     skills "$folder/$base"
   done
+  exit 0
+fi
+
+if [ "$scope" = plugin ]; then
+  skills "$folder/skills"
   exit 0
 fi
 

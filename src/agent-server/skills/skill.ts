@@ -22,6 +22,17 @@ export interface Skill {
   isHidden: boolean;
 }
 
+/** A file that should be a skill, and is none. */
+export interface SkillProblem {
+  file: string;
+  reason: string;
+}
+
+export interface FoundSkills {
+  skills: Skill[];
+  problems: SkillProblem[];
+}
+
 /** `SkillInfo` of the published API. */
 export interface SkillInfo {
   name: string;

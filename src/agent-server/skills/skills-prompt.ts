@@ -1,4 +1,8 @@
-import { matchedWord, type Skill } from './skill.js';
+import type { AgentEvent } from '../../agent-protocol/events.js';
+import { textHead, textTail } from '../../common/well-formed-text.js';
+import type { NewEvent } from '../engine/agent-engine.js';
+import { conversationFailure } from '../engine/limits.js';
+import { matchedWord, type Skill, type SkillProblem } from './skill.js';
 
 /** Maximum size of the instructions that are always part of the prompt. */
 const MAX_RULES = 60_000;
@@ -62,7 +66,7 @@ function isMeantFor({ name }: Skill, model: string): boolean {
 function rulesPart(skills: readonly Skill[]): string {
   let left = MAX_RULES;
   const parts = skills.map(({ name, content, source }) => {
-    const shown = content.slice(0, left);
+    const shown = textHead(content, left);
     left -= shown.length;
     const note =
       shown.length === content.length
@@ -80,7 +84,7 @@ function listPart(skills: readonly Skill[]): string {
     .slice(0, MAX_LISTED)
     .map(
       (skill) =>
-        `- ${oneLine(skill.name)}: ${oneLine(skill.description ?? firstLine(skill.content)).slice(0, MAX_DESCRIPTION)}${
+        `- ${oneLine(skill.name)}: ${textHead(oneLine(skill.description ?? firstLine(skill.content)), MAX_DESCRIPTION)}${
           skill.source === null ? '' : ` (${skill.source})`
         }`,
     );
@@ -116,4 +120,36 @@ function oneLine(text: string): string {
 
 function locationOf({ source }: Skill): string {
   return source === null ? '' : `It is in ${source}; paths in it are relative to that.\n`;
+}
+
+const CODE = 'SkillUnreadable';
+/** Further ones are only counted. */
+const MAX_TOLD = 20;
+const MAX_PATH = 500;
+
+/**
+ * The events that name skills which are left out, and why; the conversation goes on.
+ *
+ * @param log what it has already is not said again
+ */
+export function skillProblemEvents(
+  problems: readonly SkillProblem[],
+  log: readonly AgentEvent[],
+): NewEvent[] {
+  const told = problems
+    .slice(0, MAX_TOLD)
+    .map(({ file, reason }) => `The skill ${toPrintable(file)} is left out: ${reason}.`);
+  const more = problems.length - told.length;
+  const details = more > 0 ? [...told, `${more} further skills are left out too.`] : told;
+  const known = new Set(
+    log.flatMap((event) =>
+      event.kind === 'ConversationErrorEvent' && event.code === CODE ? [event.detail] : [],
+    ),
+  );
+  return details.filter((detail) => !known.has(detail)).map((detail) => conversationFailure(CODE, detail));
+}
+
+/** Names of files are the repository's. */
+function toPrintable(file: string): string {
+  return textTail(file.replaceAll(/\p{Cc}+/gu, ' '), MAX_PATH);
 }

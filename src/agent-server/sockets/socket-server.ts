@@ -154,6 +154,11 @@ export class SocketServer {
     } else {
       const first = (): ReturnType<typeof stateFrame> => stateFrame(conversation.info());
       const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, first);
+      const { failure } = conversation;
+      if (failure !== null && !requested.linked && requested.resend.mode !== 'all') {
+        // Clients show the reason of an error that they see happen: those that come later would show the status alone.
+        listener.sendExtra(() => errorFrame(failure.code, failure.detail));
+      }
       await this.#receive(frames, listener, async (message) => {
         await conversation.addMessage({ ...parseRequest(messageSchema, 'body', message), run: true });
       });

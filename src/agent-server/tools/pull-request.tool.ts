@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { MCPToolObservation } from '../../agent-protocol/events.js';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { errorWithCauses } from '../../common/errors/error-message.js';
 import { jsonText, parseJson } from '../../common/json-access.js';
 import { clipText } from '../clipped-text.js';
 import { branchSchema } from '../git/git-schemas.js';
@@ -71,7 +71,7 @@ export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
       const { number, url } = await this.#options.open(input, signal);
       return this.observe(`Opened pull request ${number}: ${url}`, false);
     } catch (error) {
-      const reason = errorMessage(error);
+      const reason = errorWithCauses(error);
       return this.observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
     }
   }

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import { SETUP_ENVIRONMENT } from '../../agent-protocol/git.js';
 import { OutputWindow } from '../clipped-text.js';
+import { TerminalScreen } from './terminal-screen.js';
 import { type CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.js';
 
 interface ShellCommand {
@@ -10,6 +13,9 @@ interface ShellCommand {
   environment: Record<string, string>;
   signal: AbortSignal;
 }
+
+/** Commands of bash that end with a line break; from the shell's environment. */
+type Prelude = (environment: Readonly<Record<string, string>>) => string;
 
 export interface ShellResult {
   output: string;
@@ -36,13 +42,18 @@ type Ending =
 export class ShellSession {
   readonly #home: string;
   readonly #wrapper: readonly string[];
+  readonly #prelude: Prelude;
   #lastDir: string;
   #shell: ShellProcess | null = null;
   #environment: Record<string, string> = {};
-  #unread = new OutputWindow();
+  #unread = new ShownOutput();
 
-  /** @param wrapper program and arguments put before the shell, for example one that isolates it */
-  constructor(workingDir: string, wrapper: readonly string[] = []) {
+  /**
+   * @param wrapper program and arguments put before the shell, for example one that isolates it
+   * @param prelude runs in each new shell before its first command
+   */
+  constructor(workingDir: string, wrapper: readonly string[] = [], prelude: Prelude = () => '') {
+    this.#prelude = prelude;
     this.#home = workingDir;
     this.#lastDir = workingDir;
     this.#wrapper = wrapper;
@@ -59,8 +70,11 @@ export class ShellSession {
    * @throws Error when the shell cannot be started
    */
   async run(command: ShellCommand): Promise<ShellResult> {
+    const isNew = this.#shell === null;
     const shell = await this.#runningShell(command.environment);
-    const changes = exportChanges(this.#environment, command.environment);
+    const changes = isNew
+      ? this.#prelude(command.environment)
+      : exportChanges(this.#environment, command.environment);
     this.#environment = command.environment;
     const output = this.#unread;
     const mark = randomUUID();
@@ -76,7 +90,7 @@ export class ShellSession {
       await shell.ended;
       output.push(scanner.flush());
     }
-    this.#unread = new OutputWindow();
+    this.#unread = new ShownOutput();
     shell.output = (chunk) => this.#unread.push(chunk);
     return {
       output: output.text(),
@@ -95,7 +109,7 @@ export class ShellSession {
     this.#lastDir = this.#home;
     await shell?.kill();
     await shell?.ended;
-    this.#unread = new OutputWindow();
+    this.#unread = new ShownOutput();
   }
 
   async #runningShell(environment: Record<string, string>): Promise<ShellProcess> {
@@ -118,10 +132,27 @@ export class ShellSession {
   }
 }
 
+/** What a terminal would show of an output: its beginning and its end, where that is long. */
+class ShownOutput {
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #window = new OutputWindow();
+  readonly #screen = new TerminalScreen((text) => this.#window.push(Buffer.from(text)));
+
+  push(bytes: Uint8Array): void {
+    this.#screen.write(this.#decoder.write(Buffer.from(bytes)));
+  }
+
+  /** Nothing can be added afterwards. */
+  text(): string {
+    this.#screen.end();
+    return this.#window.text();
+  }
+}
+
 interface CommandOutput {
   mark: string;
   scanner: EndMarkScanner;
-  output: OutputWindow;
+  output: ShownOutput;
 }
 
 async function execute(
@@ -173,6 +204,31 @@ function exportChanges(before: Record<string, string>, after: Record<string, str
 /** Quotes a value so that a shell reads exactly this value. */
 export function quoteForShell(value: string): string {
   return `'${value.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
+ * A script of bash that exports what the setup script of a repository has exported. It runs where tools run, because the
+ * repository may set variables that change programs (`LD_PRELOAD`), and tools may change the file.
+ *
+ * @param folder of the repository
+ * @param own names of variables that stay as they are
+ */
+export function loadSetup(folder: string, own: readonly string[]): string {
+  const file = quoteForShell(`${folder}/.git/${SETUP_ENVIRONMENT}`);
+  const kept = quoteForShell(` ${own.join(' ')} `);
+  return (
+    `if [ -f ${file} ]; then while IFS= builtin read -r __slipway_line; do ` +
+    `case ${kept} in *" \${__slipway_line%%=*} "*) ;; *) builtin eval "export $__slipway_line" ;; esac; ` +
+    `done <${file}; unset __slipway_line; fi 2>/dev/null\n`
+  );
+}
+
+/** Names of the variables that are not those of every tool, such as secrets. */
+export function ownVariables(
+  environment: Readonly<Record<string, string>>,
+  base: Readonly<Record<string, string>>,
+): string[] {
+  return Object.keys(environment).filter((name) => environment[name] !== base[name]);
 }
 
 function isFolder(path: string): boolean {

@@ -3,8 +3,12 @@ import { ToolInputError } from './tool.js';
 /** Lines shown before and after an edit. */
 const CONTEXT_LINES = 4;
 
+/** The mark that some editors put before the text; models neither see nor write it. */
+const BOM = '\uFEFF';
+
 /**
- * Replaces the only occurrence of a text.
+ * Replaces the only occurrence of a text. Line breaks match whatever their form is, and the new text gets those of the
+ * place where it stands.
  *
  * @throws ToolInputError when it does not occur, or more than once
  */
@@ -12,6 +16,27 @@ export function replaceUnique(content: string, old: string, replacement: string)
   if (old === '') {
     throw new ToolInputError('old_str is empty.');
   }
+  if (content.startsWith(BOM)) {
+    return BOM + replaceUnique(content.slice(1), withoutBom(old), withoutBom(replacement));
+  }
+  const [wanted, text] = [withLf(old), withLf(content)];
+  if (wanted === withLf(replacement) && old !== replacement) {
+    // The breaks themselves are to change.
+    return replaceExact(content, old, replacement);
+  }
+  const first = findUnique(text, wanted);
+  const start = positionIn(content, first);
+  const end = positionIn(content, first + wanted.length);
+  const ending = lineEnding(content, start, end);
+  return content.slice(0, start) + withEnding(replacement, ending) + content.slice(end);
+}
+
+function replaceExact(content: string, old: string, replacement: string): string {
+  const first = findUnique(content, old);
+  return content.slice(0, first) + replacement + content.slice(first + old.length);
+}
+
+function findUnique(content: string, old: string): number {
   const first = content.indexOf(old);
   if (first === -1) {
     throw new ToolInputError(
@@ -24,24 +49,64 @@ export function replaceUnique(content: string, old: string, replacement: string)
       `old_str occurs in the file more than once (lines ${lines}); add lines around it until it is unique.`,
     );
   }
-  return content.slice(0, first) + replacement + content.slice(first + old.length);
+  return first;
 }
 
 /**
- * Inserts lines after a line; 0 means before the first.
+ * Inserts lines after a line; 0 means before the first. They get the line breaks of the lines around them.
  *
  * @throws ToolInputError when the file has no such line
  */
 export function insertAfter(content: string, line: number, text: string): string {
+  if (content.startsWith(BOM)) {
+    return BOM + insertAfter(content.slice(1), line, withoutBom(text));
+  }
   const lines = splitLines(content);
   if (line > lines.length) {
     throw new ToolInputError(`insert_line is ${line}, but the file has ${lines.length} lines.`);
   }
   const before = lines.slice(0, line).join('');
   const after = lines.slice(line).join('');
-  const gap = before !== '' && !before.endsWith('\n') ? '\n' : '';
-  const end = after !== '' && !text.endsWith('\n') ? '\n' : '';
-  return before + gap + text + end + after;
+  const ending = lineEnding(content, before.length - (lines[line - 1]?.length ?? 0), before.length);
+  const added = ending === null ? text : withEnding(text, ending);
+  const gap = before !== '' && !before.endsWith('\n') ? (ending ?? '\n') : '';
+  const end = after !== '' && !text.endsWith('\n') ? (ending ?? '\n') : '';
+  return before + gap + added + end + after;
+}
+
+function withoutBom(text: string): string {
+  return text.startsWith(BOM) ? text.slice(1) : text;
+}
+
+function withLf(text: string): string {
+  return text.replaceAll('\r\n', '\n');
+}
+
+function withEnding(text: string, ending: string | null): string {
+  return ending === null ? text : withLf(text).replaceAll('\n', ending);
+}
+
+/** Where a position in the text with LF only is in the text itself. */
+function positionIn(content: string, position: number): number {
+  let shift = 0;
+  for (let at = content.indexOf('\r\n'); at !== -1; at = content.indexOf('\r\n', at + 2)) {
+    if (at - shift >= position) {
+      break;
+    }
+    shift += 1;
+  }
+  return position + shift;
+}
+
+/** The line break in a part of the text, else the next one, else the one before; null: there is none. */
+function lineEnding(content: string, start: number, end: number): string | null {
+  const inside = content.indexOf('\n', start);
+  const at = inside !== -1 && inside < end ? inside : content.indexOf('\n', end);
+  const found = at === -1 ? content.lastIndexOf('\n', end) : at;
+  if (found === -1) {
+    return null;
+  }
+  return content[found - 1] === '\r' ? '\r\n' : '\n';
 }
 
 /**
@@ -51,7 +116,7 @@ export function insertAfter(content: string, line: number, text: string): string
  * @throws ToolInputError when the file has no such lines
  */
 export function numberedLines(content: string, range: readonly number[] | null): string {
-  const lines = splitLines(content);
+  const lines = splitLines(withoutBom(content));
   const [first = 1, last = -1] = range ?? [];
   const end = last === -1 ? lines.length : last;
   const fits = first >= 1 && first <= Math.max(1, lines.length) && (last === -1 || last >= first);

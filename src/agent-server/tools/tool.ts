@@ -35,11 +35,21 @@ export abstract class Tool {
   abstract readonly needsConfirmation: boolean;
   /** JSON schema of the arguments, an object. */
   abstract readonly inputSchema: Record<string, unknown>;
+  /** What servers refuse in the schema that its author wrote, in words for the user. */
+  readonly repairs: readonly string[] = [];
 
   /** @throws ToolInputError */
   abstract prepare(args: Record<string, unknown>): PreparedCall;
   /** For the `SystemPromptEvent`. */
   abstract definition(): ToolDefinition;
+}
+
+/** Model APIs accept no other names of tools. */
+export const MAX_TOOL_NAME = 64;
+
+/** The name, adapted to what model APIs accept. */
+export function cleanToolName(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_TOOL_NAME) || 'tool';
 }
 
 /** The definition of a tool for which the protocol has no kind of its own. */

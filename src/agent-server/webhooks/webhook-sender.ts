@@ -1,8 +1,8 @@
 import pRetry from 'p-retry';
 import type { ConversationInfo } from '../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../agent-protocol/events.js';
-import { errorMessage } from '../../common/errors/error-message.js';
-import { errorName, log } from '../log.js';
+import { errorMessage, errorWithCauses } from '../../common/errors/error-message.js';
+import { log } from '../log.js';
 
 /** Events kept while the receiver is unavailable; the oldest are dropped first. */
 const MAX_QUEUED_EVENTS = 500;
@@ -191,7 +191,7 @@ export class WebhookSender {
       redirect: 'manual',
       signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMs)]),
     }).catch((error: unknown) => {
-      throw new DeliveryError(errorName(error), true);
+      throw new DeliveryError(errorWithCauses(error), true);
     });
     await response.body?.cancel().catch(() => undefined);
     if (!response.ok) {

@@ -64,7 +64,7 @@ export class BitbucketDataCenterClient {
   async ask<T>(path: string, question: unknown, schema: z.ZodType<T>): Promise<T | null> {
     const response = await exchangeJson(
       this.http,
-      { url: `${this.restUrl}${path}`, headers: this.postHeaders, body: question },
+      { url: `${this.restUrl}${path}`, headers: this.postHeaders, token: this.auth.token, body: question },
       this.call,
       this.timing,
     );
@@ -121,7 +121,7 @@ export class BitbucketDataCenterClient {
   private async read(path: string): Promise<JsonResponse> {
     return await exchangeJson(
       this.http,
-      { url: `${this.restUrl}${path}`, headers: this.headers },
+      { url: `${this.restUrl}${path}`, headers: this.headers, token: this.auth.token },
       this.call,
       this.timing,
     );

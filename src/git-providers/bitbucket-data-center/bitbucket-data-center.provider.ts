@@ -19,7 +19,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound } from '../provider-errors.js';
+import { GapLog, notFound, verdictOf } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -132,6 +132,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
       probedRepositories: probes.filter((probe): probe is ProbedRepository => probe !== null),
       truncated: pulls.hasMore,
       gaps: gaps.codes(),
+      gapReasons: gaps.reasons(),
     };
   }
 
@@ -144,9 +145,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
       if (!(error instanceof GitProviderError)) {
         throw error;
       }
-      return error.code === 'unauthorized'
-        ? { status: 'invalid' }
-        : { status: 'unverified', code: error.code };
+      return verdictOf(error);
     }
   }
 

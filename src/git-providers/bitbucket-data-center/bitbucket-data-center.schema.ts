@@ -14,9 +14,9 @@ import {
 } from '../response-schema.js';
 
 /** Keys and slugs become parts of addresses, so only harmless characters pass. */
-const slug = z.string().regex(/^[\w.-]*\w[\w.-]*$/);
+const slug = requiredName.regex(/^[\w.-]*\w[\w.-]*$/);
 /** Personal projects have a key such as `~jane`. */
-const projectKey = z.string().regex(/^~?[\w.-]*\w[\w.-]*$/);
+const projectKey = requiredName.regex(/^~?[\w.-]*\w[\w.-]*$/);
 
 const repositorySchema = object({
   slug,
@@ -30,7 +30,7 @@ export type DataCenterListedRepository = z.output<typeof repositorySchema>;
 
 const pullRequestSchema = object({
   id: z.number(),
-  title: requiredText,
+  title: requiredName,
   /** Epoch milliseconds. */
   updatedDate: z.number(),
   /** Older servers know no drafts. */
@@ -59,7 +59,7 @@ export type DataCenterBuildStats = z.output<typeof buildStatsSchema>;
 /** `/browse` of a folder. */
 export const folderSchema = object({
   children: object({
-    values: list(object({ path: object({ toString: requiredText }) })),
+    values: list(object({ path: object({ toString: requiredText }) }), 500),
     isLastPage: knownFlag,
   }),
 });

@@ -132,8 +132,8 @@ export class BitbucketClient {
         throw new GitProviderError('rate_limited');
       }
       try {
-        const { http, call, headers, options } = this;
-        const response = await exchangeJson(http, { url, headers }, call, options.timing);
+        const { http, call, headers, options, token } = this;
+        const response = await exchangeJson(http, { url, headers, token }, call, options.timing);
         this.nearLimit ||= response.headers.get('x-ratelimit-nearlimit')?.toLowerCase() === 'true';
         return response.body;
       } catch (error) {

@@ -16,7 +16,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound } from '../provider-errors.js';
+import { GapLog, notFound, verdictOf } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -154,6 +154,7 @@ export class BitbucketProvider extends GitProvider {
       probedRepositories: probes.filter((probe): probe is ProbedRepository => probe !== null),
       truncated: identity.truncated || pulls.hasMore,
       gaps: gaps.codes(),
+      gapReasons: gaps.reasons(),
     };
   }
 
@@ -166,9 +167,7 @@ export class BitbucketProvider extends GitProvider {
       if (!(error instanceof GitProviderError)) {
         throw error;
       }
-      return error.code === 'unauthorized'
-        ? { status: 'invalid' }
-        : { status: 'unverified', code: error.code };
+      return verdictOf(error);
     }
   }
 

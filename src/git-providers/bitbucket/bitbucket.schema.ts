@@ -15,7 +15,7 @@ import {
 } from '../response-schema.js';
 
 /** Names become parts of addresses: only `workspace/slug` of harmless characters passes. */
-const repositoryName = z.string().regex(/^[\w.-]*\w[\w.-]*\/[\w.-]*\w[\w.-]*$/);
+const repositoryName = requiredName.regex(/^[\w.-]*\w[\w.-]*\/[\w.-]*\w[\w.-]*$/);
 
 /** One page of a list. */
 export const pageSchema = object({ values: z.unknown().optional(), next: text });
@@ -40,7 +40,7 @@ export const PULL_REQUEST_FIELDS = [
 
 const pullRequestSchema = object({
   id: z.number(),
-  title: requiredText,
+  title: requiredName,
   draft: flag,
   updated_on: requiredInstant,
   comment_count: number,
@@ -113,7 +113,7 @@ export type BitbucketBranch = z.output<typeof branchSchema>;
 export const branchesSchema = requiredList(branchSchema);
 
 /** `/user/workspaces`. */
-export const workspacesSchema = list(object({ workspace: object({ slug: requiredText }) }));
+export const workspacesSchema = list(object({ workspace: object({ slug: requiredName }) }));
 
 /** The members of {@link statusesSchema}, for the `fields` of a request. */
 export const STATUS_FIELDS = 'next,values.state,values.key,values.updated_on';

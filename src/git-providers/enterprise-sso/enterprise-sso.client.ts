@@ -41,13 +41,14 @@ export class EnterpriseSsoClient {
    * Exchanges a refresh or offline token. Never tried twice: where Keycloak rotates refresh tokens, the second
    * use of one ends the session.
    *
+   * @param userId who asks
    * @throws GitProviderError `unauthorized` when Keycloak does not take the token
    */
-  async exchangeRefreshToken(refreshToken: string): Promise<KeycloakTokens> {
+  async exchangeRefreshToken(refreshToken: string, userId?: string): Promise<KeycloakTokens> {
     try {
       const url = `${this.issuer()}/protocol/openid-connect/token`;
       const form = this.form({ grant_type: 'refresh_token', refresh_token: refreshToken });
-      return required(parseKeycloakTokens(await this.send(url, form)), url);
+      return required(parseKeycloakTokens(await this.send(url, form, userId)), url);
     } catch (error) {
       throw providerErrorFromUpstream(error);
     }
@@ -56,26 +57,28 @@ export class EnterpriseSsoClient {
   /**
    * The git server's token that Keycloak keeps for the user of the access token.
    *
+   * @param userId who asks
    * @throws GitProviderError `unauthorized` when Keycloak does not take the access token
    */
-  async readGitServerToken(accessToken: string): Promise<GitServerToken> {
+  async readGitServerToken(accessToken: string, userId?: string): Promise<GitServerToken> {
     const url = `${this.issuer()}/broker/${encodeURIComponent(this.options.alias)}/token`;
     const init =
       this.options.apiVersion === 'v1'
         ? { headers: { authorization: `Bearer ${accessToken}` } }
         : this.form({ token: accessToken });
     return retryOnce(
-      async () => required(parseGitServerToken(await this.send(url, init)), url),
+      async () => required(parseGitServerToken(await this.send(url, init, userId)), url),
       boundedCall(LOOKUP_BUDGET_MS, this.options.timing.now()),
       this.options.timing,
     );
   }
 
-  private async send(url: string, init: GuardedRequestInit): Promise<string> {
+  private async send(url: string, init: GuardedRequestInit, userId: string | undefined): Promise<string> {
     const response = await this.http.fetch(url, {
       ...init,
       headers: { accept: 'application/json', ...init.headers },
       timeoutMs: LOOKUP_BUDGET_MS,
+      ...(userId !== undefined && { holder: userId }),
     });
     const text = await response.text();
     if (!response.ok) {

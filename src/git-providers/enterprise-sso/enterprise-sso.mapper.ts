@@ -1,10 +1,29 @@
+import { z } from 'zod';
+import { parseJson } from '../../common/json-access.js';
 import type { ProviderErrorCode } from '../git-provider.js';
-import {
-  claimsSchema,
-  gitServerTokenSchema,
-  keycloakTokensSchema,
-  oauthErrorSchema,
-} from './enterprise-sso.schema.js';
+import { object, requiredText, text as optionalText } from '../response-schema.js';
+
+/** What may stand in an Authorization header. */
+const headerToken = z.string().regex(/^[\x21-\x7e]+$/);
+
+/** The claims of a Keycloak token, as far as its kind goes. */
+const claimsSchema = object({ typ: optionalText });
+
+/** The token endpoint's response. */
+const keycloakTokensSchema = z.object({ access_token: headerToken, refresh_token: optionalText });
+
+/** The broker endpoint's response, which has the git server's own format: a form has texts only. */
+const gitServerTokenSchema = z.object({
+  access_token: headerToken,
+  /** Seconds; null where they are not told. */
+  expires_in: z
+    .union([z.number(), requiredText.transform(Number).pipe(z.number())])
+    .nullable()
+    .catch(null),
+});
+
+/** A failure of the token endpoint, or of version 2 of the broker endpoint. */
+const oauthErrorSchema = object({ error: optionalText });
 
 /** A token of the git server, as Keycloak stored it when the user signed in there. */
 export interface GitServerToken {
@@ -91,13 +110,4 @@ function keepMs(expiresInSeconds: number | null): number {
   return expiresInSeconds === null
     ? MAX_KEEP_MS
     : Math.min(MAX_KEEP_MS, Math.max(0, expiresInSeconds * 1000 - EXPIRY_MARGIN_MS));
-}
-
-/** Undefined for text that is no JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -14,7 +14,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { providerErrorFromUpstream } from '../provider-errors.js';
+import { providerErrorFromUpstream, verdictOf } from '../provider-errors.js';
 import type {
   BranchQuery,
   FoundBranch,
@@ -102,13 +102,12 @@ export class EnterpriseSsoProvider extends GitProvider {
       return await this.withGitServerToken(auth, call, async (serverAuth, serverCall) => {
         const check = await this.inner.checkToken(serverAuth, serverCall);
         if (check.status === 'invalid') {
-          throw new GitProviderError('unauthorized');
+          throw new GitProviderError('unauthorized', { said: check.said ?? null });
         }
         return check;
       });
     } catch (error) {
-      const { code } = providerErrorFromUpstream(error);
-      return code === 'unauthorized' ? { status: 'invalid' } : { status: 'unverified', code };
+      return verdictOf(providerErrorFromUpstream(error));
     }
   }
 
@@ -202,7 +201,8 @@ export class EnterpriseSsoProvider extends GitProvider {
     call: ProviderCall,
     use: (serverAuth: ProviderAuth, serverCall: ProviderCall) => Promise<T>,
   ): Promise<T> {
-    const serverCall: ProviderCall = { signal: call.signal, deadlineAt: call.deadlineAt };
+    const { signal, deadlineAt, userId } = call;
+    const serverCall: ProviderCall = { signal, deadlineAt, ...(userId !== undefined && { userId }) };
     const { host } = this.options;
     const first = await this.gitServerToken(auth, call);
     try {
@@ -234,7 +234,7 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   private async lookUp(stored: string, call: ProviderCall): Promise<GitServerToken> {
     if (!isRefreshToken(stored)) {
-      return this.broker.readGitServerToken(stored);
+      return this.broker.readGitServerToken(stored, call.userId);
     }
     const known = this.cache.successorOf(this.scope, stored)?.token ?? stored;
     const { refreshToken, tokens } = await this.exchange(known, call);
@@ -243,7 +243,7 @@ export class EnterpriseSsoProvider extends GitProvider {
       // Before anything else can fail: the old token may be worthless now.
       await this.storeSuccessor(stored, call);
     }
-    return this.broker.readGitServerToken(tokens.accessToken);
+    return this.broker.readGitServerToken(tokens.accessToken, call.userId);
   }
 
   /** Of two replicas that exchange a rotating token at the same time, the second one finds its successor in the database. */
@@ -252,13 +252,13 @@ export class EnterpriseSsoProvider extends GitProvider {
     call: ProviderCall,
   ): Promise<{ refreshToken: string; tokens: KeycloakTokens }> {
     try {
-      return { refreshToken: known, tokens: await this.broker.exchangeRefreshToken(known) };
+      return { refreshToken: known, tokens: await this.broker.exchangeRefreshToken(known, call.userId) };
     } catch (error) {
       const refreshToken = isUnauthorized(error) ? await this.storedElsewhere(known, call) : null;
       if (refreshToken === null) {
         throw error;
       }
-      return { refreshToken, tokens: await this.broker.exchangeRefreshToken(refreshToken) };
+      return { refreshToken, tokens: await this.broker.exchangeRefreshToken(refreshToken, call.userId) };
     }
   }
 

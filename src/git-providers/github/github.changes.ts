@@ -1,12 +1,6 @@
-import {
-  changeRefusal,
-  type ChangeRequestHost,
-  parsedOrNull,
-  providerReason,
-  requireOpened,
-} from '../change-requests.js';
+import { changeRefusal, type ChangeRequestHost, requireOpened } from '../change-requests.js';
 import type { NewChangeRequest, OpenedChangeRequest, ProviderAuth, ProviderCall } from '../git-provider.js';
-import { providerErrorFromUpstream } from '../provider-errors.js';
+import { parsedOrNull, providerErrorFromUpstream, providerReason } from '../provider-errors.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import type { GithubClient, GithubRequestOptions } from './github.client.js';
 import { githubReasons, toOpenedPullRequest } from './github.mapper.js';
@@ -75,8 +69,12 @@ export class GithubChanges implements ChangeRequestHost {
 
   private parameters(): GithubRequestOptions & { owner: string; repo: string } {
     const options = this.client.requestOptions(this.auth, this.call, (response, text) => {
+      const { token } = this.auth;
       const reasons = githubReasons(refusalSchema.parse(parsedOrNull(text)));
-      return changeRefusal(response, providerReason(reasons, this.auth.token), this.client.now(), text);
+      return changeRefusal(response, providerReason(reasons, token), this.client.now(), {
+        text,
+        token,
+      });
     });
     return { ...this.repository, ...options };
   }

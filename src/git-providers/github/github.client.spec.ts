@@ -50,7 +50,12 @@ describe('githubTransport', () => {
 
   async function send(remainingMs = 12_000): Promise<Response> {
     const call = { signal: new AbortController().signal, deadlineAt: NOW + remainingMs };
-    return await githubTransport(http, call, () => NOW)('https://api.github.com/graphql', { method: 'POST' });
+    return await githubTransport(
+      http,
+      call,
+      'ghp_secret',
+      () => NOW,
+    )('https://api.github.com/graphql', { method: 'POST' });
   }
 
   // The client itself never waits longer than its own deadline.

@@ -5,6 +5,7 @@ import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js
 import { UpstreamError } from '../../common/http/upstream-error.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
+  type GapReasons,
   GitProviderError,
   type ProviderAuth,
   type ProviderCall,
@@ -13,11 +14,12 @@ import {
 import {
   providerErrorFromResponse,
   providerErrorFromUpstream,
+  type RefusalBody,
   retryAfterSeconds,
 } from '../provider-errors.js';
-import { retryOnce, type RetryTiming, timeLeft } from '../provider-http.js';
+import { requestBounds, retryOnce, type RetryTiming } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
-import { lacksFields, mapGraphqlError } from './github.mapper.js';
+import { lacksFields, mapGraphqlError, mapGraphqlErrors, missingParts } from './github.mapper.js';
 import {
   accountSchema,
   type GithubAccount,
@@ -43,6 +45,8 @@ export interface GithubClientOptions {
 export interface GithubResult<Data> {
   data: Data;
   gaps: ProviderErrorCode[];
+  /** What GitHub said of them. */
+  gapReasons: GapReasons;
 }
 
 interface GraphqlResponse {
@@ -166,7 +170,7 @@ export class GithubClient {
     return {
       baseUrl: this.baseUrl(auth.host),
       headers: { authorization: `Bearer ${auth.token}` },
-      request: { fetch: githubTransport(this.http, call, this.now, failureOf) },
+      request: { fetch: githubTransport(this.http, call, auth.token, this.now, failureOf) },
     };
   }
 
@@ -187,18 +191,44 @@ export class GithubClient {
     if (!this.oldServers.has(server)) {
       const response = await send(document.text);
       if (document.text === document.fallbackText || !lacksFields(response.errors)) {
-        return this.resultOf(response, document.schema);
+        return this.resultOf(auth, response, document.schema);
       }
       this.oldServers.set(server, true);
     }
-    return this.resultOf(await send(document.fallbackText), document.schema);
+    return this.resultOf(auth, await send(document.fallbackText), document.schema);
   }
 
   /**
    * GitHub gives up on a query after about ten seconds, with a 502 or an error in the response; half the page often
-   * goes through, and is what the second attempt asks for.
+   * goes through, and is what the second attempt asks for. Where a query needs more than one may, which comes with
+   * status 200 and nulls in place of lists, pages are halved until it fits; what is left out at the end is a gap.
    */
   private async sendShrinking(
+    auth: ProviderAuth,
+    call: ProviderCall,
+    text: string,
+    pageSizes: Readonly<Record<string, number>>,
+    variables: Record<string, unknown>,
+  ): Promise<GraphqlResponse> {
+    const largest = Math.max(1, ...Object.values(pageSizes));
+    let best = await this.sendHalvingOnce(auth, call, text, pageSizes, variables);
+    for (let divisor = 2; missingParts(best.errors) > 0 && divisor < 2 * largest; divisor *= 2) {
+      try {
+        const smaller = divide(pageSizes, divisor);
+        const response = await this.sendHalvingOnce(auth, call, text, smaller, variables);
+        const isBetter = missingParts(response.errors) < missingParts(best.errors) || !isObject(best.data);
+        best = isBetter ? response : best;
+      } catch (error) {
+        if (!isObject(best.data)) {
+          throw error;
+        }
+        return best;
+      }
+    }
+    return best;
+  }
+
+  private async sendHalvingOnce(
     auth: ProviderAuth,
     call: ProviderCall,
     text: string,
@@ -241,15 +271,19 @@ export class GithubClient {
   }
 
   private resultOf<Data>(
+    auth: ProviderAuth,
     { data, errors, headers }: GraphqlResponse,
     schema: z.ZodType<Data>,
   ): GithubResult<Data> {
-    const gaps = [...new Set(errors.map(mapGraphqlError).filter((code) => code !== null))];
+    const log = mapGraphqlErrors(errors, auth.token);
+    const gaps = log.codes();
+    const gapReasons = log.reasons();
     if (isObject(data)) {
-      return { data: schema.parse(data), gaps };
+      return { data: schema.parse(data), gaps, gapReasons };
     }
     const code = gaps[0] ?? 'unavailable';
     throw new GitProviderError(code, {
+      said: gapReasons[code] ?? null,
       retryAfterSeconds: code === 'rate_limited' ? this.waitSeconds(headers) : null,
     });
   }
@@ -282,7 +316,8 @@ function withViewer<Result extends GithubResult<{ viewer: { login: string | null
   result: Result,
 ): Result {
   if (result.data.viewer.login === null) {
-    throw new GitProviderError(result.gaps[0] ?? 'unavailable');
+    const code = result.gaps[0] ?? 'unavailable';
+    throw new GitProviderError(code, { said: result.gapReasons[code] ?? null });
   }
   return result;
 }
@@ -337,18 +372,14 @@ export type FailureOf = (response: Response, bodyText: string) => GitProviderErr
 export function githubTransport(
   http: GuardedHttpClient,
   call: ProviderCall,
+  token: string,
   now: () => number,
-  failureOf: FailureOf = (response, text) => githubFailure(response, text, now()),
+  failureOf: FailureOf = (response, text) => githubFailure(response, { text, token }, now()),
 ): GithubRequestOptions['request']['fetch'] {
   return async (url, { method, headers, body } = {}) => {
-    const timeoutMs = timeLeft(call, now());
-    const response = await http.fetch(url, { method, headers, body, signal: call.signal, timeoutMs });
+    const response = await http.fetch(url, { method, headers, body, ...requestBounds(call, now()) });
     if (response.ok) {
       return response;
-    }
-    if (response.status === 403 && /^required/i.test(response.headers.get('x-github-sso') ?? '')) {
-      // The organisation wants the token authorised for its single sign-on first.
-      throw new GitProviderError('sso_required');
     }
     if (response.status === 401 && response.headers.get('x-ratelimit-limit') === ANONYMOUS_LIMIT) {
       // GitHub in trouble takes good tokens for none (seen by Renovate, `lib/util/http/github.ts`).
@@ -359,9 +390,9 @@ export function githubTransport(
 }
 
 /** What a refusal means where nothing more is known of it. */
-export function githubFailure(response: Response, bodyText: string, now: number): GitProviderError {
+export function githubFailure(response: Response, body: RefusalBody, now: number): GitProviderError {
   return (
-    providerErrorFromResponse(response, now, bodyText) ??
+    providerErrorFromResponse(response, now, body) ??
     new GitProviderError('unsupported', { cause: new Error(`GitHub responded with ${response.status}`) })
   );
 }

@@ -1,17 +1,19 @@
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
-import type {
-  ApiGuide,
-  AssignedIssue,
-  ChangeRequest,
-  OpenedChangeRequest,
-  ProbedRepository,
-  ProviderErrorCode,
-  ProviderUser,
-  ProviderWork,
-  RepositoryActivity,
-  Signal,
+import {
+  type ApiGuide,
+  type AssignedIssue,
+  type ChangeRequest,
+  GitProviderError,
+  type OpenedChangeRequest,
+  type ProbedRepository,
+  type ProviderErrorCode,
+  type ProviderUser,
+  type ProviderWork,
+  type RepositoryActivity,
+  type Signal,
 } from '../git-provider.js';
+import { GapLog, providerReason, refusalCode } from '../provider-errors.js';
 import type { FoundBranch, FoundRepository } from '../repository-lists.js';
 import type {
   GithubAccount,
@@ -216,17 +218,22 @@ export function githubReasons({ message, errors }: GithubRefusal): string[] {
   return details.length > 0 || message === null ? details : [message];
 }
 
-/** Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. */
+/**
+ * Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. The resources of one query
+ * are another limit (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api).
+ */
 const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['RATE_LIMITED', 'rate_limited'],
   ['RATE_LIMIT', 'rate_limited'],
-  ['FORBIDDEN', 'insufficient_scope'],
   ['INSUFFICIENT_SCOPES', 'insufficient_scope'],
+  ['RESOURCE_LIMITS_EXCEEDED', 'query_too_large'],
+  ['MAX_NODE_LIMIT_EXCEEDED', 'query_too_large'],
 ]);
 
 /** Errors without a known type; the text is not translated by the server. */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/rate limit/i, 'rate_limited'],
+  [/resource limits\b.*\bexceeded/i, 'query_too_large'],
   [/resource not accessible/i, 'insufficient_scope'],
 ];
 
@@ -246,11 +253,32 @@ export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | 
   if (error.type === 'NOT_FOUND') {
     return null;
   }
+  if (error.type === 'FORBIDDEN') {
+    return refusalCode(new Headers(), error.message);
+  }
   return (
     TYPE_CODES.get(error.type ?? '') ??
     MESSAGE_CODES.find(([pattern]) => pattern.test(error.message ?? ''))?.[1] ??
     'unavailable'
   );
+}
+
+/** Why parts of a GraphQL response are missing, with what GitHub said of it. */
+export function mapGraphqlErrors(errors: readonly GithubGraphqlError[], token: string): GapLog {
+  const log = new GapLog();
+  for (const error of errors) {
+    const code = mapGraphqlError(error);
+    if (code !== null) {
+      log.note(new GitProviderError(code, { said: providerReason([error.message ?? ''], token) }));
+    }
+  }
+  return log;
+}
+
+/** How many lists are missing as the query was too large, those of all elements of a list as one. */
+export function missingParts(errors: readonly GithubGraphqlError[]): number {
+  const tooLarge = errors.filter((error) => mapGraphqlError(error) === 'query_too_large');
+  return new Set(tooLarge.map(({ path }) => path.filter((step) => typeof step === 'string').join('.'))).size;
 }
 
 /** Whether the server refused the whole document because it is too old for a field or argument in it. */

@@ -1,6 +1,12 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
-import { combinedError, isNotFound, notFound, providerErrorFromUpstream } from '../provider-errors.js';
+import {
+  combinedError,
+  isNotFound,
+  notFound,
+  providerErrorFromUpstream,
+  verdictOf,
+} from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
@@ -11,7 +17,6 @@ import {
   type OpenedChangeRequest,
   type ProviderAuth,
   type ProviderCall,
-  type ProviderErrorCode,
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
@@ -125,7 +130,8 @@ export class GithubProvider extends GitProvider {
       ...authored,
       ...rest,
       truncated: authored.truncated || rest.truncated,
-      gaps: [...new Set([...gapsOf(pullRequests), ...gapsOf(others)])],
+      gaps: [...new Set([...gapsOf(pullRequests).gaps, ...gapsOf(others).gaps])],
+      gapReasons: { ...gapsOf(others).gapReasons, ...gapsOf(pullRequests).gapReasons },
     };
   }
 
@@ -135,8 +141,7 @@ export class GithubProvider extends GitProvider {
       await this.client.requireViewer(auth, call);
       return { status: 'valid' };
     } catch (error) {
-      const { code } = providerErrorFromUpstream(error);
-      return code === 'unauthorized' ? { status: 'invalid' } : { status: 'unverified', code };
+      return verdictOf(providerErrorFromUpstream(error));
     }
   }
 
@@ -171,15 +176,17 @@ export class GithubProvider extends GitProvider {
     const [owner, name] = requireOwnerAndName(query.repository);
     if (query.text === null) {
       const path = `/repos/${owner}/${name}/branches?${range(query)}`;
-      const failure = this.absent('repository', 404);
+      const failure = this.absent(auth, 'repository', 404);
       const { data, hasMore } = await this.client.read(auth, call, path, listedBranchesSchema, failure);
       return pageOf(data.map(toListedBranch), query, hasMore);
     }
     const variables = { owner, name, text: query.text };
-    const { data, gaps } = await this.client.query(auth, call, BRANCHES_DOCUMENT, variables);
+    const { data, gaps, gapReasons } = await this.client.query(auth, call, BRANCHES_DOCUMENT, variables);
     const { nodes } = data.repository.refs;
     if (nodes === null) {
-      throw gaps[0] === undefined ? notFound('repository') : new GitProviderError(gaps[0]);
+      throw gaps[0] === undefined
+        ? notFound('repository')
+        : new GitProviderError(gaps[0], { said: gapReasons[gaps[0]] ?? null });
     }
     return sliceOf(nodes.map(toFoundBranch), query);
   }
@@ -237,7 +244,7 @@ export class GithubProvider extends GitProvider {
       throw notFound('installation');
     }
     const path = `/user/installations/${installation}/repositories?${range(query)}`;
-    const failure = this.absent('installation', 403, 404);
+    const failure = this.absent(auth, 'installation', 403, 404);
     const { data, hasMore } = await this.client.read(auth, call, path, installedRepositoriesSchema, failure);
     const { items, next } = pageOf(data.repositories.map(toFoundRepository), query, hasMore);
     const text = query.text?.toLowerCase() ?? '';
@@ -262,7 +269,7 @@ export class GithubProvider extends GitProvider {
     }
     try {
       const path = `/search/repositories?${search.toString()}&${range(query)}`;
-      const failure = this.absent('owner', 422);
+      const failure = this.absent(auth, 'owner', 422);
       const { data } = await this.client.read(auth, call, path, searchedRepositoriesSchema, failure);
       const reachable = Math.min(data.total_count, MAX_SEARCH_RESULTS);
       return pageOf(data.items.map(toFoundRepository), query, position * limit < reachable);
@@ -289,9 +296,9 @@ export class GithubProvider extends GitProvider {
   }
 
   /** Reads these statuses as "there is no such thing". */
-  private absent(what: string, ...statuses: number[]): FailureOf {
+  private absent({ token }: ProviderAuth, what: string, ...statuses: number[]): FailureOf {
     return (response, text) => {
-      const failure = githubFailure(response, text, this.timing.now());
+      const failure = githubFailure(response, { text, token }, this.timing.now());
       return statuses.includes(response.status) && failure.code !== 'rate_limited' ? notFound(what) : failure;
     };
   }
@@ -319,6 +326,12 @@ function range({ position, limit }: ListRange): string {
 }
 
 /** A part that failed is missing for the reason of its failure. */
-function gapsOf(part: PromiseSettledResult<GithubResult<unknown>>): ProviderErrorCode[] {
-  return part.status === 'fulfilled' ? part.value.gaps : [providerErrorFromUpstream(part.reason).code];
+function gapsOf(
+  part: PromiseSettledResult<GithubResult<unknown>>,
+): Pick<GithubResult<unknown>, 'gaps' | 'gapReasons'> {
+  if (part.status === 'fulfilled') {
+    return part.value;
+  }
+  const { code, said } = providerErrorFromUpstream(part.reason);
+  return { gaps: [code], gapReasons: said === null ? {} : { [code]: said } };
 }

@@ -16,8 +16,13 @@ import {
   number,
 } from '../response-schema.js';
 
+/** Threads of a pull request that are asked for. */
+const THREADS = 30;
+/** Entries of a folder that are looked at: GitHub sends all of them, by name. */
+const MAX_TREE_ENTRIES = 500;
+
 const repositorySchema = object({
-  nameWithOwner: requiredText,
+  nameWithOwner: requiredName,
   isArchived: flag,
   isDisabled: flag,
   pushedAt: instant,
@@ -27,7 +32,7 @@ export type GithubRepository = z.output<typeof repositorySchema>;
 /** What pull requests and issues have in common. */
 const itemMembers = {
   number: z.number(),
-  title: requiredText,
+  title: requiredName,
   updatedAt: requiredInstant,
   repository: repositorySchema,
 };
@@ -39,11 +44,11 @@ const pullRequestSchema = object({
   isDraft: flag,
   mergeable: text,
   commits: object({
-    nodes: listOrNull(object({ commit: object({ statusCheckRollup: object({ state: text }) }) })),
+    nodes: listOrNull(object({ commit: object({ statusCheckRollup: object({ state: text }) }) }), 1),
   }),
-  reviewThreads: object({ nodes: listOrNull(z.object({ isResolved: z.boolean() })) }),
+  reviewThreads: object({ nodes: listOrNull(z.object({ isResolved: z.boolean() }), THREADS) }),
   /** Absent on older Enterprise Servers. */
-  latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
+  latestOpinionatedReviews: object({ nodes: list(object({ state: text }), 10) }),
 });
 export type GithubPullRequest = z.output<typeof pullRequestSchema>;
 
@@ -57,7 +62,7 @@ export const pullRequestsSchema = object({
 export type GithubPullRequests = z.output<typeof pullRequestsSchema>;
 
 /** A folder of a repository; null entries where it is absent or not readable. */
-const treeSchema = object({ entries: listOrNull(z.object({ name: requiredText })) });
+const treeSchema = object({ entries: listOrNull(z.object({ name: requiredName }), MAX_TREE_ENTRIES) });
 export type GithubTree = z.output<typeof treeSchema>;
 
 const probedRepositorySchema = object({
@@ -78,7 +83,7 @@ export const repositoriesAndIssuesSchema = object({
   viewer: object({
     login: text,
     recent: object({ nodes: list(repositorySchema) }),
-    probe: object({ nodes: list(probedRepositorySchema) }),
+    probe: object({ nodes: list(probedRepositorySchema, 10) }),
   }),
   assigned: object({
     nodes: list(object({ ...itemMembers, __typename: z.literal('Issue') })),
@@ -99,6 +104,7 @@ const viewerSchema = object({ viewer: object({ login: text }) });
 export const graphqlErrorSchema = object({
   type: text,
   message: text,
+  path: list(z.union([z.string(), z.number()])),
   extensions: object({ saml_failure: flag, code: text }),
 });
 export type GithubGraphqlError = z.output<typeof graphqlErrorSchema>;
@@ -210,7 +216,7 @@ export interface GithubDocument<Data> {
 export const PULL_REQUESTS_DOCUMENT: GithubDocument<GithubPullRequests> = {
   text: pullRequests('latestOpinionatedReviews(last: 10) { nodes { state submittedAt } }'),
   fallbackText: pullRequests(),
-  pageSizes: { prs: 50, threads: 30 },
+  pageSizes: { prs: 50, threads: THREADS },
   schema: pullRequestsSchema,
 };
 
@@ -257,7 +263,7 @@ function unchanging<Data>(query: string, schema: z.ZodType<Data>): GithubDocumen
 }
 
 function pullRequests(reviews = ''): string {
-  return `query SuggestedTaskPRs($prs: Int = 50, $threads: Int = 30) {
+  return `query SuggestedTaskPRs($prs: Int = 50, $threads: Int = ${THREADS}) {
   rateLimit { cost nodeCount remaining resetAt }
   viewer {
     login

@@ -21,16 +21,19 @@ describe('mapGraphqlErrors', () => {
     ['Internal server error', 'unavailable'],
     [undefined, 'unavailable'],
   ])('%s: %s', (message, code) => {
-    expect(mapGraphqlErrors(errorsOf({ errors: [{ message }] }))).toEqual([code]);
+    expect(mapGraphqlErrors(errorsOf({ errors: [{ message }] }), 'glpat-secret').codes()).toEqual([code]);
   });
 
   it('names each reason once', () => {
     const errors = [{ message: 'Timeout on A.b' }, { message: 'oops' }, { message: 'Timeout on C.d' }];
-    expect(mapGraphqlErrors(errorsOf({ errors }))).toEqual(['timeout', 'unavailable']);
+    expect(mapGraphqlErrors(errorsOf({ errors }), 'glpat-secret').codes()).toEqual([
+      'timeout',
+      'unavailable',
+    ]);
   });
 
   it.each([[{ data: {} }], [{ errors: [] }], [{ errors: 'no' }], [null]])('finds none in %j', (body) => {
-    expect(mapGraphqlErrors(errorsOf(body))).toEqual([]);
+    expect(mapGraphqlErrors(errorsOf(body), 'glpat-secret').codes()).toEqual([]);
   });
 });
 

@@ -4,11 +4,13 @@ import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js
 import { sendChange } from '../change-requests.js';
 import { gitHostBaseUrl } from '../git-host.js';
 import {
+  type GapReasons,
   GitProviderError,
   type ProviderAuth,
   type ProviderCall,
   type ProviderErrorCode,
 } from '../git-provider.js';
+import { GapLog, providerReason } from '../provider-errors.js';
 import { exchangeJson, type JsonResponse, type RetryTiming } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
 import { gitlabReasons } from './gitlab.mapper.js';
@@ -40,6 +42,8 @@ interface GitlabClientOptions {
 interface GitlabResult<Data> {
   data: Data;
   gaps: ProviderErrorCode[];
+  /** What GitLab said of them. */
+  gapReasons: GapReasons;
 }
 
 /** One page of issues. */
@@ -89,11 +93,11 @@ export class GitlabClient {
     if (!this.oldServers.has(base)) {
       const response = await this.query(auth, call, SUGGESTED_TASKS_DOCUMENT);
       if (!lacksDiscussionCounts(response.errors)) {
-        return resultOf(response, workSchema);
+        return resultOf(auth, response, workSchema);
       }
       this.oldServers.set(base, true);
     }
-    return resultOf(await this.query(auth, call, SUGGESTED_TASKS_FALLBACK_DOCUMENT), workSchema);
+    return resultOf(auth, await this.query(auth, call, SUGGESTED_TASKS_FALLBACK_DOCUMENT), workSchema);
   }
 
   /**
@@ -115,7 +119,7 @@ export class GitlabClient {
    * @throws GitProviderError
    */
   async currentUser(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabCurrentUser>> {
-    return resultOf(await this.query(auth, call, CURRENT_USER_DOCUMENT), currentUserSchema);
+    return resultOf(auth, await this.query(auth, call, CURRENT_USER_DOCUMENT), currentUserSchema);
   }
 
   /**
@@ -194,6 +198,7 @@ export class GitlabClient {
       {
         url: `${this.baseUrl(auth.host)}/graphql`,
         headers: bearer(auth),
+        token: auth.token,
         body: { query: document },
       },
       call,
@@ -220,7 +225,7 @@ export class GitlabClient {
   private async read(auth: ProviderAuth, call: ProviderCall, path: string): Promise<JsonResponse> {
     return await exchangeJson(
       this.http,
-      { url: `${this.baseUrl(auth.host)}${path}`, headers: bearer(auth) },
+      { url: `${this.baseUrl(auth.host)}${path}`, headers: bearer(auth), token: auth.token },
       call,
       this.options.timing,
     );
@@ -250,8 +255,13 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
  * Why parts of a GraphQL response are missing, each reason once, in the order of its `errors`.
  * Classes of errors: https://docs.gitlab.com/api/graphql/#errors
  */
-export function mapGraphqlErrors(errors: readonly GitlabGraphqlError[]): ProviderErrorCode[] {
-  return [...new Set(errors.map(mapGraphqlError))];
+export function mapGraphqlErrors(errors: readonly GitlabGraphqlError[], token: string): GapLog {
+  const log = new GapLog();
+  for (const error of errors) {
+    const said = providerReason([error.message ?? ''], token);
+    log.note(new GitProviderError(mapGraphqlError(error), { said }));
+  }
+  return log;
 }
 
 /** Whether the server refused the document because it is too old for the discussion counters. */
@@ -265,8 +275,13 @@ export function lacksDiscussionCounts(errors: readonly GitlabGraphqlError[]): bo
   );
 }
 
-function resultOf<Data>({ data, errors }: GraphqlResponse, schema: z.ZodType<Data>): GitlabResult<Data> {
-  return { data: schema.parse(data), gaps: mapGraphqlErrors(errors) };
+function resultOf<Data>(
+  { token }: ProviderAuth,
+  { data, errors }: GraphqlResponse,
+  schema: z.ZodType<Data>,
+): GitlabResult<Data> {
+  const log = mapGraphqlErrors(errors, token);
+  return { data: schema.parse(data), gaps: log.codes(), gapReasons: log.reasons() };
 }
 
 function mapGraphqlError({ message }: GitlabGraphqlError): ProviderErrorCode {

@@ -9,13 +9,14 @@ import {
   type OpenedChangeRequest,
   type ProviderAuth,
   type ProviderCall,
+  type GapReasons,
   type ProviderErrorCode,
   type ProviderUser,
   type ProviderWork,
   type TokenCheck,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, notFound, providerErrorFromUpstream } from '../provider-errors.js';
+import { combinedError, GapLog, notFound, providerErrorFromUpstream, verdictOf } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -49,7 +50,7 @@ export interface GitlabProviderOptions {
   timing?: RetryTiming;
 }
 
-type GraphqlHalf = GitlabGraphqlWork & { gaps: ProviderErrorCode[] };
+type GraphqlHalf = GitlabGraphqlWork & { gaps: ProviderErrorCode[]; gapReasons: GapReasons };
 
 /** GitLab.com and self-managed GitLab: one GraphQL request for everything but issues, beside it one REST request for these. */
 export class GitlabProvider extends GitProvider {
@@ -92,10 +93,10 @@ export class GitlabProvider extends GitProvider {
   /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
-      const { data, gaps } = await this.client.currentUser(auth, call);
-      return data.currentUser.username === null ? verdict(gaps[0] ?? 'unauthorized') : { status: 'valid' };
+      const { data, gaps, gapReasons } = await this.client.currentUser(auth, call);
+      return data.currentUser.username === null ? verdictOf(noUser(gaps, gapReasons)) : { status: 'valid' };
     } catch (error) {
-      return verdict(providerErrorFromUpstream(error).code);
+      return verdictOf(providerErrorFromUpstream(error));
     }
   }
 
@@ -167,49 +168,64 @@ export class GitlabProvider extends GitProvider {
   }
 
   private async readGraphql(auth: ProviderAuth, call: ProviderCall): Promise<GraphqlHalf> {
-    const { data, gaps } = await this.client.work(auth, call);
-    // GitLab responds with 200 and no user to a token that it does not know.
+    const { data, gaps, gapReasons } = await this.client.work(auth, call);
     if (data.currentUser.username === null) {
-      throw new GitProviderError(gaps[0] ?? 'unauthorized');
+      throw noUser(gaps, gapReasons);
     }
     const isIncomplete = data.currentUser.authoredMergeRequests === null || data.recent === null;
     return {
       ...mapGraphqlWork(data),
       gaps: isIncomplete && gaps.length === 0 ? ['unavailable'] : gaps,
+      gapReasons,
     };
   }
 }
 
-type Half<T> = { value: T; gap: null } | { value: null; gap: ProviderErrorCode };
+type Half<T> = { value: T; gap: null } | { value: null; gap: GitProviderError };
 
 function settled<T>(result: PromiseSettledResult<T>): Half<T> {
   return result.status === 'fulfilled'
     ? { value: result.value, gap: null }
-    : { value: null, gap: providerErrorFromUpstream(result.reason).code };
+    : { value: null, gap: providerErrorFromUpstream(result.reason) };
 }
 
 function combine(graphql: Half<GraphqlHalf>, issues: Half<GitlabIssuePage>): ProviderWork {
-  const { gaps: graphqlGaps, ...work } = graphql.value ?? {
+  const {
+    gaps: graphqlGaps,
+    gapReasons,
+    ...work
+  } = graphql.value ?? {
     changeRequests: [],
     recentRepositories: [],
     probedRepositories: [],
     truncated: false,
     gaps: [],
+    gapReasons: {},
   };
   const known = new Map(
     [...work.changeRequests.map(({ repository }) => repository), ...work.recentRepositories].map(
       (repository) => [repository.name, repository],
     ),
   );
-  const gaps = [...graphqlGaps, graphql.gap, issues.gap].filter((gap) => gap !== null);
+  const log = new GapLog();
+  for (const { gap } of [graphql, issues]) {
+    if (gap !== null) {
+      log.note(gap);
+    }
+  }
   return {
     ...work,
     issues: mapIssues(issues.value?.issues ?? [], known),
     truncated: work.truncated || (issues.value?.hasMore ?? false),
-    gaps: [...new Set(gaps)],
+    gaps: [...new Set([...graphqlGaps, ...log.codes()])],
+    gapReasons: { ...log.reasons(), ...gapReasons },
   };
 }
 
-function verdict(code: ProviderErrorCode): TokenCheck {
-  return code === 'unauthorized' ? { status: 'invalid' } : { status: 'unverified', code };
+/** GitLab responds with 200 and no user to a token that it does not know. */
+function noUser(
+  [code = 'unauthorized']: readonly ProviderErrorCode[],
+  reasons: GapReasons,
+): GitProviderError {
+  return new GitProviderError(code, { said: reasons[code] ?? null });
 }

@@ -17,14 +17,14 @@ import {
 
 const positiveInteger = z.int().positive();
 
-const projectSchema = object({ fullPath: requiredText, archived: flag, lastActivityAt: instant });
+const projectSchema = object({ fullPath: requiredName, archived: flag, lastActivityAt: instant });
 export type GitlabProject = z.output<typeof projectSchema>;
 
 const mergeRequestSchema = object({
   project: projectSchema,
   /** A number as text. */
   iid: requiredText.transform(Number).pipe(positiveInteger),
-  title: requiredText,
+  title: requiredName,
   updatedAt: requiredInstant,
   draft: flag,
   conflicts: flag,
@@ -34,7 +34,9 @@ const mergeRequestSchema = object({
   resolvableDiscussionsCount: number,
   resolvedDiscussionsCount: number,
   /** In place of the two counters from older servers. */
-  discussions: object({ nodes: listOrNull(z.object({ resolvable: z.boolean(), resolved: z.boolean() })) }),
+  discussions: object({
+    nodes: listOrNull(z.object({ resolvable: z.boolean(), resolved: z.boolean() }), 30),
+  }),
 });
 export type GitlabMergeRequest = z.output<typeof mergeRequestSchema>;
 
@@ -95,11 +97,11 @@ export const graphqlResponseSchema = object({
 export const issuesSchema = list(
   object({
     iid: positiveInteger,
-    title: requiredText,
+    title: requiredName,
     updated_at: requiredInstant,
     /** Servers of before issue types send none. */
     issue_type: text,
-    references: object({ full: requiredText }),
+    references: object({ full: requiredName }),
   }),
 );
 export type GitlabIssue = z.output<typeof issuesSchema>[number];

@@ -41,6 +41,8 @@ const UNVERIFIED_REASONS: Record<ProviderErrorCode, string> = {
   rate_limited: 'the provider limits requests at the moment',
   insufficient_scope: 'it may not read the account',
   sso_required: 'an organisation wants it authorised for single sign-on',
+  query_too_large: 'the provider found the question too large',
+  blocked_by_policy: 'the provider refuses it, whatever its scopes are',
   unsupported: 'the provider cannot check it',
   unavailable: 'the provider could not be reached',
   timeout: 'the provider did not answer in time',
@@ -85,9 +87,9 @@ export class ProviderTokensService {
       throw new InvalidInputError(plan.problems);
     }
     const checked = await this.checkAll(plan.changes.filter((change) => change.kind === 'set'));
-    const rejected = checked.find(({ verdict }) => verdict.status === 'invalid');
+    const rejected = checked.find(isRejected);
     if (rejected) {
-      throw invalidGitToken(rejected.token.provider);
+      throw invalidGitToken(rejected.token.provider, { said: rejected.verdict.said ?? null });
     }
     return {
       changes: [
@@ -155,13 +157,24 @@ export class ProviderTokensService {
         return [];
       }
       this.logger.warn('failed to verify a git token', { provider, code: verdict.code });
-      return [unverifiedTokenWarning(provider, verdict.code)];
+      return [unverifiedTokenWarning(provider, verdict.code, verdict.said ?? null)];
     });
   }
 }
 
+function isRejected(
+  checked: CheckedToken,
+): checked is CheckedToken & { verdict: TokenCheck & { status: 'invalid' } } {
+  return checked.verdict.status === 'invalid';
+}
+
 /** Tells the client that a token was stored without a verdict of its provider. */
-function unverifiedTokenWarning(provider: ProviderType, code: ProviderErrorCode): ProviderTokenWarning {
-  const detail = `The ${provider} token was stored but not verified: ${UNVERIFIED_REASONS[code]}.`;
+function unverifiedTokenWarning(
+  provider: ProviderType,
+  code: ProviderErrorCode,
+  said: string | null,
+): ProviderTokenWarning {
+  const reason = `${UNVERIFIED_REASONS[code]}${said === null ? '' : `: ${said}`}`;
+  const detail = `The ${provider} token was stored but not verified: ${/[.!?…]$/.test(reason) ? reason : `${reason}.`}`;
   return { provider, code, detail };
 }

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { jsonList, jsonText } from '../../../src/common/json-access.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
-import { ANSWER, DONE, HANG } from './clients-model.js';
+import { ANSWER, DONE, HANG, REFUSAL, REFUSE } from './clients-model.js';
 import { REPOSITORY } from './clients-world.js';
 import type { WebApp } from './web-app.js';
 
@@ -67,6 +67,15 @@ export class CanvasConversation {
       await page.getByTestId('submit-button').click();
       await page.getByText(ANSWER).first().waitFor();
       return ANSWER;
+    });
+    await this.app.step('a refused key shows what its provider says', async (page) => {
+      await page.getByTestId('chat-input').fill(`Please ${REFUSE}.`);
+      await page.getByTestId('submit-button').click();
+      await page.getByText(REFUSAL).first().waitFor();
+      // The page takes the error from the history now, and shows none of those.
+      await page.reload();
+      await page.getByText(REFUSAL).first().waitFor();
+      return REFUSAL;
     });
     await this.app.step('the conversation is deleted', async (page) => {
       await page.getByTestId('ellipsis-button').filter({ visible: true }).first().click();

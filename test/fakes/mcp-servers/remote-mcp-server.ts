@@ -39,6 +39,11 @@ export class RemoteMcpServer {
     return self;
   }
 
+  /** Breaks every connection, as a proxy that restarts. */
+  dropConnections(): void {
+    this.server.closeAllConnections();
+  }
+
   async close(): Promise<void> {
     this.server.closeAllConnections();
     await new Promise<void>((resolve) => {
@@ -75,6 +80,10 @@ async function eventStream(
   const url = new URL(request.url ?? '/', 'http://fake');
   if (url.pathname === '/messages') {
     await sessions.get(url.searchParams.get('sessionId') ?? '')?.handlePostMessage(request, response);
+    return;
+  }
+  if (request.method !== 'GET') {
+    response.writeHead(405).end();
     return;
   }
   const transport = new SSEServerTransport('/messages', response);

@@ -21,7 +21,7 @@ export function sampleMcpServer(environment: Record<string, string | undefined>)
   }));
   server.registerTool('poster', { description: 'A picture that is too large, and too many words.' }, () => ({
     content: [
-      { type: 'image', data: 'A'.repeat(6_000_000), mimeType: 'image/png' },
+      { type: 'image', data: `iVBORw0KGgoA${'A'.repeat(6_000_000)}`, mimeType: 'image/png' },
       ...Array.from({ length: 100 }, () => ({ type: 'text' as const, text: 'word' })),
     ],
   }));

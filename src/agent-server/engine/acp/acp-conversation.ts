@@ -16,8 +16,9 @@ import type {
 import type { SessionUpdate } from './acp-schemas.js';
 import { AcpTerminals } from './acp-terminals.js';
 import { AcpTranscript } from './acp-transcript.js';
-import { type AcpTurn, choose, mustAsk } from './acp-turn.js';
+import { type AcpTurn, mustAsk } from './acp-turn.js';
 import { countCost } from './acp-usage.js';
+import { textHead } from '../../../common/well-formed-text.js';
 
 /** Largest file that the agent may read through us. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
@@ -90,7 +91,7 @@ export class AcpConversation implements AcpClient {
   async update(sessionId: string, update: SessionUpdate): Promise<void> {
     const answer = this.#forks.get(sessionId);
     if (answer !== undefined && update.sessionUpdate === 'agent_message_chunk') {
-      this.#forks.set(sessionId, (answer + update.content).slice(0, MAX_ANSWER));
+      this.#forks.set(sessionId, textHead(answer + update.content, MAX_ANSWER));
     }
     if (sessionId !== this.#sessionId) {
       return;
@@ -123,7 +124,7 @@ export class AcpConversation implements AcpClient {
     }
     return mustAsk(this.#host.settings.confirmationPolicy, this.#transcript.kindOf(toolCall.toolCallId))
       ? await turn.ask(callId, options)
-      : choose(options, true);
+      : turn.allow(options);
   }
 
   async readTextFile({ path: file, line = null, limit = null }: ReadFileRequest): Promise<string> {

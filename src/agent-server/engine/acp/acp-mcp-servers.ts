@@ -16,6 +16,10 @@ export function toMcpServers(
 ): OfferedMcpServers {
   const offered: OfferedMcpServers = { servers: [], problems: [] };
   for (const [name, server] of Object.entries(configured ?? {})) {
+    if (server.tools !== undefined) {
+      const detail = `The tool server ${name} offers all of its tools: agents of others take no list of allowed ones.`;
+      offered.problems.push(detail);
+    }
     if ('command' in server) {
       const { command, args = [], env = {} } = server;
       offered.servers.push({ name, command, args, env: toList(env) });

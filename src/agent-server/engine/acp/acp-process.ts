@@ -2,9 +2,10 @@ import { type AnyMessage, CLIENT_METHODS, type Stream } from '@agentclientprotoc
 import type { Readable, Writable } from 'node:stream';
 import { parseJson } from '../../../common/json-access.js';
 import { OutputWindow } from '../../clipped-text.js';
-import { LineSplitter } from '../../line-splitter.js';
+import { LineSplitter } from '../../clipped-text.js';
 import { startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
+import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
 /** Largest message in either direction. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
@@ -19,6 +20,9 @@ const END_GRACE_MS = 1_000;
 /** Exit codes of the shell that starts the agent. */
 const NO_FOLDER_OR_RIGHT = 126;
 const NOT_FOUND = 127;
+
+const NOT_SHOWN =
+  ' Process sandboxes see the system folders of their machine, and what its operator names in SANDBOX_READ_PATHS.';
 
 /** The agent cannot be started, or has ended. The message quotes the last output of its process. */
 export class AcpProcessError extends Error {
@@ -54,6 +58,8 @@ export class AcpProcess {
   readonly ended: Promise<void>;
   readonly #kill: () => Promise<void>;
   readonly #program: string;
+  /** What an operator can do about a program that is not there. */
+  readonly #hint: string;
   readonly #diagnosis = new OutputWindow(MAX_DIAGNOSIS);
   readonly #onUpdate: (params: unknown) => Promise<void>;
   /** Ids of our requests that the agent has not answered. */
@@ -66,13 +72,14 @@ export class AcpProcess {
 
   private constructor(
     { child, exited, kill }: Awaited<ReturnType<typeof startProcess>>,
-    { command: [program = ''], onUpdate }: AcpProcessOptions,
+    { view, command: [program = ''], onUpdate }: AcpProcessOptions,
   ) {
     const { stdin, stdout, stderr } = child;
     if (stdin === null || stdout === null) {
       throw new TypeError('the agent has no standard streams');
     }
     this.#program = program;
+    this.#hint = view.wrapper.length === 0 ? '' : NOT_SHOWN;
     this.#kill = kill;
     this.#onUpdate = onUpdate;
     // Writes to an agent that has ended are lost; its end is reported by its exit.
@@ -86,7 +93,16 @@ export class AcpProcess {
   static async start(options: AcpProcessOptions): Promise<AcpProcess> {
     const { view, command, workingDir, environment } = options;
     const started = await startProcess(
-      { command: inFolder(view, workingDir, command), cwd: VIEW_START, env: environment },
+      {
+        command: inFolder(
+          view,
+          workingDir,
+          command,
+          loadSetup(workingDir, ownVariables(environment, view.environment)),
+        ),
+        cwd: VIEW_START,
+        env: environment,
+      },
       ['pipe', 'pipe', 'pipe'],
     );
     return new AcpProcess(started, options);
@@ -101,7 +117,7 @@ export class AcpProcess {
       return new AcpProcessError(
         `The agent is not installed in this sandbox: its command ${this.#program} ${
           this.#exitCode === NOT_FOUND ? 'was not found' : 'cannot be run'
-        }.${this.#lastWords()}`,
+        }.${this.#hint}${this.#lastWords()}`,
         'ACPSpawnError',
       );
     }

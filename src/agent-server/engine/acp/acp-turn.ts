@@ -23,6 +23,10 @@ export class AcpTurn {
   /** Set when `finished` has resolved. */
   result: TurnResult | null = null;
   limit: Limit | null = null;
+  /** A question was not answered with yes: an agent may end its turn because of that, in whatever way. */
+  isRefused = false;
+  /** The agent is told to end the turn. */
+  #isWithdrawn = false;
   #questions: Question[] = [];
   #changed = Promise.withResolvers<void>();
   /** Monotonic time of the agent's last sign of life. */
@@ -56,7 +60,11 @@ export class AcpTurn {
     this.#finish({ error });
   }
 
+  /** A question that arrives when the turn is cancelled is cancelled too, as the protocol demands. */
   async ask(callId: string, options: readonly PermissionOption[]): Promise<PermissionOutcome> {
+    if (this.#isWithdrawn) {
+      return { outcome: 'cancelled' };
+    }
     return await new Promise<PermissionOutcome>((answer) => {
       this.#questions.push({ callId, options, answer });
       this.#wake();
@@ -65,12 +73,19 @@ export class AcpTurn {
 
   /** Answers all open questions. */
   answer(accept: boolean): void {
+    this.isRefused ||= !accept;
     this.#take().forEach(({ options, answer }) => answer(choose(options, accept)));
     this.touch();
   }
 
-  /** Tells the agent that nobody will answer. */
+  /** Allows a call that the user is not asked about, unless the turn is cancelled. */
+  allow(options: readonly PermissionOption[]): PermissionOutcome {
+    return this.#isWithdrawn ? { outcome: 'cancelled' } : choose(options, true);
+  }
+
+  /** Tells the agent that no answer will come, now or later. */
   withdraw(): void {
+    this.#isWithdrawn = true;
     this.#take().forEach(({ answer }) => answer({ outcome: 'cancelled' }));
   }
 

@@ -251,6 +251,35 @@ describe('permissions', () => {
     expect(answers(host)).toEqual(['not allowed: cancelled', 'Hello, world.']);
   });
 
+  // echoVic/orca-agent#76, QwenLM/qwen-code#5258: an agent that is refused a call ends its prompt with an error.
+  it('that are refused end the run of an agent that fails then, and not as an error', async () => {
+    const host = await run('ask-or-fail rm', { confirmationPolicy: 'always' });
+    await engine.confirm(host, false, null, never);
+    expect(host.status).toBe('paused');
+    expect(failures(host)).toEqual([]);
+    await host.say('hello');
+    await engine.run(host, never);
+    expect([host.status, answers(host).at(-1)]).toEqual(['finished', 'Hello, world.']);
+  });
+
+  it.each(['never', 'always'] as const)(
+    'that are asked for when the turn is cancelled are cancelled too (%s)',
+    async (confirmationPolicy) => {
+      const host = hostFor({ confirmationPolicy });
+      await host.say('ask-when-cancelled');
+      const running = engine.run(host, never);
+      await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+      host.pause = true;
+      await running;
+      expect(host.status).toBe('paused');
+      host.pause = false;
+      await host.say('late-answers');
+      await engine.run(host, never);
+      expect(answers(host)).toEqual(['cancelled cancelled']);
+      expect(failures(host)).toEqual([]);
+    },
+  );
+
   it('are asked for again by an agent that was started again', async () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
     await engine.close();

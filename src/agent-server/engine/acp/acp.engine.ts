@@ -11,6 +11,7 @@ import { conversationFailure, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../open-calls.js';
 import { toPrompt, unsentMessages } from './acp-prompt.js';
 import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
+import { AcpRequestError } from './acp-connection.js';
 import { isAcpFailure } from './acp-session.js';
 import { AcpTurn } from './acp-turn.js';
 import { countTurn } from './acp-usage.js';
@@ -210,6 +211,11 @@ export class AcpEngine extends AgentEngine {
     const { result } = turn;
     if (result === null || 'error' in result) {
       await conversation.end('failed');
+      if (turn.isRefused && isRefusal(result?.error)) {
+        // Some agents answer a prompt with an error where the protocol has the stop reason `cancelled`.
+        await host.setStatus('paused');
+        return false;
+      }
       throw result === null ? new Error('the turn has no result') : result.error;
     }
     const { stopReason } = result.response;
@@ -304,6 +310,11 @@ export function createAcpEngine({ environment, toolWrapper }: EngineServerOption
 async function fail(host: EngineHost, code: string, detail: string): Promise<void> {
   await host.append(conversationFailure(code, detail));
   await host.setStatus('error');
+}
+
+/** The agent itself is well: it answered with an error. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof AcpRequestError && error.code === 'ACPPromptError';
 }
 
 function unavailable(error: unknown): unknown {

@@ -1,16 +1,25 @@
-import type { ActionEvent, AgentEvent, SecurityRisk } from '../../../agent-protocol/events.js';
+import type { ActionEvent } from '../../../agent-protocol/events.js';
+import { HIDDEN } from '../../secret-masker.js';
+import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
 import type { Tool } from '../../tools/tool.js';
-import type { EngineHost, EngineSettings } from '../agent-engine.js';
+import type { EngineHost } from '../agent-engine.js';
+import { ANSWER_CUT, continuation, CUT_CALL, isContinuation, MAX_CONTINUATIONS } from '../cut-answers.js';
 import { conversationFailure, limitReached } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
+import { originalCall } from '../agent-engine.js';
+import type { AnswerEnding } from '../cut-answers.js';
 import type { Condenser } from './condenser.js';
-import type { ModelFactory } from './language-model.js';
+import { callModelWithImages } from './image-refusal.js';
+import type { ChosenModel, ModelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
-import { isResult, messagesFromEvents, type ResultEvent, resultText } from './messages-from-events.js';
-import { callModelWithRetries, type ModelRequest, type ModelResponse, type Wait } from './model-call.js';
+import { repeatedCalls } from './loop-detection.js';
+import { messagesFromEvents } from './messages-from-events.js';
+import { CONTENT_FILTERED, type ModelRequest, type ModelResponse, PausedWhileWaiting } from './model-call.js';
+import { originOf } from './language-model.js';
 import type { NativeTools } from './native-tools.js';
-import { toActionEvent, toMessageEvent, withUniqueIds } from './response-events.js';
-import { dynamicContext, systemPrompt } from './system-prompt.js';
+import { patienceOf, type Wait } from './patience.js';
+import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-events.js';
+import { prepareRun, refreshTools } from './run-preparation.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 import { countUsage } from './usage.js';
 
@@ -18,6 +27,14 @@ import { countUsage } from './usage.js';
 const MAX_RESULT_REQUESTS = 3;
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
+
+const CUT = { isValid: false, risk: 'UNKNOWN', error: CUT_CALL } as const;
+const LOST_CALL = {
+  isValid: false,
+  risk: 'UNKNOWN',
+  error:
+    'Not run: the agent server restarted, and what the call hid from view is lost. Make the call again if it is still right.',
+} as const;
 
 interface AgentLoopOptions {
   host: EngineHost;
@@ -42,6 +59,8 @@ export class AgentLoop {
   readonly #condenser: Condenser;
   readonly #createModel: ModelFactory;
   readonly #wait: Wait;
+  /** Answers in a row that were cut at the limit of their length. */
+  #cuts = 0;
 
   constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {
     this.#host = host;
@@ -77,8 +96,8 @@ export class AgentLoop {
   async condense(): Promise<boolean> {
     let condensed = false;
     await this.#handleFailures(async () => {
-      const { messages } = messagesFromEvents(this.#host.events());
       const model = await this.#createModel(this.#host.settings);
+      const { messages } = this.#prompt(model);
       condensed = await this.#condenser.force(model, messages, this.#signal);
     });
     return condensed;
@@ -88,7 +107,7 @@ export class AgentLoop {
     try {
       await work();
     } catch (error) {
-      if (this.#signal.aborted) {
+      if (this.#signal.aborted || error instanceof PausedWhileWaiting) {
         await this.#host.setStatus('paused');
       } else if (error instanceof LlmFailure) {
         await this.#fail(error.code, error.message);
@@ -112,11 +131,21 @@ export class AgentLoop {
       await host.setStatus('paused');
     } else if (limit !== null) {
       await this.#fail(limit.code, limit.detail);
-    } else if (host.settings.stuckDetection && isStuck(host.events())) {
-      await host.setStatus('stuck');
     } else {
+      return host.settings.stuckDetection && (await this.#isStuck());
+    }
+    return true;
+  }
+
+  async #isStuck(): Promise<boolean> {
+    const period = repeatedCalls(this.#host.events());
+    if (period === null) {
       return false;
     }
+    const what = period === 1 ? 'the same call' : `the same ${period} calls`;
+    const detail = `The agent repeats ${what} with the same results. Send a message to let it go on.`;
+    await this.#host.append(conversationFailure('AgentStuck', detail));
+    await this.#host.setStatus('stuck');
     return true;
   }
 
@@ -126,15 +155,19 @@ export class AgentLoop {
    * @returns whether the run has ended
    */
   async #step(): Promise<boolean> {
-    const { confirmationPolicy } = this.#host.settings;
     const seen = this.#host.events().length;
+    await refreshTools(this.#host, this.#tools, this.#signal);
     const tools = this.#tools.offeredTools(this.#host.settings);
-    const { instructions, messages } = messagesFromEvents(this.#host.events());
+    for (const notice of this.#tools.news(this.#host.settings)) {
+      await this.#host.append(notice);
+    }
+    const model = await this.#createModel(this.#host.settings);
+    const { instructions, messages } = this.#prompt(model);
     const request: ModelRequest = {
-      model: await this.#createModel(this.#host.settings),
+      model,
       instructions: instructions ?? '',
       messages,
-      tools: [...tools.values()].map((tool) => offeredTool(tool, confirmationPolicy === 'risky')),
+      tools: [...tools.values()].map((tool) => offeredTool(tool, asksForRisk(this.#host.settings))),
       signal: this.#signal,
     };
     if (
@@ -144,18 +177,26 @@ export class AgentLoop {
       return false;
     }
     const response = await this.#callModel(request);
-    return response === null ? false : await this.#handleResponse(response, tools, seen, messages);
+    if (response === null) {
+      return false;
+    }
+    await this.#host.keepOriginal(toOriginal(response, originOf(model.target)));
+    return await this.#handleResponse(response, tools, seen, messages);
   }
 
-  /** @returns null if the context was full and a condensation has made room */
+  #prompt({ target }: ChosenModel): ReturnType<typeof messagesFromEvents> {
+    const written = { originals: this.#host.originals(), origin: originOf(target) };
+    return messagesFromEvents(this.#host.events(), written);
+  }
+
+  /** @returns null if the history was too long, or may have been, and a condensation has made room */
   async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
     try {
-      const response = await callModelWithRetries(request, this.#wait);
+      const response = await callModelWithImages(this.#host, request, patienceOf(this.#host, this.#wait));
       this.#condenser.observe(response, request.messages);
       return withUniqueIds(response, usedIds(this.#host));
     } catch (error) {
-      const isContextFull = error instanceof LlmFailure && error.code === 'LlmContextFull';
-      if (isContextFull && (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))) {
+      if (error instanceof LlmFailure && (await this.#condenser.makeRoomAfter(error, request))) {
         return null;
       }
       throw error;
@@ -170,46 +211,99 @@ export class AgentLoop {
     request: unknown,
   ): Promise<boolean> {
     const { settings } = this.#host;
-    if (response.calls.length === 0) {
-      await this.#host.append(toMessageEvent(response));
+    this.#cuts = response.ending === 'cut' ? this.#cuts + 1 : 0;
+    if (response.calls.length === 0 || response.ending === 'filtered') {
+      if (response.text.trim() !== '') {
+        await this.#host.append(toMessageEvent(response));
+      }
       await countUsage(this.#host, settings, response, request);
-      return await this.#finish(seen, this.#host.settings.resultSchema === null);
+      return await this.#endAnswer(response.ending, seen);
     }
+    const lastCall = response.calls.at(-1);
+    const isCut = (id: string): boolean => response.ending === 'cut' && id === lastCall?.id;
     const actions: ActionEvent[] = [];
     for (const [index, call] of response.calls.entries()) {
-      const parsed = parseCall(tools, call.name, call.arguments);
+      const parsed = isCut(call.id) ? CUT : parseCall(tools, call.name, call.arguments);
       const action = parsed.isValid ? parsed.prepared.action : null;
       const event = await this.#host.append(
-        toActionEvent(response, call, index === 0, { action, risk: parsed.risk }),
+        toActionEvent(response, call, index === 0, {
+          action,
+          risk: judgedRisk(settings, {
+            ...call,
+            thought: [response.text, response.reasoning],
+            stated: parsed.risk,
+          }),
+        }),
       );
       if (event.kind === 'ActionEvent') {
         actions.push(event);
       }
     }
     await countUsage(this.#host, settings, response, request);
-    const { pending, needConfirmation } = await this.#parseCalls(actions, tools);
+    const { pending, needConfirmation } = await this.#parseCalls(actions, tools, isCut);
     if (needConfirmation) {
       await this.#host.setStatus('waiting_for_confirmation');
       return true;
     }
-    return await this.#runCalls(pending, seen);
+    return (await this.#runCalls(pending, seen)) || (await this.#isCutTooOften());
+  }
+
+  /** @returns whether the run has ended with an answer in words, or the beginning of one */
+  async #endAnswer(ending: AnswerEnding, seen: number): Promise<boolean> {
+    if (ending === 'filtered') {
+      await this.#fail('LlmContentFiltered', CONTENT_FILTERED);
+      return true;
+    }
+    if (ending === 'complete') {
+      return await this.#finish(seen, this.#host.settings.resultSchema === null);
+    }
+    if (await this.#isCutTooOften()) {
+      return true;
+    }
+    await this.#host.append(continuation());
+    return false;
+  }
+
+  async #isCutTooOften(): Promise<boolean> {
+    if (this.#cuts <= MAX_CONTINUATIONS) {
+      return false;
+    }
+    await this.#fail('LlmAnswerCut', ANSWER_CUT);
+    return true;
   }
 
   /** Closes the calls that are invalid. */
-  async #parseCalls(actions: readonly ActionEvent[], tools: ReadonlyMap<string, Tool>): Promise<ParsedCalls> {
-    const { confirmationPolicy } = this.#host.settings;
+  async #parseCalls(
+    actions: readonly ActionEvent[],
+    tools: ReadonlyMap<string, Tool>,
+    isCut: (id: string) => boolean = () => false,
+  ): Promise<ParsedCalls> {
     const calls: ParsedCalls = { pending: [], needConfirmation: false };
     for (const event of actions) {
-      const parsed = parseCall(tools, event.tool_name, event.tool_call.arguments);
+      const parsed = isCut(event.tool_call_id) ? CUT : this.#parseWritten(tools, event);
       if (parsed.isValid) {
-        const { prepared, tool, risk } = parsed;
+        const { prepared, tool } = parsed;
         calls.pending.push({ event, prepared });
-        calls.needConfirmation ||= mustConfirm(confirmationPolicy, tool.needsConfirmation, risk);
+        calls.needConfirmation ||= mustConfirm(
+          this.#host.settings,
+          tool.needsConfirmation,
+          event.security_risk,
+        );
       } else {
         await this.#host.append(callError(event, parsed.error));
       }
     }
     return calls;
+  }
+
+  /** Parses a call as the model wrote it; its event may show it masked. */
+  #parseWritten(tools: ReadonlyMap<string, Tool>, event: ActionEvent): ReturnType<typeof parseCall> {
+    const { llm_response_id, tool_call: shown } = event;
+    const original = originalCall(this.#host.originals(), llm_response_id, shown.id);
+    if (original === null && `${shown.name} ${shown.arguments}`.includes(HIDDEN)) {
+      return LOST_CALL;
+    }
+    return parseCall(tools, (original ?? shown).name, (original ?? shown).arguments);
   }
 
   async #runCalls(calls: readonly PendingCall[], seen: number): Promise<boolean> {
@@ -240,7 +334,9 @@ export class AgentLoop {
     const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
     const asked = events
       .slice(lastUser + 1)
-      .filter(({ kind, source }) => kind === 'MessageEvent' && source === 'environment');
+      .filter(
+        (event) => event.kind === 'MessageEvent' && event.source === 'environment' && !isContinuation(event),
+      );
     if (asked.length >= MAX_RESULT_REQUESTS) {
       await this.#fail('ResultMissing', 'The agent ended without the result that result_schema asks for.');
       return true;
@@ -267,56 +363,4 @@ function usedIds(host: EngineHost): Set<string> {
       .events()
       .flatMap((event) => (event.kind === 'ActionEvent' ? [event.tool_call_id, event.llm_response_id] : [])),
   );
-}
-
-/** Whether the user must confirm a call; an unknown risk counts as high. */
-export function mustConfirm(
-  policy: EngineSettings['confirmationPolicy'],
-  needsConfirmation: boolean,
-  risk: SecurityRisk,
-): boolean {
-  if (!needsConfirmation || policy === 'never') {
-    return false;
-  }
-  return policy === 'always' || risk === 'HIGH' || risk === 'UNKNOWN';
-}
-
-/** Connects the tool servers and reports those that fail; writes the system prompt unless the log has the current one. */
-async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
-  for (const { server, reason } of await tools.connect()) {
-    const detail = `The tool server ${server} cannot be used: ${reason}`;
-    await host.append(conversationFailure('McpServerUnavailable', detail));
-  }
-  const { settings } = host;
-  const last = host.events().findLast((event) => event.kind === 'SystemPromptEvent');
-  const context = dynamicContext(settings);
-  if (last?.kind === 'SystemPromptEvent' && last.dynamic_context?.text === context) {
-    return;
-  }
-  await host.append({
-    kind: 'SystemPromptEvent',
-    source: 'agent',
-    system_prompt: { type: 'text', text: systemPrompt() },
-    dynamic_context: { type: 'text', text: context },
-    tools: [...tools.offeredTools(settings).values()].map((tool) => tool.definition()),
-  });
-}
-
-const STUCK_REPEATS = 4;
-
-/** Whether the agent made the same call four times in a row, with the same result, since the user's last message. */
-export function isStuck(events: readonly AgentEvent[]): boolean {
-  const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
-  const recent = events.slice(lastUser + 1);
-  const calls = recent.filter((event) => event.kind === 'ActionEvent').slice(-STUCK_REPEATS);
-  const results = recent.filter((event) => isResult(event));
-  const turns = calls.map((action) => {
-    const result = results.find((event) => event.tool_call_id === action.tool_call_id);
-    return result === undefined ? null : fingerprint(action, result);
-  });
-  return turns.length === STUCK_REPEATS && turns[0] !== null && turns.every((turn) => turn === turns[0]);
-}
-
-function fingerprint({ tool_name, action, tool_call }: ActionEvent, result: ResultEvent): string {
-  return JSON.stringify([tool_name, action ?? tool_call.arguments, result.kind, resultText(result)]);
 }

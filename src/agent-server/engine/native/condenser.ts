@@ -1,9 +1,13 @@
-import type { LanguageModel, ModelMessage } from 'ai';
+import type { ModelMessage } from 'ai';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { clipText } from '../../clipped-text.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
+import { conversationFailure } from '../limits.js';
+import type { ChosenModel } from './language-model.js';
+import { LlmFailure } from './llm-failure.js';
 import { isResult, resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
-import { callModelWithRetries, type ModelResponse, type Wait } from './model-call.js';
+import { callModelWithRetries, type ModelRequest, type ModelResponse } from './model-call.js';
+import { type Patience, patienceOf, type Wait } from './patience.js';
 import { countUsage, estimateTokens } from './usage.js';
 
 /** Share of the limit that the newest events may take. */
@@ -13,6 +17,9 @@ const TRANSCRIPT_CHARACTERS_PER_TOKEN = 2.5;
 /** Condensing fewer events would hardly make room for their summary. */
 const MIN_EVENTS = 3;
 const MAX_EVENT_TEXT = 4_000;
+/** Messages from which on the history may be the reason of a refusal. */
+const LONG_HISTORY = 8;
+const MAX_REFUSALS = 3;
 
 /** The model's instructions for a condensation. */
 const CONDENSATION_INSTRUCTIONS = `You condense the earlier part of a conversation between a user and a software development agent. The agent will go on working with your summary in place of that part, so keep all that it needs and nothing else:
@@ -28,6 +35,8 @@ export class Condenser {
   readonly #host: EngineHost;
   readonly #wait: Wait;
   readonly #size = new ContextSize();
+  /** Refusals in a row after which the history was condensed. */
+  #refusals = 0;
 
   constructor(host: EngineHost, wait: Wait) {
     this.#host = host;
@@ -36,6 +45,7 @@ export class Condenser {
 
   /** Notes the size that the provider counted for these messages. */
   observe(response: ModelResponse, messages: readonly ModelMessage[]): void {
+    this.#refusals = 0;
     if (response.promptTokens !== null) {
       this.#size.observe(response.promptTokens, messages.length);
     }
@@ -54,7 +64,7 @@ export class Condenser {
    * @throws LlmFailure
    */
   async makeRoom(
-    model: LanguageModel,
+    model: ChosenModel,
     messages: readonly ModelMessage[],
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -69,16 +79,45 @@ export class Condenser {
    *
    * @throws LlmFailure
    */
-  async force(
-    model: LanguageModel,
-    messages: readonly ModelMessage[],
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  async force(model: ChosenModel, messages: readonly ModelMessage[], signal: AbortSignal): Promise<boolean> {
     return await this.#condense(model, messages, signal, false);
   }
 
+  /**
+   * Condenses the history if that may remove the reason of a refusal. A context may need several condensations to be
+   * less than full; any other refusal of a long history gets one last try, as its reason may be in the history.
+   *
+   * @returns whether the call is worth repeating
+   */
+  async makeRoomAfter(failure: LlmFailure, { model, messages, signal }: ModelRequest): Promise<boolean> {
+    const isFull = failure.code === 'LlmContextFull';
+    const isLastTry = failure.mayBeHistory && messages.length >= LONG_HISTORY;
+    if ((!isFull && !isLastTry) || this.#refusals >= (isFull ? MAX_REFUSALS : 1)) {
+      this.#refusals = 0;
+      return false;
+    }
+    this.#refusals += 1;
+    try {
+      if (isFull && (await this.makeRoom(model, messages, signal))) {
+        return true;
+      }
+      if (!isLastTry || !(await this.force(model, messages, signal))) {
+        return false;
+      }
+    } catch (error) {
+      if (error instanceof LlmFailure) {
+        // The refusal itself says more.
+        return false;
+      }
+      throw error;
+    }
+    const detail = `${failure.message} The history was condensed, and the call is repeated once.`;
+    await this.#host.append(conversationFailure('LlmHistoryRefused', detail));
+    return true;
+  }
+
   async #condense(
-    model: LanguageModel,
+    model: ChosenModel,
     messages: readonly ModelMessage[],
     signal: AbortSignal,
     isStep: boolean,
@@ -90,7 +129,7 @@ export class Condenser {
       // The model's context may turn out to be smaller than the setting.
       limitTokens: Math.min(settings.condenserTokens ?? size, size),
       signal,
-      wait: this.#wait,
+      patience: patienceOf(this.#host, this.#wait),
     });
     if (condensed === null) {
       return false;
@@ -103,11 +142,11 @@ export class Condenser {
 }
 
 interface CondenseOptions {
-  model: LanguageModel;
+  model: ChosenModel;
   /** Size above which the history is condensed. */
   limitTokens: number;
   signal: AbortSignal;
-  wait: Wait;
+  patience: Patience;
 }
 
 interface Condensed {
@@ -123,7 +162,7 @@ interface Condensed {
  */
 async function condense(
   events: readonly AgentEvent[],
-  { model, limitTokens, signal, wait }: CondenseOptions,
+  { model, limitTokens, signal, patience }: CondenseOptions,
 ): Promise<Condensed | null> {
   const part = forgettable(events, limitTokens * KEPT_SHARE);
   if (part === null) {
@@ -138,7 +177,7 @@ async function condense(
       tools: [],
       signal,
     },
-    wait,
+    patience,
   );
   return {
     response,

@@ -29,8 +29,8 @@ describe('languageModel', () => {
   });
 
   it('refuses a model without the address of its provider, naming the setting', async () => {
-    await expect(made('gemini/flash', 'k')).rejects.toThrow(LlmFailure);
-    await expect(made('gemini/flash', 'k')).rejects.toThrow('llm_base_url');
+    await expect(made('azure/flash', 'k')).rejects.toThrow(LlmFailure);
+    await expect(made('azure/flash', 'k')).rejects.toThrow('llm_base_url');
     await expect(made('', 'k')).rejects.toThrow(LlmFailure);
   });
 
@@ -48,5 +48,7 @@ describe('languageModel', () => {
         /llm_base_url.*OUTBOUND_ALLOWLIST/,
       );
     }
+    await expect(made('deepseek/deepseek-chat', 'k', null, allowlist)).rejects.toThrow('OUTBOUND_ALLOWLIST');
+    expect(await made('deepseek/deepseek-chat', 'k')).toMatchObject({ modelId: 'deepseek-chat' });
   });
 });

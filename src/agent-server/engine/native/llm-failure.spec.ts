@@ -51,6 +51,32 @@ describe('toLlmFailure', () => {
     expect(failure.message).toContain(message);
   });
 
+  it.each([
+    [
+      refusal(401, '{"error":{"message":"Error: Error: 401 Unauthorized"}}'),
+      "The model's provider answered 401: Unauthorized",
+    ],
+    [refusal(503, '503: try later'), "The model's provider answered 503: try later"],
+    [refusal(404, 'Error code: 404 - no such model'), "The model's provider answered 404: no such model"],
+    [refusal(429, '401k plans are full'), "The model's provider answered 429: 401k plans are full"],
+    [refusal(500, 'error'), "The model's provider answered 500: error"],
+    [
+      new APICallError({
+        message: 'Cannot connect to API: connect ECONNREFUSED 127.0.0.1:9',
+        url: 'http://llm.local',
+        requestBodyValues: {},
+        cause: new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED 127.0.0.1:9') }),
+      }),
+      'The model could not be reached, or its answer broke off: Cannot connect to API: connect ECONNREFUSED 127.0.0.1:9: fetch failed',
+    ],
+    [
+      new Error('socket', { cause: new Error('Error: socket hang up') }),
+      'The model could not be reached, or its answer broke off: Error: socket hang up',
+    ],
+  ])('tells what happened once: %s', (error, message) => {
+    expect(toLlmFailure(error, NOW).message).toBe(message);
+  });
+
   const refused = (code: string, address: string) =>
     Object.assign(new Error(`connect ${code} ${address}`), { code, address, port: 11_434 });
 

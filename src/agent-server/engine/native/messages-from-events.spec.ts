@@ -128,7 +128,7 @@ describe('messagesFromEvents', () => {
     expect(messages).toEqual([
       {
         role: 'user',
-        content: [{ type: 'file', mediaType: 'image', data: new URL('data:image/png;base64,AA==') }],
+        content: [{ type: 'file', mediaType: 'image', data: 'data:image/png;base64,AA==' }],
       },
     ]);
   });

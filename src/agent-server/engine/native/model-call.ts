@@ -1,8 +1,20 @@
-import { jsonSchema, type LanguageModel, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
+import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
+import type { OpaqueMembers, OriginalPart } from '../agent-engine.js';
+import { type AnswerEnding, answerEnding } from '../cut-answers.js';
+import type { ChosenModel } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
+import { filterPrompt } from './prompt-filter.js';
+import type { LeftOutImages } from './prompt-images.js';
+import { ResponseParts } from './response-parts.js';
+import { nextPause, type Patience, type RetrySettings } from './patience.js';
+import { splitThinking } from './thinking-text.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
+
+/** For the user. */
+export const CONTENT_FILTERED =
+  'The model or its provider refused to answer because of the content (content filter). Write what you want in other words, or choose another model.';
 
 export interface OfferedTool {
   name: string;
@@ -11,12 +23,14 @@ export interface OfferedTool {
 }
 
 export interface ModelRequest {
-  model: LanguageModel;
+  model: ChosenModel;
   instructions: string;
   messages: ModelMessage[];
   tools: readonly OfferedTool[];
   /** `none`: the tools are offered because the history has calls of them, but must not be called. */
   toolChoice?: 'auto' | 'none';
+  /** Images that the model has refused. */
+  leftOutImages?: LeftOutImages;
   signal: AbortSignal;
 }
 
@@ -33,47 +47,61 @@ export interface ModelResponse {
   text: string;
   reasoning: string;
   calls: RequestedCall[];
+  /** The same in the order in which it came, with the provider's own data. */
+  parts: OriginalPart[];
+  message: OpaqueMembers;
+  ending: AnswerEnding;
   /** null: the provider did not say. */
   promptTokens: number | null;
   completionTokens: number | null;
 }
 
-/** Waits; resolves early when the signal aborts. */
-export type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
+/** The user pauses the run while it waits for another attempt. */
+export class PausedWhileWaiting extends Error {}
 
-const MAX_RETRIES = 3;
-const FIRST_DELAY_MS = 1_000;
-const MAX_RETRY_AFTER_MS = 30_000;
+/** Empty answers are paid for, so they are asked for again only a few times. */
+const MAX_EMPTY_ANSWERS = 4;
 
 /**
- * Calls the model, with up to three retries when the provider is busy, broken or unreachable. The delays follow
- * `Retry-After`, which p-retry cannot.
+ * Calls the model, and again when the provider is busy, broken or unreachable, at the time that it names.
  *
- * @throws LlmFailure when there is no response; the signal's reason when it aborts
+ * @throws LlmFailure when there is no response; PausedWhileWaiting; the signal's reason when it aborts
  */
-export async function callModelWithRetries(request: ModelRequest, wait: Wait): Promise<ModelResponse> {
-  for (let attempt = 0; ; attempt += 1) {
+export async function callModelWithRetries(
+  request: ModelRequest,
+  patience: Patience,
+): Promise<ModelResponse> {
+  let waitedMs = 0;
+  for (let retries = 0; ; retries += 1) {
     try {
-      return requireContent(await callModel(request));
+      return requireContent(withThinkingApart(await callModel(request)));
     } catch (error) {
       request.signal.throwIfAborted();
       const failure = toLlmFailure(error, Date.now());
-      if (failure.retryAfterMs === null || attempt === MAX_RETRIES) {
+      const pauseMs = pauseAfter(failure, { retries, waitedMs }, patience.retries);
+      if (pauseMs === null) {
         throw failure;
       }
-      await wait(retryDelay(attempt, failure.retryAfterMs), request.signal);
+      await patience.tell(`${failure.message} The call is repeated in ${Math.ceil(pauseMs / 100) / 10} s.`);
+      await patience.wait(pauseMs, AbortSignal.any([request.signal, patience.pause]));
+      waitedMs += pauseMs;
       request.signal.throwIfAborted();
+      if (patience.pause.aborted) {
+        throw new PausedWhileWaiting('paused');
+      }
     }
   }
 }
 
-/**
- * Milliseconds before the next attempt: 1, 2, 4 s, or more if the provider asks for it, up to 30 s.
- *
- * @param attempt from 0
- */
-export function retryDelay(attempt: number, retryAfterMs: number): number {
-  return Math.max(FIRST_DELAY_MS * 2 ** attempt, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
+function pauseAfter(
+  { code, retryAfterMs }: LlmFailure,
+  { retries, waitedMs }: { retries: number; waitedMs: number },
+  settings: RetrySettings,
+): number | null {
+  if (retryAfterMs === null || (code === 'LlmEmptyAnswer' && retries + 1 >= MAX_EMPTY_ANSWERS)) {
+    return null;
+  }
+  return nextPause({ retries, waitedMs, namedMs: retryAfterMs }, settings);
 }
 
 /**
@@ -82,13 +110,15 @@ export function retryDelay(attempt: number, retryAfterMs: number): number {
  * @throws whatever the SDK reports, unclassified
  */
 async function callModel(request: ModelRequest): Promise<ModelResponse> {
-  const { model, instructions, messages, tools, toolChoice = 'auto', signal } = request;
+  const { model, toolChoice = 'auto', signal } = request;
+  const { instructions, messages, tools } = filterPrompt(request, model.target);
   const { stream } = streamText({
-    model,
+    model: model.languageModel,
     instructions,
     messages,
     tools: toToolSet(tools),
     toolChoice,
+    include: { rawChunks: true },
     abortSignal: signal,
     // Our caller decides about retries.
     maxRetries: 0,
@@ -99,11 +129,16 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     text: '',
     reasoning: '',
     calls: [],
+    parts: [],
+    message: {},
+    ending: 'complete',
     promptTokens: null,
     completionTokens: null,
   };
   const argumentsById = new Map<string, string>();
+  const collected = new ResponseParts();
   for await (const part of stream) {
+    collected.take(part);
     switch (part.type) {
       case 'text-delta':
         response.text += part.text;
@@ -123,6 +158,7 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         break;
       case 'finish-step':
         response.id = part.response.id;
+        response.ending = answerEnding(part.finishReason, part.rawFinishReason);
         response.promptTokens = part.usage.inputTokens ?? null;
         response.completionTokens = part.usage.outputTokens ?? null;
         break;
@@ -133,7 +169,7 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         throw new Error('the model was interrupted');
     }
   }
-  return response;
+  return { ...response, parts: collected.parts(), message: collected.message() };
 }
 
 /** Tools without `execute`: the SDK must not run them. */
@@ -146,9 +182,18 @@ function toToolSet(tools: readonly OfferedTool[]): ToolSet {
   );
 }
 
+function withThinkingApart(response: ModelResponse): ModelResponse {
+  const { text, reasoning } = splitThinking(response.text);
+  const all = [response.reasoning, reasoning].filter((part) => part !== '');
+  return { ...response, text, reasoning: all.join('\n\n') };
+}
+
 function requireContent(response: ModelResponse): ModelResponse {
-  if (response.text.trim() === '' && response.calls.length === 0) {
-    throw new LlmFailure('LlmEmptyAnswer', 'The model answered nothing.', 0);
+  if (response.text.trim() !== '' || response.calls.length > 0 || response.ending === 'cut') {
+    return response;
   }
-  return response;
+  if (response.ending === 'filtered') {
+    throw new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null);
+  }
+  throw new LlmFailure('LlmEmptyAnswer', 'The model answered nothing.', 0);
 }

@@ -5,15 +5,25 @@ import { FileEditorTool } from '../../tools/file-editor.tool.js';
 import { FinishTool, FinishWithResultTool } from '../../tools/finish.tool.js';
 import { GitRemoteTool } from '../../tools/git-remote.tool.js';
 import { lastPlan, TaskTrackerTool } from '../../tools/task-tracker.tool.js';
-import { type McpFailure, McpToolbox } from '../../tools/mcp/mcp-toolbox.js';
-import { ShellSession } from '../../tools/shell-session.js';
+import { McpToolbox, type ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
+import { loadSetup, ownVariables, ShellSession } from '../../tools/shell-session.js';
 import { TerminalTool } from '../../tools/terminal.tool.js';
 import { ThinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
 import { WebSearchTool } from '../../tools/web-search.tool.js';
+import { clipText } from '../../clipped-text.js';
 import { toolEnvironment } from '../../tool-environment.js';
 import type { ToolView } from '../../tool-view.js';
-import type { EngineHost, EngineSettings } from '../agent-engine.js';
+import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
+import { conversationFailure } from '../limits.js';
+
+/** OpenAI's limit, which others have taken over. */
+const MAX_TOOLS = 128;
+const TOO_MANY = `Models take ${MAX_TOOLS} tools at most, so some are left out. Name those that are needed in the member tools of a server in mcp_config. Left out:`;
+const REPAIRED =
+  'Some model servers refuse the schemas of these tools, so they are offered with repaired ones, and called as before:';
+/** Characters. */
+const MAX_NOTICE = 8_000;
 
 export interface NativeToolsOptions {
   /** The view for the terminal's shell, for tool servers that are child processes, and for files. */
@@ -32,11 +42,15 @@ export class NativeTools {
   readonly #shell: ShellSession;
   readonly #builtIn: readonly Tool[];
   readonly #toolbox = new McpToolbox();
+  readonly #told = new Set<string>();
 
   constructor(host: EngineHost, options: NativeToolsOptions) {
     this.#options = options;
     this.#host = host;
-    const shell = new ShellSession(host.settings.workingDir, options.view.wrapper);
+    const { workingDir } = host.settings;
+    const shell = new ShellSession(workingDir, options.view.wrapper, (environment) =>
+      loadSetup(workingDir, ownVariables(environment, options.view.environment)),
+    );
     this.#shell = shell;
     const { resultSchema } = host.settings;
     this.#builtIn = [
@@ -51,8 +65,8 @@ export class NativeTools {
     ];
   }
 
-  /** Connects the tool servers. Returns those that cannot be used, and why. */
-  async connect(): Promise<McpFailure[]> {
+  /** Connects the tool servers. Returns what the user should know of them. */
+  async connect(): Promise<ToolNotice[]> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
     return await this.#toolbox.connect(mcpConfig ?? {}, {
@@ -65,16 +79,49 @@ export class NativeTools {
     });
   }
 
-  /** The tools that these settings allow, by name. */
-  offeredTools({ searchApiKey, tavilyApiUrl }: EngineSettings): ReadonlyMap<string, Tool> {
+  /** Before each call of the model: tool servers may have ended, or announced other tools. */
+  async refresh(signal: AbortSignal): Promise<ToolNotice[]> {
+    return await this.#toolbox.refresh(signal);
+  }
+
+  /** The tools that these settings allow, by name, as many of them as models take. */
+  offeredTools(settings: EngineSettings): ReadonlyMap<string, Tool> {
+    const offered = this.#allowedTools(settings).slice(0, MAX_TOOLS);
+    return new Map(offered.map((tool) => [tool.name, tool]));
+  }
+
+  /** What the user was not yet told: which tools are left out, and which are not offered as their servers describe them. */
+  news(settings: EngineSettings): NewEvent[] {
+    const all = this.#allowedTools(settings);
+    const leftOut = all.slice(MAX_TOOLS).map(({ name }) => name);
+    const repaired = all
+      .slice(0, MAX_TOOLS)
+      .filter(({ repairs }) => repairs.length > 0)
+      .map(({ name, repairs }) => `${name} (${repairs.join(', ')})`);
+    return [
+      ...this.#notice('ToolsLeftOut', leftOut, TOO_MANY),
+      ...this.#notice('ToolSchemaRepaired', repaired, REPAIRED),
+    ];
+  }
+
+  #notice(code: string, names: readonly string[], sentence: string): NewEvent[] {
+    const detail = clipText(`${sentence} ${names.join(', ')}.`, MAX_NOTICE);
+    if (names.length === 0 || this.#told.has(detail)) {
+      return [];
+    }
+    this.#told.add(detail);
+    return [conversationFailure(code, detail)];
+  }
+
+  /** Ours first. */
+  #allowedTools({ searchApiKey, tavilyApiUrl }: EngineSettings): Tool[] {
     const search =
       searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();
     const remote =
       access === null ? [] : [new GitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
     const ours = [...this.#builtIn, ...remote, ...search];
-    const all = [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
-    return new Map(all.map((tool) => [tool.name, tool]));
+    return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
   }
 
   /** Kills every child process. */

@@ -212,6 +212,7 @@ describe('a run', () => {
   it('stops after the same call with the same result four times', async () => {
     const host = await run(inOrder(call('terminal', { command: 'echo same' })));
     expect(host.status).toBe('stuck');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'AgentStuck' }]);
     expect(llm.requests).toHaveLength(4);
   });
 
@@ -286,16 +287,20 @@ describe('a model that fails', () => {
         say('done'),
       ),
     );
-    expect(waits).toEqual([7_000, 30_000]);
+    expect(waits).toEqual([7_000, 4_000]);
     expect(host.status).toBe('finished');
   });
 
-  it('is retried three times after 500', async () => {
+  it('is retried for a minute after 500, and each time is told', async () => {
     const host = await run(inOrder(fails(500, 'The engine is on fire')));
-    expect(llm.requests).toHaveLength(4);
-    expect(waits).toEqual([1_000, 2_000, 4_000]);
+    expect(llm.requests).toHaveLength(6);
+    expect(waits).toEqual([2_000, 4_000, 8_000, 16_000, 32_000]);
     expect(host.status).toBe('error');
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      ...waits.map((pause) => ({
+        code: 'LlmRetried',
+        detail: expect.stringContaining(`on fire The call is repeated in ${pause / 1000} s.`),
+      })),
       { code: 'LlmUnavailable', detail: expect.stringContaining('The engine is on fire') },
     ]);
   });
@@ -314,7 +319,7 @@ describe('a model that fails', () => {
 
   it('leaves nothing of a response that breaks off', async () => {
     const host = await run(inOrder({ kind: 'cut', text: 'Half an ans' }, say('A whole answer.')));
-    expect(waits).toEqual([1_000]);
+    expect(waits).toEqual([2_000]);
     expect(host.status).toBe('finished');
     expect(host.ofKind('MessageEvent').map(({ llm_message }) => llm_message.content[0])).toEqual([
       { type: 'text', text: 'Please do it.' },
@@ -325,11 +330,11 @@ describe('a model that fails', () => {
   it('is retried after an empty response', async () => {
     const host = await run(inOrder(say('')));
     expect(llm.requests).toHaveLength(4);
-    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'LlmEmptyAnswer' }]);
+    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({ code: 'LlmEmptyAnswer' });
   });
 
   it('fails without an address', async () => {
-    const host = await run(inOrder(say('')), { llm: { model: 'gemini/flash', apiKey: 'k', baseUrl: null } });
+    const host = await run(inOrder(say('')), { llm: { model: 'azure/flash', apiKey: 'k', baseUrl: null } });
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
       { code: 'LlmNotConfigured', detail: expect.stringContaining('llm_base_url') },
     ]);
@@ -401,6 +406,33 @@ describe('confirmation', () => {
     ]);
     await engine.confirm(host, true, null, never);
     expect(host.status).toBe('finished');
+  });
+});
+
+describe('analyzers of risks', () => {
+  it('ask for what they find risky, whatever the model says', async () => {
+    const risk = {
+      analyzer: { kind: 'PolicyRailSecurityAnalyzer' } as const,
+      threshold: 'HIGH' as const,
+      confirmUnknown: true,
+    };
+    const host = await run(
+      inOrder(
+        call('terminal', { command: 'echo low' }),
+        call('terminal', { command: 'echo "rm -rf /" | true' }),
+        call('terminal', { command: 'true || rm -rf /', security_risk: 'LOW' }),
+        say('done'),
+      ),
+      { confirmationPolicy: 'risky', risk },
+    );
+    expect(JSON.stringify(llm.requests[0]?.toolSchemas['terminal'])).not.toContain('security_risk');
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ActionEvent').map(({ security_risk }) => security_risk)).toEqual([
+      'LOW',
+      'LOW',
+      'HIGH',
+    ]);
+    expect(textsOf(host)).toHaveLength(2);
   });
 });
 

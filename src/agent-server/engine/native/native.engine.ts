@@ -14,11 +14,13 @@ import { limitReached } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
 import { AgentLoop } from './agent-loop.js';
 import { Condenser } from './condenser.js';
+import { callModelWithImages } from './image-refusal.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
-import { callModelWithRetries, type Wait } from './model-call.js';
+import { originOf } from './language-model.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
+import { quietPatience, type Wait } from './patience.js';
 import { systemPrompt } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';
 import { countUsage } from './usage.js';
@@ -196,26 +198,30 @@ export async function askSideQuestion({
   if (limit !== null) {
     throw new AgentUnavailableError(limit.detail);
   }
-  const { instructions, messages } = messagesFromEvents(host.events());
+  const model = await createModel(settings).catch(unavailable);
+  const written = { originals: host.originals(), origin: originOf(model.target) };
+  const { instructions, messages } = messagesFromEvents(host.events(), written);
   const withQuestion = [...messages, { role: 'user' as const, content: `${INSTRUCTIONS}\n\n${question}` }];
   try {
-    const response = await callModelWithRetries(
+    const response = await callModelWithImages(
+      host,
       {
-        model: await createModel(settings),
+        model,
         instructions: instructions ?? systemPrompt(),
         messages: withQuestion,
         tools: [...tools.offeredTools(settings).values()].map((tool) => offeredTool(tool, false)),
         toolChoice: 'none',
         signal,
       },
-      wait,
+      quietPatience(host, wait),
     );
     await countUsage(host, settings, response, withQuestion, false);
     return response.text;
   } catch (error) {
-    if (error instanceof LlmFailure) {
-      throw new AgentUnavailableError(error.message, { cause: error });
-    }
-    throw error;
+    return unavailable(error);
   }
+}
+
+function unavailable(error: unknown): never {
+  throw error instanceof LlmFailure ? new AgentUnavailableError(error.message, { cause: error }) : error;
 }

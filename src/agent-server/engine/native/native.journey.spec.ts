@@ -145,7 +145,7 @@ describe('a journey', () => {
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
       {
         code: 'McpServerUnavailable',
-        detail: expect.stringContaining('The tool server dead cannot be used'),
+        detail: expect.stringContaining('The tool server dead (no-such-program-anywhere) cannot be used'),
       },
     ]);
     expect(host.ofKind('ActionEvent')[0]?.action).toEqual({ kind: 'MCPToolAction', data: { a: 20, b: 22 } });

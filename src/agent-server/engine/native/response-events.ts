@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Action, SecurityRisk } from '../../../agent-protocol/events.js';
 import type { NewEvent } from '../agent-engine.js';
+import type { OriginalPart, OriginalResponse } from '../agent-engine.js';
 import type { RequestedCall, ModelResponse } from './model-call.js';
 
 /** The message of a response without calls. */
@@ -17,6 +18,35 @@ export function toMessageEvent(response: ModelResponse): NewEvent {
     activated_skills: [],
     extended_content: [],
   };
+}
+
+/**
+ * The response as it must be executed and sent back. The order of the parts matters only where some are signed; else it
+ * is made of what the engine has read in the response.
+ *
+ * @param origin the model that wrote it
+ */
+export function toOriginal(response: ModelResponse, origin: string): OriginalResponse {
+  const { id, text, calls, message } = response;
+  const ordered = response.parts.filter((part) => part.type === 'call');
+  const ownCalls = calls.map((call, index) => ({
+    type: 'call' as const,
+    ...call,
+    opaque: ordered[index]?.opaque ?? null,
+  }));
+  if (response.parts.some((part) => part.type !== 'call' && part.opaque !== null)) {
+    const left = [...ownCalls];
+    const parts = response.parts.map((part) => (part.type === 'call' ? (left.shift() ?? part) : part));
+    return { id, origin, message, parts };
+  }
+  // Without what stood in tags among the text: no server takes that back as a member of its own.
+  const reasoning = response.parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
+  const texts: OriginalPart[] = [
+    { type: 'reasoning', text: reasoning.join(''), opaque: null },
+    { type: 'text', text, opaque: null },
+  ];
+  const parts = [...texts.filter((part) => part.type !== 'call' && part.text !== ''), ...ownCalls];
+  return { id, origin, message, parts };
 }
 
 export interface CallMeaning {
@@ -55,7 +85,7 @@ export function toActionEvent(
 export function withUniqueIds(response: ModelResponse, taken: ReadonlySet<string>): ModelResponse {
   const seen = new Set(taken);
   const calls = response.calls.map((call) => {
-    const id = call.id === '' || seen.has(call.id) ? `call_${randomUUID()}` : call.id;
+    const id = call.id === '' || seen.has(call.id) ? `call_${randomUUID().replaceAll('-', '')}` : call.id;
     seen.add(id);
     return { ...call, id };
   });

@@ -1,11 +1,11 @@
 import type { ActionEvent, SecurityRisk } from '../../../agent-protocol/events.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
-import { parseJson } from '../../../common/json-access.js';
+import { errorWithCauses } from '../../../common/errors/error-message.js';
 import { clipText } from '../../clipped-text.js';
 import { errorName } from '../../log.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
 import { callError } from '../open-calls.js';
+import { convertArguments, parseArguments } from './call-arguments.js';
 import type { OfferedTool } from './model-call.js';
 
 const RISK = 'security_risk';
@@ -71,7 +71,7 @@ async function runCall(
       observation,
     };
   } catch (error) {
-    const reason = errorName(error) === 'TimeoutError' ? 'it timed out.' : errorMessage(error);
+    const reason = errorName(error) === 'TimeoutError' ? 'it timed out.' : errorWithCauses(error);
     return callError(
       event,
       signal.aborted
@@ -117,11 +117,12 @@ export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: 
     const known = [...tools.keys()].join(', ');
     return { isValid: false, risk: 'UNKNOWN', error: `There is no tool ${name}. The tools are: ${known}.` };
   }
-  const args = parseArguments(json);
-  if (args === null) {
+  const written = parseArguments(json);
+  if (written === null) {
     const error = `The arguments of ${name} are not a JSON object; they were: ${clipText(json, MAX_QUOTE)}`;
     return { isValid: false, risk: 'UNKNOWN', error };
   }
+  const args = convertArguments(tool.inputSchema, written);
   const { [RISK]: stated, ...rest } = args;
   const risk = RISKS.find((known) => known === stated) ?? 'UNKNOWN';
   try {
@@ -133,18 +134,6 @@ export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: 
     }
     throw error;
   }
-}
-
-/** Some models write nothing when there are no arguments, and some encode the JSON twice. */
-function parseArguments(json: string): Record<string, unknown> | null {
-  if (json.trim() === '') {
-    return {};
-  }
-  const once = parseJson(json);
-  const value = typeof once === 'string' ? parseJson(once) : once;
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? Object.fromEntries(Object.entries(value))
-    : null;
 }
 
 function propertiesOf(schema: Record<string, unknown>): Record<string, unknown> {

@@ -1,148 +1,210 @@
-import { createMCPClient, type ListToolsResult, type MCPClient, MCPClientError } from '@ai-sdk/mcp';
+import { McpError } from '@modelcontextprotocol/sdk/types.js';
 import type { McpServer } from '../../../agent-protocol/conversation-api.js';
-import { StdioTransport } from './stdio-transport.js';
+import { errorMessage } from '../../../common/errors/error-message.js';
+import { type ListedTool, readToolList, type ToolListing } from './server-answers.js';
+import { type McpRequestOptions, McpSession, type McpSessionOptions, refusedStatus } from './mcp-session.js';
 
-/** Checks whether an address from a user may be called. Returns the reason against it, or null. */
-export type CheckUrl = (url: URL) => Promise<string | null>;
+const METHOD_NOT_FOUND = -32_601;
+const MAX_PAGES = 100;
+const MAX_TOOLS = 5_000;
+/** How long a tool may neither answer nor show progress. */
+const CALL_TIMEOUT_MS = 300_000;
 
-export interface McpConnectionOptions {
-  workingDir: string;
-  /** Environment of child processes; the server's own variables are added. */
-  environment: Record<string, string>;
-  /** Program and arguments put before those of child processes, for example one that isolates them. */
-  wrapper: readonly string[];
-  checkUrl: CheckUrl;
+export interface McpConnectionOptions extends McpSessionOptions {
   /** For start, handshake and tool list together. */
   connectTimeoutMs: number;
 }
 
-export type McpToolEntry = ListToolsResult['tools'][number];
-
-/** A connection to one tool server. */
+/** A tool server that is in use: its session, which a new one may replace, and its tools. */
 export class McpConnection {
-  readonly tools: readonly McpToolEntry[];
-  readonly #client: MCPClient;
-  #alive = true;
+  readonly #server: McpServer;
+  readonly #options: McpConnectionOptions;
+  #session: McpSession;
+  #listing: ToolListing;
+  #isListStale = false;
 
-  private constructor(client: MCPClient, tools: readonly McpToolEntry[]) {
-    this.#client = client;
-    this.tools = tools;
+  private constructor(
+    server: McpServer,
+    options: McpConnectionOptions,
+    session: McpSession,
+    listing: ToolListing,
+  ) {
+    this.#server = server;
+    this.#options = options;
+    this.#session = session;
+    this.#listing = listing;
   }
 
   /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
   static async open(server: McpServer, options: McpConnectionOptions): Promise<McpConnection> {
-    const signal = AbortSignal.timeout(options.connectTimeoutMs);
-    const transport = 'command' in server ? stdioTransport(server, options) : null;
-    let client: MCPClient | null = null;
     try {
-      client = await createMCPClient({
-        clientName: 'slipway',
-        transport: transport ?? (await remoteTransport(server, options.checkUrl)),
-        // Older servers do not support version discovery; all of them support `initialize`.
-        protocolVersionDiscovery: false,
-        initializationOptions: { signal },
-        onUncaughtError: () => undefined,
-      });
-      return new McpConnection(client, await listAll(client, signal));
+      return await McpConnection.#open(server, options);
     } catch (error) {
-      await client?.close().catch(() => undefined);
-      await transport?.close();
-      throw signal.aborted ? new Error(`no response within ${options.connectTimeoutMs / 1000} s`) : error;
+      const other = otherTransport(server, error);
+      if (other === null) {
+        throw error;
+      }
+      // What the user has chosen is what the user is told about.
+      return await McpConnection.#open(other, options).catch(() => Promise.reject(error));
     }
   }
 
-  get alive(): boolean {
-    return this.#alive;
-  }
-
-  /** @throws Error when the server does not respond */
-  async call(
-    name: string,
-    args: Record<string, unknown>,
-    signal: AbortSignal,
-    timeoutMs: number,
-  ): ReturnType<MCPClient['callTool']> {
+  static async #open(server: McpServer, options: McpConnectionOptions): Promise<McpConnection> {
+    const request = connectRequest(options);
+    const session = await McpSession.open(server, options, request);
     try {
-      return await this.#client.callTool({
-        name,
-        arguments: args,
-        options: { signal, timeout: timeoutMs, maxTotalTimeout: timeoutMs },
-      });
+      return new McpConnection(server, options, session, await listTools(session, server, request));
     } catch (error) {
-      // Errors that the server itself returns have a code; any other one means that it may have died.
-      if (!signal.aborted && !hasCode(error)) {
-        this.#alive = false;
-      }
+      await session.close();
       throw error;
     }
   }
 
-  async close(): Promise<void> {
-    this.#alive = false;
-    await this.#client.close();
+  get tools(): readonly ListedTool[] {
+    return this.#listing.tools;
   }
-}
 
-function stdioTransport(
-  server: Extract<McpServer, { command: string }>,
-  { workingDir, environment, wrapper }: McpConnectionOptions,
-): StdioTransport {
-  const [command = server.command, ...args] = [...wrapper, server.command, ...(server.args ?? [])];
-  return new StdioTransport({
-    command,
-    args,
-    cwd: workingDir,
-    env: { ...environment, ...server.env },
-  });
-}
-
-interface RemoteTransport {
-  type: 'http' | 'sse';
-  url: string;
-  headers: Record<string, string> | undefined;
-  redirect: 'error';
-  fetch: typeof fetch;
-}
-
-async function remoteTransport(server: McpServer, checkUrl: CheckUrl): Promise<RemoteTransport> {
-  if (!('url' in server)) {
-    throw new Error('the tool server has neither a command nor an address');
+  /** What is wrong with the list of tools. */
+  get problems(): readonly string[] {
+    return this.#listing.problems;
   }
-  const refusal = await checkUrl(new URL(server.url));
-  if (refusal !== null) {
-    throw new Error(refusal);
-  }
-  return {
-    type: server.transport,
-    url: server.url,
-    headers: server.headers,
-    redirect: 'error',
-    fetch: checkedFetch(checkUrl),
-  };
-}
 
-/** Servers can send further addresses, so each call is checked. */
-function checkedFetch(checkUrl: CheckUrl): typeof fetch {
-  return async (input, init) => {
-    const refusal = await checkUrl(new URL(input instanceof Request ? input.url : input));
-    if (refusal !== null) {
-      throw new Error(refusal);
+  /** Why it is of no use any more; null while it is. A session that the server has forgotten is replaced with the next call. */
+  get endReason(): string | null {
+    return this.#session.isAlive || this.#session.isLost
+      ? null
+      : (this.#session.endReason ?? 'it closed the connection');
+  }
+
+  /**
+   * Calls a tool; once more in a new session when the server has forgotten this one, in which case it did not run.
+   *
+   * @throws Error with a reason for the model when the server refuses, ends or does not answer
+   */
+  async call(
+    name: string,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
+    const params = { name, arguments: args };
+    const options = { signal, timeoutMs: CALL_TIMEOUT_MS };
+    const session = this.#session;
+    try {
+      return await session.request('tools/call', params, options);
+    } catch (error) {
+      if (!session.isLost || signal.aborted) {
+        throw error;
+      }
     }
-    return await fetch(input, init);
-  };
+    await this.#renewSession(signal);
+    return await this.#session.request('tools/call', params, options);
+  }
+
+  /**
+   * Lists the tools anew if the server has announced others, or has another session.
+   *
+   * @returns whether they were listed
+   * @throws Error when they cannot be listed; the earlier ones stay then
+   */
+  async refresh(signal: AbortSignal): Promise<boolean> {
+    const hasChanged = this.#session.takeListChange();
+    if (!hasChanged && !this.#isListStale) {
+      return false;
+    }
+    try {
+      if (this.#session.isLost) {
+        await this.#renewSession(signal);
+      }
+      this.#listing = await listTools(this.#session, this.#server, connectRequest(this.#options, signal));
+    } finally {
+      // Not asked again after a failure: a server that cannot list its tools now would delay each step.
+      this.#isListStale = signal.aborted;
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  async #renewSession(signal: AbortSignal): Promise<void> {
+    const old = this.#session;
+    try {
+      this.#session = await McpSession.open(
+        this.#server,
+        this.#options,
+        connectRequest(this.#options, signal),
+      );
+    } catch (error) {
+      throw new Error(`it forgot the session, and a new one cannot be opened: ${errorMessage(error)}`, {
+        cause: error,
+      });
+    }
+    this.#isListStale = true;
+    await old.close();
+  }
 }
 
-async function listAll(client: MCPClient, signal: AbortSignal): Promise<McpToolEntry[]> {
-  const tools: McpToolEntry[] = [];
-  let cursor: string | undefined;
+/** An address says nothing of its transport, and people confuse the two; a server of the other kind refuses the first request. */
+function otherTransport(server: McpServer, error: unknown): McpServer | null {
+  const refusals = [400, 404, 405, 406, 415];
+  return 'url' in server && refusals.includes(refusedStatus(error) ?? 0)
+    ? { ...server, transport: server.transport === 'sse' ? 'http' : 'sse' }
+    : null;
+}
+
+/** For several requests that share one time-out. */
+function connectRequest(
+  { connectTimeoutMs: timeoutMs }: McpConnectionOptions,
+  signal?: AbortSignal,
+): McpRequestOptions {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  return { signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]), timeoutMs };
+}
+
+async function listTools(
+  session: McpSession,
+  { tools: allowed }: McpServer,
+  options: McpRequestOptions,
+): Promise<ToolListing> {
+  const entries: unknown[] = [];
+  const cursors = new Set<string>();
+  let cursor: string | null = null;
   do {
-    const page = await client.listTools({ params: { cursor }, options: { signal } });
-    tools.push(...page.tools);
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return tools;
+    const page = await requestPage(session, cursor, options);
+    const { tools, nextCursor } = page;
+    if (!Array.isArray(tools)) {
+      throw new Error('its answer to tools/list has no list of tools');
+    }
+    entries.push(...tools);
+    cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : null;
+    if (
+      cursor !== null &&
+      (cursors.has(cursor) || cursors.size === MAX_PAGES || entries.length > MAX_TOOLS)
+    ) {
+      const { tools: read, problems } = readToolList(entries.slice(0, MAX_TOOLS), allowed);
+      return {
+        tools: read,
+        problems: [...problems, 'its list of tools has no end, and what follows was left out'],
+      };
+    }
+    cursors.add(cursor ?? '');
+  } while (cursor !== null);
+  return readToolList(entries, allowed);
 }
 
-function hasCode(error: unknown): boolean {
-  return MCPClientError.isInstance(error) && error.code !== undefined;
+/** A server without tools need not know the method. */
+async function requestPage(
+  session: McpSession,
+  cursor: string | null,
+  options: McpRequestOptions,
+): Promise<Record<string, unknown>> {
+  try {
+    return await session.request('tools/list', cursor === null ? {} : { cursor }, options);
+  } catch (error) {
+    if (error instanceof Error && error.cause instanceof McpError && error.cause.code === METHOD_NOT_FOUND) {
+      return { tools: [] };
+    }
+    throw error;
+  }
 }

@@ -117,16 +117,24 @@ describe('tool servers', () => {
     // The server that works may be slow to start.
     await toolbox.connect(stdio(), options());
     const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
-    expect(failures.map(({ server }) => server).toSorted()).toEqual(['gone', 'missing', 'silent']);
-    expect(failures.find(({ server }) => server === 'missing')?.reason).toContain('ENOENT');
-    expect(failures.find(({ server }) => server === 'silent')?.reason).toBe('no response within 3 s');
+    expect(failures.every(({ code }) => code === 'McpServerUnavailable')).toBe(true);
+    expect(failures.map(({ detail }) => detail).toSorted()).toEqual([
+      expect.stringMatching(
+        /^The tool server gone \(http:\/\/127\.0\.0\.1:9\/mcp\) cannot be used: fetch failed: .+/,
+      ),
+      expect.stringMatching(/^The tool server missing \(no-such-program-anywhere\) cannot be used: .*ENOENT/),
+      'The tool server silent (sleep) cannot be used: no response within 3 s',
+    ]);
     expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
   });
 
   it('at a forbidden address are not called', async () => {
     const servers: McpServers = { far: { url: remote.httpUrl, transport: 'http' } };
     expect(await toolbox.connect(servers, options({ checkUrl: refuseUrl }))).toEqual([
-      { server: 'far', reason: '127.0.0.1 is not allowed' },
+      {
+        code: 'McpServerUnavailable',
+        detail: `The tool server far (${remote.httpUrl}) cannot be used: 127.0.0.1 is not allowed`,
+      },
     ]);
     expect(remote.requests).toEqual([]);
   });
@@ -134,15 +142,16 @@ describe('tool servers', () => {
   it('that died are restarted with the next run', async () => {
     await toolbox.connect(stdio(), options());
     await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
-    expect(await toolbox.connect(stdio(), options())).toEqual([]);
+    expect(await toolbox.connect(stdio(), options())).toEqual([
+      { code: 'McpServerEnded', detail: expect.stringContaining('exit code 1\nIt was started again.') },
+    ]);
     expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
   });
 
   it('that write an endless line are ended instead of being kept in memory', async () => {
     const flood = { command: 'bash', args: ['-c', 'head -c 50000000 /dev/zero | tr "\\0" x; sleep 1000'] };
     const [failure] = await toolbox.connect({ flood }, options());
-    expect(failure?.server).toBe('flood');
-    expect(failure?.reason).not.toContain('no response within');
+    expect(failure?.detail).toContain('server flood (bash) cannot be used: it wrote a line that is too long');
   });
 
   it('run where tools do, and have no variables but their own', async () => {

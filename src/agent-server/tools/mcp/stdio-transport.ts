@@ -1,11 +1,20 @@
-import type { JSONRPCMessage, MCPTransport } from '@ai-sdk/mcp';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { LineSplitter } from '../../line-splitter.js';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { LineSplitter, OutputWindow } from '../../clipped-text.js';
 import { killTree, MARKER_VARIABLE } from '../../process-tree.js';
+import { terminalText } from '../terminal-screen.js';
+import { repairedMessage } from './server-answers.js';
 
 /** Largest message in either direction. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** Characters of standard error that are kept: its beginning and its end. */
+const MAX_ERROR_TEXT = 2_000;
+/** How long the output of a process is read that has ended: what it started may hold the pipes open. */
+const LAST_OUTPUT_MS = 500;
 
 export interface StdioTransportOptions {
   command: string;
@@ -19,13 +28,15 @@ export interface StdioTransportOptions {
  * MCP with a child process, one JSON message per line. Closing kills the process and everything that it started, which
  * the SDK's own transport does not guarantee.
  */
-export class StdioTransport implements MCPTransport {
+export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #options: StdioTransportOptions;
   readonly #marker = randomUUID();
+  readonly #errorText = new OutputWindow(MAX_ERROR_TEXT);
   #child: ChildProcess | null = null;
+  #end: string | null = null;
 
   constructor(options: StdioTransportOptions) {
     this.#options = options;
@@ -37,8 +48,7 @@ export class StdioTransport implements MCPTransport {
     const child = spawn(command, args, {
       cwd,
       env: { ...env, [MARKER_VARIABLE]: this.#marker },
-      // Standard error may contain secrets, and nobody here reads it.
-      stdio: ['pipe', 'pipe', 'ignore'],
+      stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
     });
     this.#child = child;
@@ -46,21 +56,34 @@ export class StdioTransport implements MCPTransport {
       child.once('spawn', resolve);
       child.once('error', reject);
     });
-    child.once('exit', () => this.onclose?.());
-    child.stdin?.on('error', (error) => this.onerror?.(error));
-    if (child.stdout !== null) {
-      const lines = new LineSplitter(MAX_LINE_BYTES);
-      child.stdout.on('data', (chunk: Buffer) => {
-        const complete = lines.push(chunk);
-        if (complete === null) {
-          child.stdout?.destroy();
-          this.onerror?.(new Error('the tool server wrote a line that is too long'));
-          void this.close();
-          return;
-        }
-        complete.forEach((line) => this.#receive(line));
-      });
-    }
+    child.stderr.on('data', (chunk: Buffer) => this.#errorText.push(chunk));
+    child.stdin.on('error', (error) => this.onerror?.(error));
+    const lines = new LineSplitter(MAX_LINE_BYTES);
+    child.stdout.on('data', (chunk: Buffer) => {
+      const complete = lines.push(chunk);
+      if (complete === null) {
+        this.#end = 'it wrote a line that is too long';
+        child.stdout.destroy();
+        void this.close();
+        return;
+      }
+      complete.forEach((line) => this.#receive(line));
+    });
+    child.once('exit', (code, killedBy) => {
+      this.#end ??= killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
+      void this.#finish([child.stdout, child.stderr]);
+    });
+  }
+
+  /** Why nothing comes from the process any more; null while it runs. */
+  get endReason(): string | null {
+    return this.#end;
+  }
+
+  /** What the process has written to standard error, for people; null when that is nothing. */
+  get errorText(): string | null {
+    const text = terminalText(this.#errorText.text()).replaceAll('\0', '').toWellFormed().trim();
+    return text === '' ? null : text;
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
@@ -79,15 +102,32 @@ export class StdioTransport implements MCPTransport {
     }
   }
 
+  /** What a process has written last is worth the most. */
+  async #finish(outputs: readonly Readable[]): Promise<void> {
+    const signal = AbortSignal.timeout(LAST_OUTPUT_MS);
+    const ends = outputs
+      .filter(({ closed }) => !closed)
+      .map(async (output) => await once(output, 'close', { signal }));
+    await Promise.allSettled(ends);
+    this.onclose?.();
+  }
+
+  /** Programs write more than messages to standard output; what is none is skipped. */
   #receive(line: string): void {
-    if (line.trim() === '') {
-      return;
+    for (const value of parsedLine(line)) {
+      const message = repairedMessage(value);
+      if (message !== null) {
+        this.onmessage?.(message);
+      }
     }
-    try {
-      const message: JSONRPCMessage = JSON.parse(line);
-      this.onmessage?.(message);
-    } catch {
-      this.onerror?.(new Error('the tool server wrote a line that is not a message'));
-    }
+  }
+}
+
+function parsedLine(line: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(line.trim());
+    return Array.isArray(value) ? value : [value];
+  } catch {
+    return [];
   }
 }

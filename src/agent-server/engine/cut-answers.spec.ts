@@ -1,0 +1,25 @@
+import { describe, expect, it } from '@jest/globals';
+import { answerEnding } from './cut-answers.js';
+
+describe('answerEnding', () => {
+  it.each([
+    ['stop', 'stop', 'complete'],
+    ['tool-calls', 'tool_calls', 'complete'],
+    ['other', 'eos', 'complete'],
+    ['other', undefined, 'complete'],
+    ['length', 'length', 'cut'],
+    ['length', 'max_tokens', 'cut'],
+    ['other', 'MAX_TOKENS', 'cut'],
+    ['other', 'model_length', 'cut'],
+    ['content-filter', 'content_filter', 'filtered'],
+    // OpenAI: an answer with a refusal.
+    ['content-filter', 'stop', 'filtered'],
+    ['content-filter', 'refusal', 'filtered'],
+    ['other', 'refusal', 'filtered'],
+    ['other', 'SAFETY', 'filtered'],
+    ['other', 'PROHIBITED_CONTENT', 'filtered'],
+    ['other', 'content-filtered', 'filtered'],
+  ])('%s, %s: %s', (unified, raw, ending) => {
+    expect(answerEnding(unified, raw)).toBe(ending);
+  });
+});

@@ -1,0 +1,114 @@
+import type { FilePart, ModelMessage, TextPart } from 'ai';
+import type { TargetRules } from './language-model.js';
+
+/** Bytes. Anthropic takes no larger image, and few servers do. */
+const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
+/** Characters in base64, of all images of a request. */
+const MAX_ALL = 20 * 1024 * 1024;
+const MAX_IMAGES = 50;
+const MAX_ADDRESS = 8_192;
+
+/** How the base64 of these types begins; all servers take them. The type that is declared is wrong too often. */
+const SIGNATURES: readonly (readonly [mediaType: string, beginning: RegExp])[] = [
+  ['image/png', /^iVBORw0KGgo/],
+  ['image/jpeg', /^\/9j\//],
+  ['image/gif', /^R0lGODlh|^R0lGODdh/],
+  ['image/webp', /^UklGR.{6}XRUJQ/],
+];
+
+/** Which images are replaced by notes because the model has refused them. */
+export type LeftOutImages = 'none' | 'addresses' | 'all';
+
+const DATA_URL = /^data:/i;
+
+/** How many images the users' messages have. */
+export function imagesIn(messages: readonly ModelMessage[]): { all: number; byAddress: number } {
+  const images = messages
+    .flatMap((message) =>
+      message.role === 'user' && typeof message.content !== 'string' ? message.content : [],
+    )
+    .filter((part) => part.type === 'file');
+  return {
+    all: images.length,
+    byAddress: images.filter(({ data }) => typeof data === 'string' && !DATA_URL.test(data)).length,
+  };
+}
+
+/** What is left of the limits of one request, which the newest images take first. */
+export class ImageAllowance {
+  #count = MAX_IMAGES;
+  #characters = MAX_ALL;
+
+  /** @returns whether there was room */
+  take(characters: number): boolean {
+    const hasRoom = this.#count > 0 && characters <= this.#characters;
+    if (hasRoom) {
+      this.#count -= 1;
+      this.#characters -= characters;
+    }
+    return hasRoom;
+  }
+}
+
+interface ImageLimits {
+  allowance: ImageAllowance;
+  leftOut: LeftOutImages;
+}
+
+/** An image as a server takes it, or a note in its place. */
+export function imagePart(
+  data: FilePart['data'],
+  { imageUrls }: Pick<TargetRules, 'imageUrls'>,
+  { allowance, leftOut: refused }: ImageLimits,
+): FilePart | TextPart {
+  const address = data instanceof URL ? data.href : data;
+  if (typeof address !== 'string') {
+    return leftOut('it has no address');
+  }
+  const isData = DATA_URL.test(address);
+  if (refused === 'all' || (refused === 'addresses' && !isData)) {
+    return leftOut('the model refused it');
+  }
+  if (!isData) {
+    const problem = addressProblem(address, imageUrls);
+    if (problem !== null) {
+      return leftOut(problem);
+    }
+    return allowance.take(0)
+      ? { type: 'file', data: new URL(address), mediaType: 'image' }
+      : leftOut('there are too many');
+  }
+  const comma = address.indexOf(',');
+  const base64 = address.slice(comma + 1).replace(/\s/g, '');
+  if (!/;base64$/i.test(address.slice(0, Math.max(comma, 0))) || !isBase64(base64)) {
+    return leftOut('its data is damaged');
+  }
+  const mediaType = SIGNATURES.find(([, signature]) => signature.test(base64))?.[0];
+  if (mediaType === undefined) {
+    return leftOut('it is no PNG, JPEG, GIF or WebP');
+  }
+  if (base64.length > (MAX_IMAGE_BYTES / 3) * 4) {
+    return leftOut('it is larger than 5 MiB');
+  }
+  return allowance.take(base64.length)
+    ? { type: 'file', data: new URL(`data:${mediaType};base64,${base64}`), mediaType }
+    : leftOut('there are too many');
+}
+
+function leftOut(reason: string): TextPart {
+  return { type: 'text', text: `[an image was left out: ${reason}]` };
+}
+
+function isBase64(text: string): boolean {
+  return text !== '' && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+}
+
+function addressProblem(address: string, accepted: TargetRules['imageUrls']): string | null {
+  const protocol = URL.canParse(address) ? new URL(address).protocol : '';
+  if (!['http:', 'https:'].includes(protocol) || address.length > MAX_ADDRESS) {
+    return 'its address cannot be loaded';
+  }
+  return protocol === 'https:' || accepted === 'any'
+    ? null
+    : 'the model loads images from https addresses only';
+}

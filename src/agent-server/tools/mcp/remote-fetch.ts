@@ -1,0 +1,236 @@
+import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
+import { type RepairedMessage, repairedMessage } from './server-answers.js';
+
+/** Checks whether an address from a user may be called. Returns the reason against it, or null. */
+export type CheckUrl = (url: URL) => Promise<string | null>;
+
+/** Largest answer, or event of a stream. */
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_REDIRECTS = 5;
+const REDIRECTS = [301, 302, 307, 308];
+const MAX_QUOTE = 300;
+
+type Id = string | number;
+
+/** A message that the server did not take. */
+export class RefusedMessageError extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`it answered ${status}${text.trim() === '' ? '' : `: ${text.trim()}`}`);
+    this.name = 'RefusedMessageError';
+    this.status = status;
+  }
+}
+
+export interface RemoteFetchOptions {
+  checkUrl: CheckUrl;
+  /** Whether each message belongs to a session that has no id of its own. */
+  isAlwaysInSession: boolean;
+  /** The server has forgotten the session, and so did nothing with the request. */
+  onSessionLost: () => void;
+  /** The answer to a request has ended without a response to it. */
+  onUnanswered: () => void;
+}
+
+/**
+ * The `fetch` of a connection to a tool server. It checks each address, follows redirects within an origin with method
+ * and body, bounds and repairs what comes back, and says what the client's transport keeps to itself.
+ */
+export function remoteFetch(
+  options: RemoteFetchOptions,
+): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  return async (address, init) => {
+    const url = new URL(address);
+    const response = await fetchWithinOrigin(url, init, options.checkUrl);
+    if (!response.ok) {
+      return await refused(response, init, options);
+    }
+    const asked = requestId(init);
+    if (isStream(response)) {
+      return repairedStream(response, asked, options.onUnanswered);
+    }
+    return asked === null || response.status === 202 || response.status === 204
+      ? response
+      : await answered(response, asked);
+  };
+}
+
+/** @throws Error when an address may not be called, or a redirect is not followed */
+async function fetchWithinOrigin(
+  start: URL,
+  init: RequestInit | undefined,
+  checkUrl: CheckUrl,
+): Promise<Response> {
+  let url = start;
+  for (let hops = 0; hops <= MAX_REDIRECTS; hops += 1) {
+    const refusal = await checkUrl(url);
+    if (refusal !== null) {
+      throw new Error(refusal);
+    }
+    const response = await fetch(url, { ...init, redirect: 'manual' });
+    const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
+    if (location === null || !URL.canParse(location, url.href)) {
+      return response;
+    }
+    await response.body?.cancel();
+    const target = new URL(location, url.href);
+    if (target.origin !== start.origin) {
+      throw new Error(`it redirects to ${target.origin}, and redirects to another origin are not followed`);
+    }
+    url = target;
+  }
+  throw new Error('it redirects too often');
+}
+
+/** Older servers answer 400 to a session that they do not know. */
+async function refused(
+  response: Response,
+  init: RequestInit | undefined,
+  { isAlwaysInSession, onSessionLost }: RemoteFetchOptions,
+): Promise<Response> {
+  const { status, statusText, headers } = response;
+  const text = (await boundedText(response)).slice(0, MAX_QUOTE);
+  const isInSession = isAlwaysInSession ? isPost(init) : new Headers(init?.headers).has('mcp-session-id');
+  if (isInSession && (status === 404 || (status === 400 && /session/i.test(text)))) {
+    onSessionLost();
+  }
+  if (isPost(init)) {
+    throw new RefusedMessageError(status, text);
+  }
+  return new Response(status === 304 ? null : text, { status, statusText, headers });
+}
+
+function isStream({ headers }: Response): boolean {
+  return /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
+}
+
+function repairedStream(
+  { body, status, headers }: Response,
+  asked: Id | null,
+  onUnanswered: () => void,
+): Response {
+  const events = new RepairedEvents(asked, onUnanswered);
+  return new Response(body?.pipeThrough(new TransformStream(events)) ?? null, { status, headers });
+}
+
+/** An answer in one piece: a message, or a list of them. */
+async function answered(response: Response, asked: Id): Promise<Response> {
+  const { status, headers } = response;
+  const type = headers.get('content-type') ?? '';
+  const text = await boundedText(response);
+  const messages = parsed(text)?.flatMap((value) => repairedMessage(value, asked) ?? []);
+  if (messages === undefined || messages.length === 0) {
+    const what = `${type.split(';', 1)[0] || 'an answer'} that is no message`;
+    throw new Error(`it answered ${status} with ${what}: ${text.trim().slice(0, MAX_QUOTE) || 'nothing'}`);
+  }
+  if (!messages.some((message) => isResponseTo(message, asked))) {
+    throw new Error(`it answered ${status} without a response to the request`);
+  }
+  const fields = new Headers(headers);
+  fields.set('content-type', 'application/json');
+  return new Response(JSON.stringify(messages), { status, headers: fields });
+}
+
+/** Passes on the events of a stream one by one, their messages repaired. */
+class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
+  readonly #decoder = new TextDecoder();
+  readonly #encoder = new TextEncoder();
+  readonly #asked: Id | null;
+  readonly #onUnanswered: () => void;
+  #waiting = '';
+  /** Whether the response has come, or may come on another connection: a stream with ids can be continued. */
+  #isSettled: boolean;
+
+  constructor(asked: Id | null, onUnanswered: () => void) {
+    this.#asked = asked;
+    this.#onUnanswered = onUnanswered;
+    this.#isSettled = asked === null;
+  }
+
+  transform(chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void {
+    this.#waiting += this.#decoder.decode(chunk, { stream: true });
+    const events = this.#waiting.split(/\r?\n\r?\n/);
+    this.#waiting = events.pop() ?? '';
+    if (this.#waiting.length > MAX_MESSAGE_BYTES) {
+      this.cancel();
+      throw new Error('the tool server sent an event that is too large');
+    }
+    events.forEach((event) => controller.enqueue(this.#repaired(event)));
+  }
+
+  /** What has no empty line behind it is passed on too. */
+  flush(controller: TransformStreamDefaultController<Uint8Array>): void {
+    if (this.#waiting.trim() !== '') {
+      controller.enqueue(this.#repaired(this.#waiting));
+    }
+    this.cancel();
+  }
+
+  /** Also called when the connection breaks. */
+  cancel(): void {
+    if (!this.#isSettled) {
+      this.#onUnanswered();
+    }
+  }
+
+  #repaired(event: string): Uint8Array {
+    const lines = event.split(/\r?\n/);
+    const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5));
+    const messages = parsed(data.join('\n'))?.flatMap((value) => repairedMessage(value) ?? []);
+    this.#isSettled ||=
+      lines.some((line) => line.startsWith('id:')) ||
+      (messages ?? []).some((message) => isResponseTo(message, this.#asked));
+    const others = lines.filter((line) => !line.startsWith('data:'));
+    const events =
+      messages === undefined || messages.length === 0
+        ? [event]
+        : messages.map((message) => [...others, `data: ${JSON.stringify(message)}`].join('\n'));
+    return this.#encoder.encode(events.map((text) => `${text}\n\n`).join(''));
+  }
+}
+
+function isResponseTo(message: RepairedMessage, asked: Id | null): boolean {
+  return !('method' in message) && String(message.id) === String(asked);
+}
+
+function parsed(text: string): unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [value];
+  } catch {
+    return undefined;
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_MESSAGE_BYTES) {
+      throw new Error('it sent an answer that is too large');
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function isPost(init: RequestInit | undefined): boolean {
+  return init?.method === 'POST';
+}
+
+/** The id of the request in a body; null when it is a notification or an answer. */
+function requestId(init: RequestInit | undefined): Id | null {
+  if (!isPost(init) || typeof init?.body !== 'string') {
+    return null;
+  }
+  const message: unknown = JSON.parse(init.body);
+  return typeof message === 'object' && message !== null && 'method' in message && 'id' in message
+    ? toId(message.id)
+    : null;
+}
+
+function toId(id: unknown): Id | null {
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+}

@@ -1,0 +1,165 @@
+/** Bounds of a JSON text besides its size in bytes. */
+export interface JsonBounds {
+  /** Nested objects and lists. */
+  depth: number;
+  /** Values and keys together. Each costs some fifty bytes of memory once it is parsed, and two bytes in the text. */
+  values: number;
+  /** Elements of one list, or members of one object; as many as there are values by default. */
+  elements?: number;
+}
+
+/** Why a text was refused. */
+export type JsonBoundsProblem = 'depth' | 'values' | 'elements' | 'syntax';
+
+/** A JSON text that exceeds its bounds, or whose brackets do not match. Contains nothing of the text. */
+export class JsonBoundsError extends Error {
+  constructor(readonly problem: JsonBoundsProblem) {
+    super(`the JSON text was refused: ${problem}`);
+    this.name = 'JsonBoundsError';
+  }
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_LIST = 0x5d;
+const LOWER_U = 0x75;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const SPACE = 0x20;
+
+/**
+ * Follows the brackets of a JSON text while it arrives, so that depth and number of values are known before anything is
+ * parsed. Neither keeps the text nor checks the rest of its grammar.
+ */
+export class JsonOutline {
+  readonly #bounds: JsonBounds;
+  /** The closing bracket that each open one needs. */
+  readonly #closing: Uint8Array;
+  /** The commas that each open bracket has had. */
+  readonly #commas: Uint32Array;
+  readonly #maxCommas: number;
+  #depth = 0;
+  #values = 0;
+  #inString = false;
+  #isEscaped = false;
+  #first: number | null = null;
+  #hasUnicodeEscapes = false;
+
+  constructor(bounds: JsonBounds) {
+    this.#bounds = bounds;
+    this.#closing = new Uint8Array(bounds.depth);
+    // The first is for commas outside of every bracket, which no valid text has.
+    this.#commas = new Uint32Array(bounds.depth + 1);
+    this.#maxCommas = (bounds.elements ?? Infinity) - 1;
+  }
+
+  /** Whether a text has `\u` escapes: only these can stand for NUL and lone surrogates in UTF-8. */
+  get hasUnicodeEscapes(): boolean {
+    return this.#hasUnicodeEscapes;
+  }
+
+  /** What the text holds: a list, an object, or anything else; null while it is blank. */
+  get kind(): 'list' | 'object' | 'other' | null {
+    switch (this.#first) {
+      case null:
+        return null;
+      case OPEN_LIST:
+        return 'list';
+      case OPEN_OBJECT:
+        return 'object';
+      default:
+        return 'other';
+    }
+  }
+
+  /** Whether every bracket and quotation mark is closed. */
+  get isClosed(): boolean {
+    return this.#depth === 0 && !this.#inString;
+  }
+
+  /**
+   * Takes the next bytes of the text, in UTF-8.
+   *
+   * @throws JsonBoundsError when the text exceeds a bound
+   */
+  push(bytes: Uint8Array): void {
+    // Locals and an index: fields and iterators cost several times as much in a loop over each byte.
+    let inString = this.#inString;
+    let isEscaped = this.#isEscaped;
+    let values = this.#values;
+    let first = this.#first;
+    const { length } = bytes;
+    for (let index = 0; index < length; index += 1) {
+      const byte = bytes[index] ?? 0;
+      if (inString) {
+        if (isEscaped) {
+          isEscaped = false;
+          this.#hasUnicodeEscapes ||= byte === LOWER_U;
+        } else if (byte === QUOTE) {
+          inString = false;
+        } else {
+          isEscaped = byte === BACKSLASH;
+        }
+      } else if (byte > SPACE) {
+        first ??= byte;
+        switch (byte) {
+          case QUOTE:
+            inString = true;
+            break;
+          case COMMA:
+            values += 1;
+            this.#countComma();
+            break;
+          case COLON:
+            values += 1;
+            break;
+          case OPEN_LIST:
+            values += 1;
+            this.#open(CLOSE_LIST);
+            break;
+          case OPEN_OBJECT:
+            values += 1;
+            this.#open(CLOSE_OBJECT);
+            break;
+          case CLOSE_LIST:
+          case CLOSE_OBJECT:
+            this.#close(byte);
+        }
+      }
+    }
+    if (values > this.#bounds.values) {
+      throw new JsonBoundsError('values');
+    }
+    this.#inString = inString;
+    this.#isEscaped = isEscaped;
+    this.#values = values;
+    this.#first = first;
+  }
+
+  #open(closing: number): void {
+    if (this.#depth >= this.#bounds.depth) {
+      throw new JsonBoundsError('depth');
+    }
+    this.#closing[this.#depth] = closing;
+    this.#depth += 1;
+    this.#commas[this.#depth] = 0;
+  }
+
+  #countComma(): void {
+    const commas = (this.#commas[this.#depth] ?? 0) + 1;
+    if (commas > this.#maxCommas) {
+      throw new JsonBoundsError('elements');
+    }
+    this.#commas[this.#depth] = commas;
+  }
+
+  #close(byte: number): void {
+    this.#depth -= 1;
+    if (this.#closing[this.#depth] !== byte) {
+      throw new JsonBoundsError('syntax');
+    }
+  }
+}

@@ -1,0 +1,78 @@
+const MAX_DEPTH = 64;
+const TOO_DEEP = '[…]';
+
+/** The text without what servers refuse in JSON: halves of characters, and NUL. */
+export function cleanText(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\u{fffd}');
+}
+
+/** Whether a server takes it for no text at all. */
+export function isBlank(text: string): boolean {
+  return /^[\s\u200b\u2060]*$/.test(text);
+}
+
+/** The same value with every text in it cleaned, and no deeper than parsers follow. */
+export function cleanJson(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') {
+    return cleanText(value);
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
+  if (depth === MAX_DEPTH) {
+    return TOO_DEEP;
+  }
+  return Array.isArray(value)
+    ? value.map((item) => cleanJson(item, depth + 1))
+    : Object.fromEntries(
+        Object.entries(value).map(([name, member]) => [cleanText(name), cleanJson(member, depth + 1)]),
+      );
+}
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+/** Code units around a cut that are looked at: a character that people see as one is rarely longer. */
+const WINDOW = 64;
+
+/** The beginning of a text, at most that long, cut between characters as people see them. */
+export function textHead(text: string, length: number): string {
+  return text.length <= length ? text : text.slice(0, boundaryBefore(text, Math.max(length, 0)));
+}
+
+/** The end of a text, at most that long, cut between characters as people see them. */
+export function textTail(text: string, length: number): string {
+  if (text.length <= length) {
+    return text;
+  }
+  const start = text.length - Math.max(length, 0);
+  const boundary = boundaryBefore(text, start);
+  return text.slice(boundary === start ? start : boundaryAfter(text, start));
+}
+
+/** The last boundary between characters that is not after a position. */
+function boundaryBefore(text: string, position: number): number {
+  const start = windowStart(text, position);
+  const segments = segmenter.segment(text.slice(start, position + WINDOW));
+  const last = segments.containing(position - start);
+  const boundary = start + (last?.index ?? position - start);
+  // A character longer than the window is cut between its code points.
+  return boundary > start || position === start ? boundary : codePointBefore(text, position);
+}
+
+function boundaryAfter(text: string, position: number): number {
+  const start = windowStart(text, position);
+  const found = segmenter.segment(text.slice(start, position + WINDOW)).containing(position - start);
+  const end = found === undefined ? text.length : start + found.index + found.segment.length;
+  // As above: then the cut is right behind the code point that the position is in.
+  const isInside = codePointBefore(text, position) < position;
+  return end < position + WINDOW ? end : position + (isInside ? 1 : 0);
+}
+
+function windowStart(text: string, position: number): number {
+  return codePointBefore(text, Math.max(0, position - WINDOW));
+}
+
+function codePointBefore(text: string, position: number): number {
+  const isInside =
+    position > 0 && /^[\ud800-\udbff][\udc00-\udfff]/.test(text.slice(position - 1, position + 1));
+  return isInside ? position - 1 : position;
+}

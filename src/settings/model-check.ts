@@ -1,0 +1,220 @@
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import { HostAllowlist, OutboundAddresses } from '../common/http/host-allowlist.js';
+import { parseDestination } from '../common/http/network-destination.js';
+import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '../common/json-access.js';
+import { isJsonObject } from '../common/json-merge.js';
+import { addressToCheck, isOwnServer, modelEndpoint } from '../common/model-endpoint.js';
+import { withoutSecret } from '../common/secret-mask.js';
+import type { AppConfig } from '../config/app-config.js';
+
+/** A model with the key that it is called with, in clear. */
+export interface CheckedModel {
+  model: string | null;
+  baseUrl: string | null;
+  apiKey: string | null;
+  /** Sent with every request to it. */
+  headers?: Readonly<Record<string, string>>;
+}
+
+export const MODEL_WARNING_CODES = [
+  'unauthorized',
+  'rate_limited',
+  'rejected',
+  'unavailable',
+  'timeout',
+  'refused',
+  'unknown_model',
+] as const;
+
+/** A model that was stored although its server did not accept it, or was not asked. */
+export interface ModelWarning {
+  code: (typeof MODEL_WARNING_CODES)[number];
+  detail: string;
+}
+
+/** The user who stores a model waits for this. */
+const TIMEOUT_MS = 5_000;
+/** Lists of thousands of models have a megabyte. */
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
+const MAX_REASON = 300;
+const OPENROUTER_HOST = 'openrouter.ai';
+const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
+
+const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>> = {
+  timeout: ['timeout', `its server did not answer within ${TIMEOUT_MS / 1000} seconds`],
+  network: ['unavailable', 'its server could not be reached'],
+  share: ['unavailable', 'too many requests to its server are under way'],
+  refused: ['refused', 'this service itself may not call its address, which is not public'],
+  redirect: ['unavailable', 'its server sends requests on to another one'],
+  too_large: ['unavailable', 'its server sent too much'],
+  malformed: ['unavailable', 'its server sent a malformed response'],
+};
+
+/** HTTP client for the servers of models: reaches public addresses, and those that the operator opens to agents. */
+export class ModelHttpClient extends GuardedHttpClient implements OnApplicationShutdown {
+  async onApplicationShutdown(): Promise<void> {
+    await this.close();
+  }
+}
+
+/** @returns the client for the configured proxy and hosts */
+export function createModelHttpClient({ outbound, sandboxes }: AppConfig): ModelHttpClient {
+  const opened = sandboxes.networkAllow.flatMap((entry) => {
+    const destination = parseDestination(entry);
+    return destination?.kind === 'host' && destination.port !== null
+      ? [`http://${entry}`, `https://${entry}`]
+      : [];
+  });
+  return new ModelHttpClient({
+    allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    timeoutMs: TIMEOUT_MS,
+    ...(outbound.proxyUrl !== null && {
+      proxy: { url: outbound.proxyUrl, ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }) },
+    }),
+  });
+}
+
+/** Asks the server of a model once whether it accepts the key and knows the model. Nothing is generated. */
+@Injectable()
+export class ModelCheck {
+  private readonly logger = new Logger(ModelCheck.name);
+
+  constructor(
+    private readonly http: ModelHttpClient,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /**
+   * Takes up to 5 seconds.
+   *
+   * @returns null when the server accepts the model, and when there is too little to ask it
+   */
+  async warning(userId: string, checked: CheckedModel): Promise<ModelWarning | null> {
+    const warning = await this.ask(userId, checked);
+    if (warning !== null) {
+      this.logger.warn('failed to verify a model', { code: warning.code });
+    }
+    return warning;
+  }
+
+  private async ask(userId: string, checked: CheckedModel): Promise<ModelWarning | null> {
+    const { apiKey } = checked;
+    const request = requestOf(checked);
+    if (request === null) {
+      return null;
+    }
+    const address = addressToCheck(checked.model ?? '', checked.baseUrl);
+    const problem = address === null ? null : this.addresses.problem(address);
+    if (problem !== null) {
+      return unverified('refused', problem.replace(/\.$/, ''));
+    }
+    try {
+      const response = await this.http.fetch(request.url, { headers: request.headers, holder: userId });
+      return verdict(response.status, await response.text(), request.model, apiKey);
+    } catch (error) {
+      if (error instanceof UpstreamError) {
+        return unverified(...UNREACHED[error.reason]);
+      }
+      throw error;
+    }
+  }
+}
+
+/** `extra_headers` of a configuration. */
+export function headersIn(llm: unknown): Record<string, string> {
+  const headers = jsonAt(llm, 'extra_headers');
+  return Object.fromEntries(
+    Object.entries(isJsonObject(headers) ? headers : {}).filter(
+      (entry): entry is [string, string] => typeof entry[1] === 'string',
+    ),
+  );
+}
+
+/** The cheapest request that needs the key; null: the server, or everything that it could check, is missing. */
+function requestOf({
+  model,
+  baseUrl,
+  apiKey,
+  headers: extra = {},
+}: CheckedModel): { url: string; headers: Record<string, string>; model: string } | null {
+  const name = model?.trim() ?? '';
+  const isAskable = apiKey !== null || (baseUrl ?? '').trim() !== '' || isOwnServer(name);
+  const endpoint = modelEndpoint(name, baseUrl);
+  if ('problem' in endpoint || !isAskable) {
+    return null;
+  }
+  if (endpoint.api === 'anthropic') {
+    return {
+      url: `${ANTHROPIC_URL}/models?limit=1000`,
+      headers: {
+        ...extra,
+        'anthropic-version': '2023-06-01',
+        ...(apiKey !== null && { 'x-api-key': apiKey }),
+      },
+      model: endpoint.model,
+    };
+  }
+  if (!URL.canParse(endpoint.baseUrl)) {
+    return null;
+  }
+  // Anyone may read the list of models there.
+  const path = new URL(endpoint.baseUrl).hostname === OPENROUTER_HOST ? 'key' : 'models';
+  const query = new URLSearchParams(endpoint.query).toString();
+  return {
+    url: `${endpoint.baseUrl}/${path}${query === '' ? '' : `?${query}`}`,
+    headers: { ...extra, ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) },
+    model: endpoint.model,
+  };
+}
+
+function verdict(status: number, text: string, model: string, apiKey: string | null): ModelWarning | null {
+  const body = parseJson(text);
+  if (status < 200 || status >= 300) {
+    return unverified(codeOf(status), `${status} ${reasonIn(body, status, apiKey)}`.trim());
+  }
+  const names = jsonList(body, 'data').flatMap((entry) => jsonText(entry, 'id') ?? []);
+  const isWhole = names.length > 0 && jsonAt(body, 'has_more') !== true;
+  return isWhole && !names.some((name) => isNameOf(name, model))
+    ? unverified('unknown_model', `its server knows ${names.length} models, but none of the name ${model}`)
+    : null;
+}
+
+function codeOf(status: number): ModelWarning['code'] {
+  if (status === 401 || status === 403) {
+    return 'unauthorized';
+  }
+  if (status === 429) {
+    return 'rate_limited';
+  }
+  return status >= 500 ? 'unavailable' : 'rejected';
+}
+
+/** The sentence of the server, which may quote the key. */
+function reasonIn(body: unknown, status: number, apiKey: string | null): string {
+  const first: unknown = Array.isArray(body) ? body[0] : body;
+  const said = [['error', 'message'], ['message'], ['detail'], ['error'], ['msg']]
+    .map((path) => jsonText(first, ...path))
+    .find((found) => found !== null);
+  if (said === undefined || said === null) {
+    return status === 404 ? 'it has no list of models there; check llm_base_url' : '';
+  }
+  const sentence = withoutSecret(said, apiKey).trim().replaceAll(/\s+/g, ' ').replace(/\.$/, '');
+  return sentence.length <= MAX_REASON ? sentence : `${sentence.slice(0, MAX_REASON - 1).toWellFormed()}…`;
+}
+
+/** Servers list `models/gemini-pro`, `qwen3:latest` and `claude-x-20260101` for what people call without these parts. */
+function isNameOf(listed: string, model: string): boolean {
+  const [one, other] = [listed, model].map((name) => name.toLowerCase().replace(/^models\//, ''));
+  return (
+    one === other ||
+    one?.endsWith(`/${other}`) === true ||
+    one?.startsWith(`${other?.replace(/-latest$/, '')}`) === true
+  );
+}
+
+function unverified(code: ModelWarning['code'], reason: string): ModelWarning {
+  return { code, detail: `The model was stored but not verified: ${reason}.` };
+}

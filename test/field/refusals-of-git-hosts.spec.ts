@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+
+type Host = 'github' | 'gitlab' | 'bitbucket';
+
+const IP_LIST =
+  'Although you appear to have the correct authorization credentials, the `octo` organization has an IP allow list ' +
+  'enabled, and your IP address is not permitted to access this resource.';
+const LIFETIME =
+  "The 'octo' organization forbids access via a fine-grained personal access tokens if the token's lifetime is greater " +
+  "than 366 days. Please adjust your token's lifetime at the following URL: https://github.com/settings/tokens";
+const TERMS =
+  '403 Forbidden - You (@mona) must accept the Terms of Service in order to perform this action. Please access GitLab ' +
+  'from a web browser to accept these terms.';
+
+// renovatebot/renovate#20253, aquasecurity/trivy#10567, github/github-mcp-server#748, dlang/dub-registry#343,
+// gitpod-io/gitpod#3276: a host that says why it refuses, of which users saw a missing scope.
+const REFUSALS: [Host, object | string, Record<string, string>, string, string][] = [
+  ['github', { message: IP_LIST }, {}, 'blocked_by_policy', 'has an IP allow list enabled'],
+  ['github', { message: LIFETIME }, {}, 'blocked_by_policy', "the token's lifetime is greater than 366 days"],
+  [
+    'github',
+    {
+      message:
+        '`octo` forbids access via a personal access token (classic). Please use a GitHub App, OAuth App, or a personal ' +
+        'access token with fine-grained permissions.',
+    },
+    {},
+    'blocked_by_policy',
+    'forbids access via a personal access token (classic)',
+  ],
+  [
+    'github',
+    { message: 'Sorry. Your account was suspended.' },
+    {},
+    'blocked_by_policy',
+    'Your account was suspended',
+  ],
+  ['github', { message: 'Closed on public holidays' }, {}, 'blocked_by_policy', 'Closed on public holidays'],
+  [
+    'github',
+    { message: 'Resource protected by organization SAML enforcement. You must grant your token access.' },
+    { 'x-github-sso': 'required; url=https://github.com/orgs/octo/sso' },
+    'sso_required',
+    'organization SAML enforcement',
+  ],
+  [
+    'github',
+    { message: 'Resource not accessible by personal access token' },
+    {},
+    'insufficient_scope',
+    'not accessible',
+  ],
+  [
+    'github',
+    { message: 'Must have admin rights to Repository.' },
+    {},
+    'insufficient_scope',
+    'Must have admin rights',
+  ],
+  [
+    'github',
+    { message: 'You have triggered an abuse detection mechanism. Please wait a few minutes.' },
+    {},
+    'rate_limited',
+    'abuse detection mechanism',
+  ],
+  ['gitlab', { message: TERMS }, {}, 'blocked_by_policy', 'must accept the Terms of Service'],
+  [
+    'gitlab',
+    {
+      message: '403 Forbidden - Your password expired. Please access GitLab from a web browser to update it.',
+    },
+    {},
+    'blocked_by_policy',
+    'Your password expired',
+  ],
+  [
+    'gitlab',
+    { message: '403 Forbidden - Your account has been blocked.' },
+    {},
+    'blocked_by_policy',
+    'Your account has been blocked',
+  ],
+  [
+    'gitlab',
+    { errors: [{ message: 'You must enable two-factor authentication to see this group' }] },
+    {},
+    'blocked_by_policy',
+    'enable two-factor authentication',
+  ],
+  [
+    'gitlab',
+    {
+      error: 'insufficient_scope',
+      error_description: 'The request requires higher privileges than provided by the access token.',
+      scope: 'api',
+    },
+    { 'www-authenticate': 'Bearer realm="Protected by OAuth 2.0", error="insufficient_scope"' },
+    'insufficient_scope',
+    'requires higher privileges',
+  ],
+  ['gitlab', { message: '403 Forbidden' }, {}, 'insufficient_scope', '403 Forbidden'],
+  [
+    'bitbucket',
+    { type: 'error', error: { message: 'App passwords were removed, use an API token.' } },
+    {},
+    'insufficient_scope',
+    'App passwords were removed',
+  ],
+  [
+    'bitbucket',
+    {
+      type: 'error',
+      error: {
+        message: 'Your credentials lack one or more required privilege scopes.',
+        detail: { required: ['account'], granted: ['repository'] },
+      },
+    },
+    {},
+    'insufficient_scope',
+    'lack one or more required privilege scopes',
+  ],
+  ['bitbucket', 'Access from this IP address is not allowed', {}, 'blocked_by_policy', 'this IP address'],
+];
+
+describe('a git host that says why it refuses', () => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let user: TestUser;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp(hosts.environment);
+  });
+
+  beforeEach(async () => {
+    hosts.clearFaults();
+    user = await app.createUser();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  const store = (host: Host): request.Test =>
+    request(app.url)
+      .post('/api/add-git-providers')
+      .set(user.headers)
+      .send({ provider_tokens: { [host]: { token: hosts.worlds[host].token } } });
+  const tasks = (): request.Test => request(app.url).get('/api/user/suggested-tasks').set(user.headers);
+
+  it.each(REFUSALS)('%s: %j %j is %s', async (host, body, headers, code, reason) => {
+    hosts[host].injectFault({ kind: 'status', status: 403, headers, body });
+
+    const stored = await store(host).expect(200);
+    const all = await tasks();
+
+    const [warning] = stored.body.warnings;
+    expect(warning).toMatchObject({ provider: host, code });
+    expect(warning.detail).toContain('was stored but not verified: ');
+    expect(warning.detail).toContain(reason);
+    expect(all.body.errors).toEqual([
+      expect.objectContaining({ provider: host, code, detail: expect.stringContaining(reason) }),
+    ]);
+  });
+
+  it('is quoted beside the tasks of others, and where lists are asked for', async () => {
+    await store('github').expect(200);
+    await store('gitlab').expect(200);
+    hosts.gitlab.injectFault({ kind: 'status', status: 403, body: { message: TERMS } });
+
+    const { headers } = await tasks().expect(200);
+    const list = await request(app.url)
+      .get('/api/v1/git/repositories/search?provider=gitlab')
+      .set(user.headers)
+      .expect(502);
+
+    expect(headers['x-provider-status']).toContain(
+      `gitlab;status=error;code=blocked_by_policy;detail="${TERMS}"`,
+    );
+    expect(list.body.detail).toContain(TERMS);
+  });
+
+  it('is quoted where only a part is missing', async () => {
+    await store('github').expect(200);
+    const errors = [{ type: 'FORBIDDEN', path: ['viewer', 'recent', 'nodes', 0], message: IP_LIST }];
+    const data = { viewer: { login: 'mona', recent: { nodes: [null] } } };
+    hosts.github.injectFault(
+      { kind: 'status', status: 200, body: { data, errors } },
+      { match: ({ body }) => body.includes('query SuggestedTaskReposAndIssues') },
+    );
+
+    const { headers } = await tasks().expect(200);
+
+    expect(headers['x-provider-status']).toContain(
+      `github;status=partial;code=blocked_by_policy;detail="${IP_LIST}"`,
+    );
+  });
+
+  it('is quoted when it takes the token for none', async () => {
+    const body = { error: 'invalid_token', error_description: 'Token is expired. Create another one.' };
+    hosts.gitlab.injectFault({ kind: 'status', status: 401, body });
+
+    const refused = await store('gitlab').expect(401);
+
+    expect(refused.body).toMatchObject({
+      code: 'invalid_git_token',
+      error: 'Invalid token. Please make sure it is a valid gitlab token.',
+      reason: expect.stringContaining('Token is expired'),
+    });
+  });
+
+  it('is quoted clean, short and without the token', async () => {
+    const { token } = hosts.worlds.github;
+    const text = `no,\r\n\u001b[31m ${token} "ünd" ${Buffer.from(token).toString('base64')}\u0000 ${'x'.repeat(5_000)}`;
+    await store('github').expect(200);
+    await store('gitlab').expect(200);
+    hosts.github.injectFault({ kind: 'status', status: 403, body: { message: text } });
+
+    const { headers } = await tasks().expect(200);
+    const stored = await store('github').expect(200);
+
+    const status = String(headers['x-provider-status']);
+    expect(status).toMatch(/detail="no, \[31m \*\*\* \\"\?nd\\" \*\*\* x+\?"/);
+    expect(status.length).toBeLessThan(600);
+    expect(`${status} ${stored.text}`).not.toContain(token);
+    expect(stored.body.warnings[0].detail.length).toBeLessThan(500);
+  });
+
+  it('says nothing in a page of a proxy', async () => {
+    const body = `<html><body>${'Blocked by your firewall. '.repeat(10)}</body></html>`;
+    hosts.github.injectFault({ kind: 'status', status: 403, headers: { 'content-type': 'text/html' }, body });
+
+    const stored = await store('github').expect(200);
+
+    expect(stored.body.warnings).toEqual([
+      {
+        provider: 'github',
+        code: 'insufficient_scope',
+        detail: 'The github token was stored but not verified: it may not read the account.',
+      },
+    ]);
+  });
+});

@@ -1,0 +1,168 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { SETUP_ENVIRONMENT } from '../../src/agent-protocol/git.js';
+import { AcpEngine } from '../../src/agent-server/engine/acp/acp.engine.js';
+import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { SETUP_SCRIPT } from '../../src/v1/app-conversations/start/set-up.step.js';
+import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { call, say } from '../fakes/scripted-llm.answers.js';
+import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { answersOf } from './native-agent.js';
+
+const run = promisify(execFile);
+const environment = toolEnvironment(process.env);
+const never = new AbortController().signal;
+
+let folder: string;
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(path.join(tmpdir(), 'setup-')));
+  await run('git', ['init', '-q'], { cwd: folder });
+});
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Runs the setup script as a start does. */
+async function setUp(script: string): Promise<void> {
+  await mkdir(path.join(folder, '.openhands'), { recursive: true });
+  await writeFile(path.join(folder, '.openhands/setup.sh'), script);
+  await run('bash', ['-c', SETUP_SCRIPT], { cwd: folder, env: environment });
+}
+
+/** The output of commands of the agent, each in the shell of the one before. */
+async function outputs(commands: string[], secrets: Record<string, string> = {}): Promise<unknown[]> {
+  const llm = await ScriptedLlm.start(
+    inOrder(...commands.map((command) => call('terminal', { command })), say('done')),
+  );
+  const engine = new NativeEngine({ view: { environment, wrapper: [] } });
+  const host = new MemoryEngineHost(engineSettings(folder, llm.url));
+  host.secrets = secrets;
+  await host.say('Please do it.');
+  await engine.run(host, never);
+  await engine.close();
+  await llm.close();
+  return host.ofKind('ObservationEvent').map(({ observation: { content } }) => {
+    const [part] = content;
+    return part?.type === 'text' ? part.text.replace(/\n?\[[^[]*\]$/, '') : null;
+  });
+}
+
+async function kept(): Promise<string> {
+  return await readFile(path.join(folder, '.git', SETUP_ENVIRONMENT), 'utf8');
+}
+
+// OpenHands/OpenHands#13285: the setup script runs in a process of its own, and its exports end with that.
+describe("the agent's shell has what the setup script exports", () => {
+  it('variables, and programs by their name, from any folder', async () => {
+    await setUp(
+      `set -eu
+mkdir -p tools sub && printf '#!/bin/sh\\necho made by setup\\n' > tools/made && chmod +x tools/made
+export PATH="tools:$PATH"
+export QUOTED="it's \\"a\\" \\$HOME" LINES_OF='one
+two'
+NOT_EXPORTED=1
+cd sub`,
+    );
+    const [first, second] = await outputs([
+      'made; pwd',
+      'cd sub && made && printf "%s|%s|%s" "$QUOTED" "$LINES_OF" "${NOT_EXPORTED-none}"',
+    ]);
+    expect(first).toBe(`made by setup\n${folder}`);
+    expect(second).toBe(`made by setup\nit's "a" $HOME|one\ntwo|none`);
+  });
+
+  it('in each new shell, with the exit code of its own command', async () => {
+    await setUp('export HELLO=there');
+    const [, , second] = await outputs(['export HELLO=changed', 'exit 1', 'echo "$?$HELLO"']);
+    expect(second).toBe('0there');
+  });
+
+  it.each([
+    ['exit', 'export HELLO=there\nexit 0'],
+    ['a trap of its own', "trap 'echo bye' EXIT\nexport HELLO=there"],
+    ['everything exported', 'set -a\nline=1 name=2\nHELLO=there'],
+    ['a PATH without programs', 'export HELLO=there\nPATH=/nowhere\nexit'],
+    ['a return', 'export HELLO=there\nreturn 0'],
+    ['other separators', 'IFS=/\nset -f -o posix\nexport HELLO=there'],
+  ])('with a script that ends with %s', async (_, script) => {
+    await setUp(script);
+    expect(await outputs(['builtin echo "$HELLO"'])).toEqual(['there']);
+    expect(await kept()).not.toContain('slipway');
+  });
+
+  it('but for variables of the conversation, such as secrets', async () => {
+    await setUp('export TOKEN=dummy OTHER=set');
+    expect(await outputs(['echo $TOKEN $OTHER'], { TOKEN: 'of the user' })).toEqual(['of the user set']);
+  });
+
+  it('and an agent of others has it too', async () => {
+    await setUp('export HELLO=there TOKEN=dummy');
+    const engine = new AcpEngine({ environment, wrapper: [] });
+    const command = [process.execPath, path.resolve('test/fakes/acp-agents/scripted-agent.mjs')];
+    const times = { startTimeoutMs: 20_000, idleTimeoutMs: 20_000 };
+    const acp = { command, environment: { HOME: folder }, model: null, sessionMode: null, authMethod: null };
+    const host = new MemoryEngineHost(
+      engineSettings(folder, 'http://127.0.0.1:9', { acp: { ...acp, ...times } }),
+    );
+    host.secrets = { TOKEN: 'of the user' };
+    for (const name of ['HELLO', 'TOKEN']) {
+      await host.say(`env ${name}`);
+      await engine.run(host, never);
+    }
+    await engine.close();
+    expect(answersOf(host)).toEqual(['HELLO=there', 'TOKEN=of the user']);
+  });
+});
+
+describe('an environment that is hostile', () => {
+  it('is bounded', async () => {
+    await setUp(
+      `export HUGE="$(head -c 40000 /dev/zero | tr '\\0' x)"
+for i in $(seq 20); do export "MANY_$i=$(head -c 20000 /dev/zero | tr '\\0' y)"; done
+export SMALL=1`,
+    );
+    expect((await kept()).length).toBeLessThan(140_000);
+    expect(await outputs(['echo "${HUGE-none}" ${#MANY_1}'])).toEqual(['none 20000']);
+  });
+
+  it('does not reach the programs that isolate tools', async () => {
+    await setUp('export LD_PRELOAD=/nowhere.so NODE_OPTIONS=--require=/nowhere.js');
+    const wrapper = ['bash', '-c', 'echo "wrapped:$LD_PRELOAD" >>wrapped.txt; exec "$@"', 'wrap'];
+    const llm = await ScriptedLlm.start(inOrder(call('terminal', { command: 'true' }), say('done')));
+    const engine = new NativeEngine({ view: { environment, wrapper } });
+    const host = new MemoryEngineHost(engineSettings(folder, llm.url));
+    await host.say('Please do it.');
+    await engine.run(host, never);
+    await engine.close();
+    await llm.close();
+    expect(new Set((await readFile(path.join(folder, 'wrapped.txt'), 'utf8')).split('\n'))).toEqual(
+      new Set(['wrapped:', '']),
+    );
+  });
+
+  it('that an agent wrote into the file ends at most its own shell', async () => {
+    await setUp('export HELLO=there');
+    await writeFile(path.join(folder, '.git', SETUP_ENVIRONMENT), 'A=$(\nB=1\nreadonly=\n\0=\nUID=0\nC=3\n');
+    expect(await outputs(['echo "$B$C"'])).toEqual(['13']);
+  });
+});
+
+it('a script that fails leaves nothing, and the exit code is its own', async () => {
+  await expect(setUp('export HELLO=there\nexit 4')).rejects.toMatchObject({ code: 4 });
+  await expect(kept()).rejects.toThrow('ENOENT');
+  await expect(setUp('set -e\nexport HELLO=there\nfalse')).rejects.toMatchObject({ code: 1 });
+});
+
+it('a script runs once, as the file that it is', async () => {
+  const script = 'echo "$0 ${BASH_SOURCE[0]} $#" >>ran.txt\nexport HELLO=there\n';
+  await setUp(script);
+  await setUp(script);
+  expect(await readFile(path.join(folder, 'ran.txt'), 'utf8')).toBe(
+    '.openhands/setup.sh .openhands/setup.sh 0\n',
+  );
+});
