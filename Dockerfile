@@ -2,6 +2,12 @@
 ARG BASE_IMAGE=node:24-bookworm-slim
 
 FROM ${BASE_IMAGE} AS packages
+# On an older one the build succeeds, and what it builds fails at its first conversation.
+RUN node -e 'const [major, minor] = process.versions.node.split(".").map(Number); \
+  if (major < 22 || (major === 22 && minor < 19)) { \
+    console.error(`The base image has Node.js ${process.versions.node}; Slipway needs 22.19 or newer`); \
+    process.exit(1); \
+  }'
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci

@@ -149,11 +149,12 @@ async function beyond(
       live = Math.max(live, (await client.expectOk({ method: 'GET', path: '/health/live' })).ms);
     });
     printLoad(`${(times * 100).toFixed(0)} %`, load, BEYOND_SECONDS);
-    const others = load.sent - countOf(load, 2) - countOf(load, 503);
+    // 429: one of the users has all lists, a third of the load, and with it more than a share.
+    const others = load.sent - countOf(load, 2) - countOf(load, 429) - countOf(load, 503);
     const goodput = countOf(load, 2) / BEYOND_SECONDS / saturation;
     outcomes.push(
       {
-        what: `${times} times the saturation: requests neither served nor refused with 503`,
+        what: `${times} times the saturation: requests neither served nor refused`,
         target: '0',
         measured: `${others} of ${load.sent} (${load.timeouts} time-outs, ${load.errors} errors)`,
         reached: others === 0,

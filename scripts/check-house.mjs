@@ -10,7 +10,7 @@ import ts from 'typescript';
 const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
 
 const BOUNDS = {
-  files: 690,
+  files: 720,
   medianLinesAtLeast: 98,
   linesAtMost: 400,
   looseFilesInAFolder: 26,

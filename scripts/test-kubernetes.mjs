@@ -15,7 +15,7 @@ const HELP = `npm run test:kubernetes runs against the cluster of KUBECONFIG, in
 
   a cluster      any whose administrator you are. One of your own: kind create cluster (https://kind.sigs.k8s.io), or k3d,
                  minikube, k3s. Then: export KUBECONFIG=$HOME/.kube/config
-  agent-sandbox  0.5 or newer: kubectl apply -f of manifest.yaml of a release of
+  agent-sandbox  0.5 or newer, also 1.0: kubectl apply -f of sandbox.yaml of a release of
                  https://github.com/kubernetes-sigs/agent-sandbox
   kubectl        on PATH
   three images   on its nodes, as deploy/kubernetes/README.md builds them:

@@ -1,23 +1,24 @@
 import type { IncomingMessage } from 'node:http';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { SwaggerModule } from '@nestjs/swagger';
 import type {
   CorsOptions,
   CorsOptionsDelegate,
 } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
+import { ApiKeyVerifier } from './auth/api-key.verifier.js';
+import { RequestAdmission } from './auth/request-admission.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
-import { buildOpenApiDocument } from './common/openapi/openapi-document.js';
+import { isLoopbackHost } from './common/http/loopback.js';
+import { serveDocumentPages } from './common/openapi/document-pages.js';
 import { AllowedHosts, MISDIRECTED } from './common/requests/allowed-hosts.js';
-import { ConnectionDrain } from './common/requests/connection-drain.js';
 import { securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { cutUnreadBody } from './common/requests/json-body.js';
-import { LoadShedding } from './common/requests/load-shedding.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import type { Middleware } from './common/requests/middleware.js';
 import { RequestEntrance } from './common/requests/request-entrance.js';
+import { ServerConnections } from './common/requests/server-connections.js';
 import { answerUnreadableRequests } from './common/requests/unreadable-requests.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
@@ -33,6 +34,7 @@ import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
+import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.queries.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
 import { webAppMiddleware } from './web/web-app.middleware.js';
@@ -59,8 +61,8 @@ export function configureApp(app: NestExpressApplication): void {
   server.headersTimeout = RECEIVE_TIMEOUT_MS;
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  const connections = ConnectionDrain.attach(server);
-  app.get(Draining).onBegin(() => connections.begin());
+  const connections = ServerConnections.attach(server);
+  app.get(Draining).onBegin(() => connections.drain());
   server.prependListener('request', (request, response) =>
     cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
   );
@@ -72,22 +74,28 @@ export function configureApp(app: NestExpressApplication): void {
   const hosts = allowedHosts(app);
   const programMetrics = app.get(ProgramMetrics);
   const problems = new ProblemFilter((code) => programMetrics.problemSent(code));
-  const shedding = new LoadShedding(http.maxRequestsInFlight);
-  programMetrics.showRequestsUnderWay(() => shedding.underWay);
-  new RequestEntrance({
+  const admission = requestAdmission(app);
+  programMetrics.showRequestsUnderWay(() => admission.underWay);
+  const entrance = new RequestEntrance({
     steps: [...firstSteps(app, hosts), ownHeaders(ports)],
-    handlerOf: (request) =>
-      agentServers.handlerOf(request) ?? (ports.isFor(request) ? null : shedding.handlerOf(request)),
+    handlerOf: (request) => agentServers.handlerOf(request),
     refuse: (error, request, response) => problems.respond(error, request, response),
-  }).attach(server, app.getHttpAdapter().getInstance());
+  });
+  const framework = app.getHttpAdapter().getInstance();
+  server.off('request', framework);
+  server.on('request', connections.inTurn(entrance.before(framework)));
   app.enableCors(corsRules(app));
   app.get(WebSocketRouter).attach(server, hosts);
   app.get(AgentServerPorts).handTo(server);
-  const shed = shedding.middleware();
   // One step, since Express takes as long over each as over most of what they do. It passes rejections on to the filter.
-  app.use((request: Request, response: Response, next: NextFunction) => {
+  app.use(async (request: Request, response: Response, next: NextFunction) => {
     const handler = ports.handlerOf(request) ?? agentServers.handlerOf(request);
-    return handler === null ? shed(request, response, next) : handler(request, response);
+    if (handler !== null) {
+      await handler(request, response);
+      return;
+    }
+    await admission.admit(request, response);
+    next();
   });
   // Strict transport security is up to the TLS terminator: we speak plain HTTP behind it.
   app.use(
@@ -98,16 +106,24 @@ export function configureApp(app: NestExpressApplication): void {
     }),
   );
   if (http.webAppFolder !== null) {
-    app.use(webAppMiddleware(http.webAppFolder, app.get(SandboxUrls).browserSources()));
+    const sources = app.get(SandboxUrls).browserSources();
+    app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
   }
   new JsonBodyGuard().protect(app);
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(problems);
-  SwaggerModule.setup('docs', app, () => buildOpenApiDocument(app), {
-    jsonDocumentUrl: 'openapi.json',
-    raw: ['json'],
-    customSiteTitle: 'Slipway API',
-    swaggerOptions: { persistAuthorization: true, displayRequestDuration: true, tryItOutEnabled: true },
+  serveDocumentPages(app);
+}
+
+/** Which requests are worked on, but for those to programs in sandboxes, which the proxies count. */
+function requestAdmission(app: NestExpressApplication): RequestAdmission {
+  const { http } = app.get(AppConfig);
+  const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];
+  return new RequestAdmission({
+    perMinute: http.rateLimitPerMinute,
+    inFlight: http.maxRequestsInFlight,
+    userOf: (key) => apiKeys.verify(key),
+    ownerOf: (sessionKey) => sandboxKeys.find(sessionKey),
   });
 }
 

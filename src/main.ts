@@ -1,7 +1,8 @@
+import 'reflect-metadata';
 import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
 import { operatorHosts } from './git-providers/operator-hosts.js';
-import { reportStartFailure } from './program/report-start-failure.js';
+import { reportStartFailure, stopOnSignals } from './program/process-end.js';
 
 try {
   const config = loadConfig();
@@ -11,10 +12,9 @@ try {
   const launched = Promise.withResolvers<void>();
   const opening = openDatabase(config, launched.resolve);
   await Promise.race([launched.promise, opening]);
-  const [{ AppLogger }, { startService }, { stopOnSignals }] = await Promise.all([
+  const [{ AppLogger }, { startService }] = await Promise.all([
     import('./common/logging/app-logger.js'),
     import('./program/start-service.js'),
-    import('./program/stop-on-signals.js'),
     opening,
   ]);
   const logger = new AppLogger(config.log);

@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import {
-  decodePageId,
   formatTimeCursor,
   type Page,
+  parsePageId,
   parseTimeCursor,
   toPage,
 } from '../common/pagination/page.js';
@@ -20,6 +20,7 @@ export interface AuditFilter {
   resourceType?: AuditResource;
   resourceId?: string;
   requestId?: string;
+  callerRequestId?: string;
   /** Not before. */
   since?: Date;
   /** Before. */
@@ -27,7 +28,8 @@ export interface AuditFilter {
 }
 
 /** Names of the filters. */
-type AuditCondition = 'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'since' | 'until';
+type AuditCondition =
+  'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'callerRequest' | 'since' | 'until';
 
 /**
  * The values of `actor` and `owner` are hidden from the planner: for a user who has many entries it would go through everybody's from
@@ -39,6 +41,7 @@ const CONDITIONS: Record<AuditCondition, (parameter: string) => string> = {
   actions: (parameter) => `e.action = ANY (${parameter}::text[])`,
   resource: (parameter) => `e.resource_id = ${parameter}`,
   request: (parameter) => `e.request_id = ${parameter}`,
+  callerRequest: (parameter) => `e.caller_request_id = ${parameter}`,
   since: (parameter) => `e.at >= ${parameter}`,
   until: (parameter) => `e.at < ${parameter}`,
 };
@@ -55,12 +58,16 @@ export class AuditQueries {
     this.rows = new EntityRows(dataSource.getRepository(AuditEntry), 'e');
   }
 
-  /** A page of entries, the newest first. An invalid page id means the first page. */
+  /**
+   * A page of entries, the newest first.
+   *
+   * @throws InvalidInputError for a page id that is not of this list
+   */
   async page(filter: AuditFilter, limit: number, pageId: string | undefined): Promise<Page<AuditEntry>> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
     const conditions = conditionsOf(filter).map(([name, value]) => CONDITIONS[name](param(value)));
-    const after = parseTimeCursor(decodePageId(pageId));
+    const after = parsePageId('audit', pageId, parseTimeCursor);
     if (after !== null) {
       conditions.push(`(e.at, e.id) < (${param(after.at)}::timestamptz, ${param(after.id)}::uuid)`);
     }
@@ -71,7 +78,7 @@ export class AuditQueries {
        ORDER BY e.at DESC, e.id DESC LIMIT ${param(limit + 1)}`,
       values,
     );
-    const { items, nextPageId } = toPage(rows, limit, ({ cursor_at: at, id }) =>
+    const { items, nextPageId } = toPage('audit', rows, limit, ({ cursor_at: at, id }) =>
       formatTimeCursor({ at: String(at), id: String(id) }),
     );
     return { items: items.map((row) => this.rows.entity(row)), nextPageId };
@@ -79,7 +86,17 @@ export class AuditQueries {
 }
 
 function conditionsOf(filter: AuditFilter): [AuditCondition, unknown][] {
-  const { actorUserId, ownerUserId, action, resourceType, resourceId, requestId, since, until } = filter;
+  const {
+    actorUserId,
+    ownerUserId,
+    action,
+    resourceType,
+    resourceId,
+    requestId,
+    callerRequestId,
+    since,
+    until,
+  } = filter;
   const actions = AUDIT_ACTION_NAMES.filter(
     (name) => (action ?? name) === name && (resourceType ?? resourceOf(name)) === resourceOf(name),
   );
@@ -90,6 +107,7 @@ function conditionsOf(filter: AuditFilter): [AuditCondition, unknown][] {
     // Cut in the same way as when it was stored.
     ['resource', resourceId === undefined ? undefined : storable(resourceId)],
     ['request', requestId],
+    ['callerRequest', callerRequestId],
     ['since', since],
     ['until', until],
   ];

@@ -23,13 +23,14 @@ describe('AuditRepository', () => {
       ['service', null, null],
     ],
   ])('knows who acts in a request of %s', (_name, context, entry, [kind, userId, keyId]) => {
-    const request = { requestId: 'request-1', address: '10.0.3.17', ...context };
+    const request = { requestId: 'request-1', callerRequestId: 'given', address: '10.0.3.17', ...context };
 
     expect(runInRequestContext(request, () => row(entry))).toMatchObject({
       actor_kind: kind,
       actor_user_id: userId,
       actor_key_id: keyId,
       request_id: 'request-1',
+      caller_request_id: 'given',
       client_address: '10.0.3.17',
     });
   });

@@ -2,6 +2,7 @@ import { Column, Entity, type EntityManager, Index, PrimaryColumn } from 'typeor
 import { currentRequest } from '../common/requests/request-context.js';
 import { NamedStatement } from '../database/named-statement.js';
 import type { ActorKind, AuditAction, AuditOutcome } from './audit-action.js';
+import { textHead } from '../common/well-formed-text.js';
 
 /** Names in the details of an entry: never a stored value. */
 export type AuditDetails = Readonly<Record<string, string | number | boolean | readonly string[]>>;
@@ -16,6 +17,7 @@ export type AuditDetails = Readonly<Record<string, string | number | boolean | r
 @Index('audit_entries_action_idx', ['action', 'at', 'id'])
 @Index('audit_entries_resource_idx', ['resourceId', 'at', 'id'])
 @Index('audit_entries_request_idx', ['requestId'])
+@Index('audit_entries_caller_request_idx', ['callerRequestId'], { where: 'caller_request_id IS NOT NULL' })
 export class AuditEntry {
   /** By the clock of the database. */
   @PrimaryColumn('timestamptz', {
@@ -54,6 +56,10 @@ export class AuditEntry {
 
   @Column('text', { name: 'request_id', nullable: true })
   requestId: string | null;
+
+  /** `X-Request-Id` of the caller: any text, which other requests may have too. */
+  @Column('text', { name: 'caller_request_id', nullable: true })
+  callerRequestId: string | null;
 
   /** Where the connection came from. */
   @Column('text', { name: 'client_address', nullable: true })
@@ -97,13 +103,13 @@ interface AuditInsert {
  */
 export function auditInsert({ entries, from, where, owner, details }: AuditInsert): string {
   const given = `jsonb_to_recordset(${entries}::jsonb) AS entry (action text, outcome text, actor_kind text,
-    actor_user_id uuid, actor_key_id text, resource_id text, owner_user_id uuid, request_id text, client_address text,
-    details jsonb)`;
+    actor_user_id uuid, actor_key_id text, resource_id text, owner_user_id uuid, request_id text,
+    caller_request_id text, client_address text, details jsonb)`;
   return `
   INSERT INTO audit_entries (id, action, outcome, actor_kind, actor_user_id, actor_key_id, resource_id, owner_user_id,
-    request_id, client_address, details)
+    request_id, caller_request_id, client_address, details)
   SELECT gen_random_uuid(), entry.action, entry.outcome, entry.actor_kind, entry.actor_user_id, entry.actor_key_id, entry.resource_id,
-    ${owner ?? 'entry.owner_user_id'}, entry.request_id, entry.client_address,
+    ${owner ?? 'entry.owner_user_id'}, entry.request_id, entry.caller_request_id, entry.client_address,
     ${details === undefined ? 'entry.details' : `entry.details || ${details}`}
   FROM ${from === undefined ? given : `${from} CROSS JOIN ${given}`}
   ${where === undefined ? '' : `WHERE ${where}`}`;
@@ -183,6 +189,7 @@ export class AuditRepository {
       resource_id: resourceId === null ? null : storable(resourceId),
       owner_user_id: ownerId,
       request_id: request?.requestId ?? null,
+      caller_request_id: request?.callerRequestId ?? null,
       client_address: request?.address ?? null,
       details: bounded(details),
     };
@@ -223,5 +230,5 @@ function bounded(details: AuditDetails): AuditDetails {
 
 /** A name that JSON in PostgreSQL can hold: no NUL, no half of a surrogate pair, not too long. */
 export function storable(name: string): string {
-  return name.slice(0, MAX_TEXT).replaceAll('\0', '\u{fffd}').toWellFormed();
+  return textHead(name, MAX_TEXT).replaceAll('\0', '\u{fffd}').toWellFormed();
 }

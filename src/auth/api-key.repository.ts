@@ -85,7 +85,7 @@ const TOUCH = `
   UPDATE api_keys SET last_used_at = $2
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)`;
 
-/** Active keys of one user. Each key has a rate limit of its own, so an unlimited number would defeat the limit. */
+/** Active keys of one user; each costs a row and its place in the list of keys. */
 export const MAX_KEYS = 50;
 /** Revoked and expired ones are kept for the record. */
 const MAX_ENDED = 100;

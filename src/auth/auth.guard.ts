@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { ThrottlerGuard } from '@nestjs/throttler';
 import { DomainError } from '../common/errors/domain-error.js';
+import { NO_KEY } from '../common/errors/problem.js';
 import { noteCaller } from '../common/requests/request-context.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
@@ -25,7 +25,7 @@ export class AuthGuard implements CanActivate {
       : presentedKey(request.headers);
     const user = key === null ? null : await this.verifier.verify(key);
     if (!user) {
-      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+      throw new DomainError('unauthorized', 'unauthorized', NO_KEY);
     }
     request.user = user;
     noteCaller(user.id, user.id, user.keyId);
@@ -63,27 +63,6 @@ export class OwnOrganizationGuard implements CanActivate {
   }
 }
 
-/** Counts requests per API key, on this replica. Requests without a key (health, documents) are not counted. */
-@Injectable()
-export class KeyRateLimitGuard extends ThrottlerGuard {
-  protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    // The guard would look at the route's metadata before `skipIf`; this is cheaper where the limit is switched off.
-    return Promise.resolve(
-      this.commonOptions.skipIf?.(context) === true ||
-        context.switchToHttp().getRequest<AuthenticatedRequest>().user === undefined,
-    );
-  }
-
-  protected override getTracker(request: AuthenticatedRequest): Promise<string> {
-    return Promise.resolve(request.user?.keyId ?? '');
-  }
-
-  /** One counter per key over all routes (the default counts each route apart). */
-  protected override generateKey(_context: unknown, tracker: string): string {
-    return tracker;
-  }
-}
-
 /**
  * The key that a request presents. The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is
  * there decides alone.
@@ -104,7 +83,8 @@ export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string 
   return headers.authorization === undefined ? presentedKey(headers) : bearerToken(headers);
 }
 
-function bearerToken(headers: IncomingHttpHeaders): string | null {
+/** The token of an Authorization header of the scheme Bearer (RFC 6750); null without one. */
+export function bearerToken(headers: IncomingHttpHeaders): string | null {
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
 }
 

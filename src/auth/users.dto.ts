@@ -23,7 +23,7 @@ export class SearchUsersQueryDto {
   @Integer({ description: 'Users on a page.', minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 
-  @Text({ description: '`next_page_id` of the page before.', example: 'YWRhQGV4YW1wbGUuY29t' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 }
 

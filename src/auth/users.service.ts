@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
-import { decodePageId, type Page, toPage } from '../common/pagination/page.js';
+import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type User, UserRepository } from './user.repository.js';
 
@@ -23,12 +23,13 @@ export class UsersService {
 
   /** Users by email address, in alphabetical pages. */
   async search(filter: { email?: string }, limit: number, pageId: string | undefined): Promise<Page<User>> {
+    const after = parsePageId('users', pageId, String);
     if (filter.email !== undefined) {
       const user = await this.users.findByEmail(filter.email);
       return { items: user ? [user] : [], nextPageId: null };
     }
-    const users = await this.users.listByEmail(decodePageId(pageId), limit + 1);
-    return toPage(users, limit, (user) => user.email);
+    const users = await this.users.listByEmail(after, limit + 1);
+    return toPage('users', users, limit, (user) => user.email);
   }
 
   async findByEmail(email: string): Promise<User | null> {

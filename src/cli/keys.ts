@@ -1,5 +1,8 @@
+import 'reflect-metadata';
 import { loadConfig } from '../config/load-config.js';
-import { runKeys } from './run-keys.js';
+
+// In a bundle, what is imported above has run only when it is imported here.
+const { runKeys } = await import('./run-keys.js');
 
 /** The program behind `npm run keys`. */
 process.exitCode = await runKeys(process.argv.slice(2), loadConfig, {

@@ -2,6 +2,9 @@ import { parse } from 'yaml';
 import { errorMessage } from './errors/error-message.js';
 
 const MAX_FRONTMATTER = 8_192;
+const BLOCK = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/;
+/** A line of dashes, then a name with a colon. A Markdown file may begin with a line of dashes too. */
+const UNENDED = /^\uFEFF?\s*---[ \t]*\r?\n\s*[\w-]+[ \t]*:/;
 
 /** The frontmatter of a file cannot be read; the message says why. */
 export class FrontmatterError extends Error {
@@ -18,8 +21,11 @@ export class FrontmatterError extends Error {
  * @throws FrontmatterError
  */
 export function splitFrontmatter(text: string): { head: unknown; content: string } {
-  const match = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/.exec(text);
+  const match = BLOCK.exec(text);
   if (match === null) {
+    if (UNENDED.test(text)) {
+      throw new FrontmatterError('its frontmatter has no end: a line with three dashes');
+    }
     return { head: {}, content: text.trim() };
   }
   const [whole, yaml = ''] = match;
@@ -34,8 +40,7 @@ function parseYaml(text: string): unknown {
   try {
     return parse(text, { maxAliasCount: 10, logLevel: 'error' });
   } catch (error) {
-    throw new FrontmatterError(`its frontmatter is not YAML: ${errorMessage(error).split('\n')[0]}`, {
-      cause: error,
-    });
+    const [reason = ''] = errorMessage(error).split('\n');
+    throw new FrontmatterError(`its frontmatter is not YAML: ${reason.replace(/:$/, '')}`, { cause: error });
   }
 }

@@ -2,9 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import { Transform, type TransformCallback } from 'node:stream';
 
 const QUOTATION_MARK = Buffer.from('"');
+const NOT_UTF8 = 'the text has bytes that are not UTF-8';
 
 /**
- * Turns the bytes of a text into a JSON string, chunk by chunk. What is not UTF-8 becomes U+FFFD, as `TextDecoder` has it.
+ * Turns the bytes of a text into a JSON string, chunk by chunk; fails at what is not UTF-8, which no such string can hold.
  * Processes some 400 MB/s.
  */
 export class JsonStringStream extends Transform {
@@ -29,18 +30,38 @@ export class JsonStringStream extends Transform {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const end = bytes.length - incompleteBytes(bytes);
     this.#rest = bytes.subarray(end);
-    done(null, escaped(bytes.subarray(0, end)));
+    this.#pass(bytes.subarray(0, end), done);
   }
 
   override _flush(done: TransformCallback): void {
-    this.push(escaped(this.#rest));
+    if (this.#rest.length > 0) {
+      done(new Error(NOT_UTF8));
+      return;
+    }
     done(null, QUOTATION_MARK);
+  }
+
+  #pass(text: Buffer, done: TransformCallback): void {
+    if (isUtf8(text)) {
+      done(null, escaped(text));
+    } else {
+      done(new Error(NOT_UTF8));
+    }
   }
 }
 
+/**
+ * Whether the beginning of a file is that of a text in UTF-8.
+ *
+ * @param isWhole whether it is the whole file
+ */
+export function isText(beginning: Buffer, isWhole: boolean): boolean {
+  const end = beginning.length - (isWhole ? 0 : incompleteBytes(beginning));
+  return !beginning.includes(0) && isUtf8(beginning.subarray(0, end));
+}
+
 /** Treats each byte as a character: JSON escapes only ASCII, so the bytes of other characters do not change. */
-function escaped(bytes: Buffer): Buffer {
-  const text = isUtf8(bytes) ? bytes : Buffer.from(bytes.toString('utf8'));
+function escaped(text: Buffer): Buffer {
   const json = JSON.stringify(text.toString('latin1'));
   return json.length === text.length + 2 ? text : Buffer.from(json.slice(1, -1), 'latin1');
 }

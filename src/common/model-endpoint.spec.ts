@@ -1,31 +1,97 @@
 import { describe, expect, it } from '@jest/globals';
-import { modelEndpoint } from './model-endpoint.js';
+import { addressToCheck, isOwnServer, modelEndpoint } from './model-endpoint.js';
 
 const OWN = 'http://llm.local/v1';
+const OPENAI = 'https://api.openai.com/v1';
+const OPENROUTER = 'https://openrouter.ai/api/v1';
+const openai = (model: string, baseUrl: string, query = {}) => ({ api: 'openai', model, baseUrl, query });
 
 describe('modelEndpoint', () => {
   it.each([
-    ['openai/gpt-5', null, { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
-    ['openai/gpt-5', OWN, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
-    ['openai/org/model', OWN, { api: 'openai', model: 'org/model', baseUrl: OWN }],
-    ['litellm_proxy/claude', OWN, { api: 'openai', model: 'claude', baseUrl: OWN }],
-    ['litellm_proxy/anthropic/claude', OWN, { api: 'openai', model: 'anthropic/claude', baseUrl: OWN }],
+    ['openai/gpt-5', null, openai('gpt-5', OPENAI)],
+    ['openai/gpt-5', OWN, openai('gpt-5', OWN)],
+    ['openai/org/model', OWN, openai('org/model', OWN)],
+    ['openai/deepseek/x', OWN, openai('deepseek/x', OWN)],
+    ['litellm_proxy/claude', OWN, openai('claude', OWN)],
+    ['litellm_proxy/anthropic/claude', OWN, openai('anthropic/claude', OWN)],
+    ['litellm_proxy/gemini/flash', OWN, openai('gemini/flash', OWN)],
     ['anthropic/claude', null, { api: 'anthropic', model: 'claude' }],
-    ['anthropic/claude', OWN, { api: 'openai', model: 'anthropic/claude', baseUrl: OWN }],
-    ['gpt-5', null, { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
-    ['qwen/qwen3', OWN, { api: 'openai', model: 'qwen/qwen3', baseUrl: OWN }],
-    [' gpt-5 ', `${OWN}//`, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
-    ['gpt-5', `${OWN}/chat/completions`, { api: 'openai', model: 'gpt-5', baseUrl: OWN }],
-    ['gpt-5', ' ', { api: 'openai', model: 'gpt-5', baseUrl: 'https://api.openai.com/v1' }],
+    ['anthropic/claude', OWN, openai('anthropic/claude', OWN)],
+    ['gpt-5', null, openai('gpt-5', OPENAI)],
+    ['qwen/qwen3', OWN, openai('qwen/qwen3', OWN)],
+    [' gpt-5 ', `${OWN}//`, openai('gpt-5', OWN)],
+    ['gpt-5', `${OWN}/chat/completions`, openai('gpt-5', OWN)],
+    ['gpt-5', ' ', openai('gpt-5', OPENAI)],
+    ['gpt-5', 'https://api.openai.com', openai('gpt-5', OPENAI)],
+    // Prefixes of providers, with their addresses and at others.
+    ['deepseek/deepseek-chat', null, openai('deepseek-chat', 'https://api.deepseek.com/v1')],
+    [
+      'deepseek/deepseek-chat',
+      'https://api.deepseek.com',
+      openai('deepseek-chat', 'https://api.deepseek.com/v1'),
+    ],
+    ['deepseek/deepseek-chat', OWN, openai('deepseek-chat', OWN)],
+    ['DeepSeek/deepseek-chat', OWN, openai('deepseek-chat', OWN)],
+    ['gemini/flash', null, openai('flash', 'https://generativelanguage.googleapis.com/v1beta/openai')],
+    ['groq/openai/gpt-oss-120b', null, openai('openai/gpt-oss-120b', 'https://api.groq.com/openai/v1')],
+    ['groq/x', 'https://api.groq.com', openai('x', 'https://api.groq.com/openai/v1')],
+    ['mistral/large', OWN, openai('large', OWN)],
+    ['xai/grok', null, openai('grok', 'https://api.x.ai/v1')],
+    ['together_ai/meta/llama', null, openai('meta/llama', 'https://api.together.xyz/v1')],
+    ['deepseek-ai/DeepSeek-V3', OWN, openai('deepseek-ai/DeepSeek-V3', OWN)],
+    ['ollama/qwen3:8b', 'http://host:11434', openai('qwen3:8b', 'http://host:11434/v1')],
+    ['ollama/qwen3:8b', 'http://host:11434/', openai('qwen3:8b', 'http://host:11434/v1')],
+    ['ollama/qwen3:8b', 'http://host:11434/v1', openai('qwen3:8b', 'http://host:11434/v1')],
+    ['ollama_chat/qwen3:8b', null, openai('qwen3:8b', 'http://127.0.0.1:11434/v1')],
+    ['hosted_vllm/org/model', 'http://host:8000', openai('org/model', 'http://host:8000/v1')],
+    ['lm_studio/model', 'http://host:1234', openai('model', 'http://host:1234/v1')],
+    ['gpt-5', 'http://host:8000', openai('gpt-5', 'http://host:8000')],
+    // OpenRouter's own names look like prefixes.
+    ['openrouter/anthropic/claude', null, openai('anthropic/claude', OPENROUTER)],
+    ['openrouter/anthropic/claude', OPENROUTER, openai('anthropic/claude', OPENROUTER)],
+    ['openrouter/auto', null, openai('openrouter/auto', OPENROUTER)],
+    ['deepseek/deepseek-chat', OPENROUTER, openai('deepseek/deepseek-chat', OPENROUTER)],
+    ['openai/gpt-5', OPENROUTER, openai('openai/gpt-5', OPENROUTER)],
+    ['openai/deepseek/deepseek-chat', OPENROUTER, openai('deepseek/deepseek-chat', OPENROUTER)],
+    ['anthropic/claude', OPENROUTER, openai('anthropic/claude', OPENROUTER)],
+    // The query stays behind the path.
+    ['gpt-5', `${OWN}?api-version=2025-01-01`, openai('gpt-5', OWN, { 'api-version': '2025-01-01' })],
+    ['gpt-5', `${OWN}/chat/completions?a=b%20c&d=e#x`, openai('gpt-5', OWN, { a: 'b c', d: 'e' })],
+    ['ollama/x', 'http://host:11434/?a=1', openai('x', 'http://host:11434/v1', { a: '1' })],
   ])('%s at %s', (name, baseUrl, endpoint) => {
     expect(modelEndpoint(name, baseUrl)).toEqual(endpoint);
   });
 
   it.each([
     ['litellm_proxy/x', 'llm_base_url'],
-    ['gemini/flash', 'llm_base_url'],
+    ['hosted_vllm/x', 'llm_base_url'],
+    ['azure/deployment', 'llm_base_url'],
+    ['nobody/flash', 'llm_base_url'],
     ['', 'llm_model'],
   ])('does not know where to find %j', (name, setting) => {
     expect(modelEndpoint(name, null)).toEqual({ problem: expect.stringContaining(setting) });
   });
+});
+
+describe('addressToCheck', () => {
+  it.each([
+    ['openai/gpt-5', null, null],
+    ['gpt-5', null, null],
+    ['anthropic/claude', null, null],
+    ['nobody/x', null, null],
+    ['gpt-5', ` ${OWN} `, OWN],
+    ['deepseek/x', null, 'https://api.deepseek.com/v1'],
+    ['ollama/x', null, 'http://127.0.0.1:11434/v1'],
+  ])('%s at %s: %s', (name, baseUrl, address) => {
+    expect(addressToCheck(name, baseUrl)).toBe(address);
+  });
+});
+
+it.each([
+  ['ollama/x', true],
+  ['lm_studio/x', true],
+  ['deepseek/x', false],
+  ['gpt-5', false],
+])('isOwnServer(%s) is %s', (name, expected) => {
+  expect(isOwnServer(name)).toBe(expected);
 });

@@ -1,46 +1,162 @@
 /** The API that serves a model, and the model's name there. */
-type ModelEndpoint = { api: 'openai'; model: string; baseUrl: string } | { api: 'anthropic'; model: string };
+type ModelEndpoint =
+  | {
+      api: 'openai';
+      model: string;
+      /** Without a query. */
+      baseUrl: string;
+      /** Sent with every request. */
+      query: Record<string, string>;
+    }
+  | { api: 'anthropic'; model: string };
 
 const OPENAI_URL = 'https://api.openai.com/v1';
+const OPENROUTER_HOST = 'openrouter.ai';
 
 /**
- * Where our agent server calls a model: `openai/x` and `litellm_proxy/x` mean `x` at the configured address,
- * `anthropic/x` without an address means `x` at Anthropic's own API, and any other name is sent unchanged.
+ * The prefixes by which LiteLLM names providers with an API like OpenAI's, and where each is. Null: the address differs
+ * from customer to customer. `anthropic` is none of them, as servers that offer its models name them so themselves.
+ */
+const PROVIDERS: ReadonlyMap<string, string | null> = new Map([
+  ['azure', null],
+  ['azure_ai', null],
+  ['cerebras', 'https://api.cerebras.ai/v1'],
+  ['codestral', 'https://codestral.mistral.ai/v1'],
+  ['cohere', 'https://api.cohere.ai/compatibility/v1'],
+  ['custom_openai', null],
+  ['dashscope', 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1'],
+  ['deepinfra', 'https://api.deepinfra.com/v1/openai'],
+  ['deepseek', 'https://api.deepseek.com/v1'],
+  ['fireworks_ai', 'https://api.fireworks.ai/inference/v1'],
+  ['gemini', 'https://generativelanguage.googleapis.com/v1beta/openai'],
+  ['groq', 'https://api.groq.com/openai/v1'],
+  ['hosted_vllm', null],
+  ['huggingface', 'https://router.huggingface.co/v1'],
+  ['hyperbolic', 'https://api.hyperbolic.xyz/v1'],
+  ['litellm_proxy', null],
+  ['llamafile', 'http://127.0.0.1:8080/v1'],
+  ['lm_studio', 'http://127.0.0.1:1234/v1'],
+  ['minimax', 'https://api.minimax.io/v1'],
+  ['mistral', 'https://api.mistral.ai/v1'],
+  ['moonshot', 'https://api.moonshot.ai/v1'],
+  ['nebius', 'https://api.studio.nebius.ai/v1'],
+  ['novita', 'https://api.novita.ai/v3/openai'],
+  ['nvidia_nim', 'https://integrate.api.nvidia.com/v1'],
+  ['ollama', 'http://127.0.0.1:11434/v1'],
+  ['ollama_chat', 'http://127.0.0.1:11434/v1'],
+  ['openrouter', 'https://openrouter.ai/api/v1'],
+  ['perplexity', 'https://api.perplexity.ai'],
+  ['sambanova', 'https://api.sambanova.ai/v1'],
+  ['together_ai', 'https://api.together.xyz/v1'],
+  ['vercel_ai_gateway', 'https://ai-gateway.vercel.sh/v1'],
+  ['volcengine', 'https://ark.cn-beijing.volces.com/api/v3'],
+  ['xai', 'https://api.x.ai/v1'],
+  ['zai', 'https://api.z.ai/api/paas/v4'],
+]);
+/** Servers that people run themselves, whose API is below `/v1`. */
+const OWN_SERVERS: ReadonlySet<string> = new Set([
+  'hosted_vllm',
+  'llamafile',
+  'lm_studio',
+  'ollama',
+  'ollama_chat',
+]);
+
+/**
+ * Where our agent server calls a model: the prefix of a known provider is removed from the name and gives the address
+ * unless one is configured. `anthropic/x` without an address means `x` at Anthropic's own API, and any other name is sent
+ * unchanged.
  *
  * @param name the setting `llm_model`
  * @param baseUrl the setting `llm_base_url`
  * @returns `problem`: a sentence for the user that names the missing setting
  */
 export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoint | { problem: string } {
-  const model = name.trim();
-  if (model === '') {
+  const full = name.trim();
+  if (full === '') {
     return { problem: 'No model is set: give llm_model in the settings.' };
   }
-  const [, provider = '', rest = ''] = /^([^/]+)\/(.+)$/.exec(model) ?? [];
-  const url = cleanUrl(baseUrl);
-  if (provider === 'anthropic' && url === null) {
-    return { api: 'anthropic', model: rest };
+  const { provider, model } = splitName(full, baseUrl);
+  const given = (baseUrl ?? '').trim();
+  if (provider === 'anthropic' && given === '') {
+    return { api: 'anthropic', model };
   }
-  if (provider === 'openai') {
-    return { api: 'openai', model: rest, baseUrl: url ?? OPENAI_URL };
+  const address = given === '' ? defaultAddress(provider, full) : given;
+  if (address === null) {
+    // The key belongs to that provider and must not be sent to another one.
+    return {
+      problem: `The model ${full} needs the address of its provider: give llm_base_url in the settings.`,
+    };
   }
-  if (url !== null) {
-    return { api: 'openai', model: provider === 'litellm_proxy' ? rest : model, baseUrl: url };
-  }
-  if (provider === '') {
-    return { api: 'openai', model, baseUrl: OPENAI_URL };
-  }
-  // The key belongs to that provider and must not be sent to another one.
-  return {
-    problem: `The model ${model} needs the address of its provider: give llm_base_url in the settings.`,
-  };
+  const isPassedOn = provider === 'anthropic';
+  return { api: 'openai', model: isPassedOn ? full : model, ...cleanAddress(address, provider) };
 }
 
-/** Removes the path that people copy along with the address. */
-function cleanUrl(url: string | null): string | null {
-  const clean = (url ?? '')
-    .trim()
-    .replace(/\/+$/, '')
-    .replace(/\/chat\/completions$/, '');
-  return clean === '' ? null : clean;
+/** Whether a model is on a server that people run themselves, which needs no key. */
+export function isOwnServer(name: string): boolean {
+  return OWN_SERVERS.has(splitName(name.trim(), null).provider);
+}
+
+/**
+ * The address that an operator's list of allowed servers has to contain: the user's, or the one that the model's name
+ * implies. Null: OpenAI's or Anthropic's own, which every list allows.
+ */
+export function addressToCheck(name: string, baseUrl: string | null): string | null {
+  const given = (baseUrl ?? '').trim();
+  if (given !== '') {
+    return given;
+  }
+  const endpoint = modelEndpoint(name, null);
+  return 'problem' in endpoint || endpoint.api === 'anthropic' || endpoint.baseUrl === OPENAI_URL
+    ? null
+    : endpoint.baseUrl;
+}
+
+/** @returns `provider`: empty where the name has no known prefix */
+function splitName(full: string, baseUrl: string | null): { provider: string; model: string } {
+  const [, first = '', rest = ''] = /^([^/]+)\/(.+)$/.exec(full) ?? [];
+  const provider = first.toLowerCase();
+  const whole = { provider: '', model: full };
+  // Its own names have the same form, `openrouter/auto` among them.
+  const isOneName = !rest.includes('/');
+  if (provider === 'openrouter' && isOneName) {
+    return { provider, model: full };
+  }
+  if (isOpenRouter(baseUrl) && (provider !== 'openai' || isOneName)) {
+    return provider === 'openrouter' ? { provider, model: rest } : whole;
+  }
+  return provider === 'openai' || provider === 'anthropic' || PROVIDERS.has(provider)
+    ? { provider, model: rest }
+    : whole;
+}
+
+function isOpenRouter(baseUrl: string | null): boolean {
+  const text = (baseUrl ?? '').trim();
+  const host = URL.canParse(text) ? new URL(text).hostname : '';
+  return host === OPENROUTER_HOST || host.endsWith(`.${OPENROUTER_HOST}`);
+}
+
+/** Null: the provider is unknown, or has no address of its own. */
+function defaultAddress(provider: string, name: string): string | null {
+  if (provider === 'openai' || (provider === '' && !name.includes('/'))) {
+    return OPENAI_URL;
+  }
+  return PROVIDERS.get(provider) ?? null;
+}
+
+/** Removes the path that people copy along with the address, and adds the one that they leave out. */
+function cleanAddress(address: string, provider: string): { baseUrl: string; query: Record<string, string> } {
+  const [, base = '', search = ''] = /^([^?#]*)\??([^#]*)/.exec(address) ?? [];
+  const clean = base.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
+  const query = Object.fromEntries(new URLSearchParams(search));
+  if (!URL.canParse(clean)) {
+    return { baseUrl: clean, query };
+  }
+  const { host, pathname } = new URL(clean);
+  const usual = new URL(PROVIDERS.get(provider) ?? OPENAI_URL);
+  const isKnown = OWN_SERVERS.has(provider) || host === usual.host;
+  return {
+    baseUrl: isKnown && pathname === '/' ? `${clean}${usual.pathname}`.replace(/\/+$/, '') : clean,
+    query,
+  };
 }

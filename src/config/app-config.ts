@@ -59,7 +59,7 @@ export class HttpConfig {
   )
   allowedHosts: string[];
 
-  /** Requests per key and minute, per replica; 0: unlimited. */
+  /** Requests of a user, and of strangers at one address, per minute and replica; 0: unlimited. */
   @IntegerVariable('RATE_LIMIT_PER_MINUTE', {
     default: '600',
     minimum: 0,

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { parseDestination } from '../common/http/network-destination.js';
 import {
   ChoiceVariable,
@@ -47,6 +48,18 @@ export class SandboxConfig {
     default: 'auto',
   })
   isolation: 'auto' | 'bwrap' | 'none';
+
+  /** Files and folders of this machine that process sandboxes see besides its system, and cannot change. */
+  @ListVariable(
+    'SANDBOX_READ_PATHS',
+    Satisfies(
+      (entries) =>
+        Array.isArray(entries) &&
+        entries.every((entry) => path.isAbsolute(String(entry)) && path.resolve(String(entry)) !== '/'),
+      'must be a comma list of absolute paths (/opt/tools), not of the root folder',
+    ),
+  )
+  readPaths: string[];
 
   /** Whether each process sandbox has a network of its own; `auto`: where that works. */
   @ChoiceVariable('SANDBOX_NETWORK', ['auto', 'isolated', 'shared'], { default: 'auto' })
@@ -186,7 +199,16 @@ export class SandboxConfig {
   })
   maxRunning: number;
 
-  /** What happens when one more is requested: the longest idle one is paused, or the request is refused. */
+  /** Sandboxes that one user may have, paused ones included. */
+  @IntegerVariable('MAX_SANDBOXES_PER_USER', {
+    default: '1000',
+    minimum: 1,
+    maximum: 1_000_000,
+    message: 'must be a whole number from 1 to 1000000',
+  })
+  maxStored: number;
+
+  /** What happens when one more is to run: the longest idle one is paused, or the request is refused. */
   @ChoiceVariable('SANDBOX_LIMIT_POLICY', ['pause_oldest_idle', 'reject'], { default: 'pause_oldest_idle' })
   limitPolicy: 'pause_oldest_idle' | 'reject';
 

@@ -18,6 +18,9 @@ import { IndexTagsAndDeliveries1765700000000 } from './migrations/1765700000000-
 import { AddAgentKinds1765800000000 } from './migrations/1765800000000-add-agent-kinds.js';
 import { PartitionEvents1765900000000 } from './migrations/1765900000000-partition-events.js';
 import { IndexWhatGrows1766100000000 } from './migrations/1766100000000-index-what-grows.js';
+import { TrimStartTasks1766200000000 } from './migrations/1766200000000-trim-start-tasks.js';
+import { BoundDeliveriesAndNameRequests1766250000000 } from './migrations/1766250000000-bound-deliveries-and-name-requests.js';
+import { AddErrorsOfConversations1766290000000 } from './migrations/1766290000000-add-errors-of-conversations.js';
 
 /** Every migration, oldest first. Listed by name, so that a reviewer sees here what runs. */
 export const MIGRATIONS = [
@@ -41,4 +44,7 @@ export const MIGRATIONS = [
   AddAgentKinds1765800000000,
   PartitionEvents1765900000000,
   IndexWhatGrows1766100000000,
+  TrimStartTasks1766200000000,
+  BoundDeliveriesAndNameRequests1766250000000,
+  AddErrorsOfConversations1766290000000,
 ];

@@ -56,4 +56,8 @@ export class WebhookDelivery {
 
   @Column('integer', { name: 'last_duration_ms', nullable: true })
   lastDurationMs: number | null;
+
+  /** Older deliveries that had not arrived when this one took their place. */
+  @Column('integer', { default: 0 })
+  dropped: number;
 }

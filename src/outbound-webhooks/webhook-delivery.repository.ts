@@ -2,29 +2,68 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
-import { formatTimeCursor, type Page, parseTimeCursor, toPage } from '../common/pagination/page.js';
+import {
+  formatTimeCursor,
+  type Page,
+  parsePageId,
+  parseTimeCursor,
+  toPage,
+} from '../common/pagination/page.js';
+import { EntityRows } from '../database/named-statement.js';
 import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
-import { EVERY_EVENT, type WebhookEvent } from './webhook-event.js';
+import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
 
 /** Notifies workers of deliveries. */
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';
 
+/** Of one user, at all their endpoints. */
+export const TESTS_PER_MINUTE = 60;
+const A_MINUTE_MS = 60_000;
+
+/** Deliveries of an endpoint that are kept, those that wait included. */
+export const MAX_DELIVERIES = 100;
+/** Earlier versions kept more; one statement removes at most so many of an endpoint. */
+const TRIM_BATCH = 200;
+
+/**
+ * Removes the oldest deliveries of endpoints until so many are left. Skips rows that another statement has locked: these
+ * are removed when the next delivery is added or ends.
+ *
+ * @param endpoints relation whose `id` are those of the endpoints
+ */
+function trim(endpoints: string, kept: number): string {
+  return `
+  DELETE FROM webhook_deliveries WHERE id IN (
+    SELECT id FROM webhook_deliveries WHERE id IN (
+      SELECT old.id FROM ${endpoints} CROSS JOIN LATERAL (
+        SELECT id FROM webhook_deliveries WHERE endpoint_id = ${endpoints}.id
+        ORDER BY created_at DESC, id DESC OFFSET ${kept} LIMIT ${TRIM_BATCH}) old)
+    FOR UPDATE SKIP LOCKED)
+  RETURNING endpoint_id, status`;
+}
+
 /** One statement: whoever changes something waits for it, and most users have no endpoint. */
 const PUBLISH = `
-  WITH added AS (
-    INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at, next_attempt_at)
-    SELECT gen_random_uuid(), e.id, $2::text, $3::json, 'pending', $4, $4
-    FROM webhook_endpoints e
-    WHERE e.user_id = $1 AND e.enabled AND e.events && ARRAY[$2::text, '${EVERY_EVENT}']
+  WITH wanted AS (
+    SELECT id FROM webhook_endpoints
+    WHERE user_id = $1 AND enabled AND events && ARRAY[$2::text, '${EVERY_EVENT}']),
+  trimmed AS (${trim('wanted', MAX_DELIVERIES - 1)}),
+  added AS (
+    INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at, next_attempt_at, dropped)
+    SELECT gen_random_uuid(), id, $2::text, $3::json, 'pending', $4, $4,
+      (SELECT count(*) FROM trimmed WHERE endpoint_id = wanted.id AND status = 'pending')
+    FROM wanted
     RETURNING 1)
   SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM added LIMIT 1`;
 
 /**
- * The longest due delivery of each endpoint that is not busy. Whoever claims one has it until its next attempt would be
- * due; when the process dies before that, another one makes that attempt. Endpoints with something to send are found by
- * steps through the index of pending deliveries, since most endpoints have nothing.
+ * The longest due delivery of each endpoint that is not busy, as many as there is room for: first of users who have the
+ * fewest under way in this process, among these of the user who has waited longest. A worker that claims one has it until its
+ * next attempt would be due; when the process dies before that, another one makes that attempt. Endpoints with something to
+ * send are found by steps through the index of pending deliveries, since most endpoints have nothing.
  */
 const CLAIM = `
   WITH RECURSIVE waiting AS (
@@ -32,31 +71,49 @@ const CLAIM = `
     UNION ALL
     SELECT (SELECT endpoint_id FROM webhook_deliveries
             WHERE status = 'pending' AND endpoint_id > waiting.id ORDER BY endpoint_id LIMIT 1)
-    FROM waiting WHERE waiting.id IS NOT NULL)
+    FROM waiting WHERE waiting.id IS NOT NULL),
+  busy AS (SELECT user_id, count(*) AS under_way FROM unnest($4::uuid[]) AS user_id GROUP BY user_id),
+  heads AS (
+    SELECT due.id, due.next_attempt_at,
+      coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY e.user_id ORDER BY due.next_attempt_at) AS place
+    FROM waiting JOIN webhook_endpoints e ON e.id = waiting.id
+    CROSS JOIN LATERAL (
+      SELECT id, next_attempt_at FROM webhook_deliveries
+      WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $1
+      ORDER BY next_attempt_at LIMIT 1) due
+    LEFT JOIN busy ON busy.user_id = e.user_id
+    WHERE e.enabled AND e.id <> ALL ($3::uuid[]))
   UPDATE webhook_deliveries d
   SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
   FROM webhook_endpoints e
   WHERE e.id = d.endpoint_id AND d.id IN (
-    SELECT due.id
-    FROM waiting JOIN webhook_endpoints candidate ON candidate.id = waiting.id
-    CROSS JOIN LATERAL (
-      SELECT id FROM webhook_deliveries
-      WHERE endpoint_id = candidate.id AND status = 'pending' AND next_attempt_at <= $1
-      ORDER BY next_attempt_at LIMIT 1
-      FOR UPDATE SKIP LOCKED) due
-    WHERE candidate.enabled AND candidate.id <> ALL ($3::uuid[])
-    LIMIT $4)
-  RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.url, e.secret`;
+    SELECT d.id FROM heads JOIN webhook_deliveries d ON d.id = heads.id
+    WHERE heads.place <= $5 AND d.status = 'pending' AND d.next_attempt_at <= $1
+    ORDER BY heads.place, heads.next_attempt_at LIMIT $6
+    FOR UPDATE OF d SKIP LOCKED)
+  RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.user_id, e.url, e.secret`;
+
+/** When the user sent as many tests ago as they may send in a minute. */
+const EARLIER_TEST = `
+  SELECT d.created_at FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
+  WHERE e.user_id = $1 AND d.event_type = '${TEST_EVENT}' AND d.created_at > $2
+  ORDER BY d.created_at DESC OFFSET $3 LIMIT 1`;
 
 const ADD_CLAIMED = `
+  WITH tested AS (SELECT $2::uuid AS id),
+  trimmed AS (${trim('tested', MAX_DELIVERIES - 1)})
   INSERT INTO webhook_deliveries
-    (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at)
-  VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6)`;
+    (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at, dropped)
+  VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending'))`;
 
+/** Trims too: deliveries that were added at the same time have not seen each other. */
 const SETTLE = `
-  UPDATE webhook_deliveries
-  SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
-  WHERE id = $1 AND attempts = $2 AND status = 'pending'`;
+  WITH settled AS (
+    UPDATE webhook_deliveries
+    SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
+    WHERE id = $1 AND attempts = $2 AND status = 'pending'
+    RETURNING endpoint_id AS id)
+  ${trim('settled', MAX_DELIVERIES)}`;
 
 /** Undoes a claim: the delivery is as it was before, and due. */
 const RELEASE = `
@@ -85,8 +142,8 @@ const BACKLOG = `
 const PAGE = `
   SELECT d.*
   FROM webhook_endpoints e LEFT JOIN LATERAL (
-    SELECT id, event_type, data, status, attempts, created_at, next_attempt_at, last_attempt_at, last_response_status,
-      last_error, last_duration_ms,
+    SELECT id, endpoint_id, event_type, data, status, attempts, created_at, next_attempt_at, last_attempt_at, last_response_status,
+      last_error, last_duration_ms, dropped,
       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
     FROM webhook_deliveries
     WHERE endpoint_id BETWEEN $1 AND $1 AND ($3::text IS NULL OR status = $3)
@@ -116,7 +173,7 @@ export interface ClaimedDelivery {
   attempts: number;
   createdAt: Date;
   /** The encrypted secret of the endpoint. */
-  endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secret'>;
+  endpoint: Pick<WebhookEndpoint, 'id' | 'userId' | 'url' | 'secret'>;
 }
 
 /** How an attempt ended. */
@@ -147,41 +204,32 @@ interface ClaimedRow {
   attempts: number;
   created_at: Date;
   endpoint_id: string;
+  user_id: string;
   url: string;
   secret: string;
 }
 
-/** A delivery as its log shows it. */
-export type ListedDelivery = Omit<WebhookDelivery, 'endpointId' | 'endpoint'>;
-
-interface ListedRow {
-  id: string;
-  event_type: string;
-  data: Record<string, unknown>;
-  status: DeliveryStatus;
-  attempts: number;
-  created_at: Date;
-  next_attempt_at: Date | null;
-  last_attempt_at: Date | null;
-  last_response_status: number | null;
-  last_error: string | null;
-  last_duration_ms: number | null;
-  /** `created_at` with microseconds. */
-  cursor_at: string;
-}
-
-interface EmptyRow {
-  id: null;
+/** What a process has under way. */
+export interface WorkUnderWay {
+  /** Endpoints that get nothing further before their attempt has ended. */
+  endpointIds: readonly string[];
+  /** The user of each attempt. */
+  userIds: readonly string[];
+  /** Attempts that a user may have. */
+  share: number;
 }
 
 /** The `webhook_deliveries` table: the queue of deliveries, and their log. */
 @Injectable()
 export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
+  private readonly rows: EntityRows<WebhookDelivery>;
+
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly clock: Clock,
   ) {
     super(WebhookDelivery, dataSource.manager);
+    this.rows = new EntityRows(this, 'd');
   }
 
   /** Queues an event for the endpoints of a user that want it; it is sent once the caller's transaction is committed. */
@@ -190,36 +238,55 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   }
 
   /**
-   * Adds a delivery that the caller attempts at once.
+   * Adds a test delivery that the caller attempts at once.
    *
    * @param until from then on any worker may claim it
+   * @returns seconds until the user may send another one, when they have sent as many as they may
    */
-  async addClaimed(
-    endpoint: WebhookEndpoint,
-    { type, data }: { type: string; data: Record<string, unknown> },
-    until: Date,
-  ): Promise<ClaimedDelivery> {
+  async addTest(endpoint: WebhookEndpoint, until: Date): Promise<ClaimedDelivery | number> {
     const now = this.now();
     const id = randomUUID();
-    await this.query(ADD_CLAIMED, [id, endpoint.id, type, JSON.stringify(data), now, until]);
-    return { id, eventType: type, data, attempts: 1, createdAt: now, endpoint };
+    const data = { endpoint_id: endpoint.id };
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, endpoint.userId);
+      const since = new Date(now.getTime() - A_MINUTE_MS);
+      const limit = [endpoint.userId, since, TESTS_PER_MINUTE - 1];
+      const [earlier] = await manager.query<{ created_at: Date }[]>(EARLIER_TEST, limit);
+      if (earlier !== undefined) {
+        return Math.max(1, Math.ceil((earlier.created_at.getTime() - since.getTime()) / 1000));
+      }
+      await manager.query(ADD_CLAIMED, [id, endpoint.id, TEST_EVENT, JSON.stringify(data), now, until]);
+      return { id, eventType: TEST_EVENT, data, attempts: 1, createdAt: now, endpoint };
+    });
   }
 
   /**
    * Takes due deliveries, at most one of each endpoint.
    *
-   * @param busy ids of endpoints to leave out
+   * @param underWay in this process
+   * @param limit how many at most
    * @param until from then on any worker may claim them again
    */
-  async claim(busy: readonly string[], limit: number, until: Date): Promise<ClaimedDelivery[]> {
-    const [rows] = await this.query<[ClaimedRow[], number]>(CLAIM, [this.now(), until, busy, limit]);
+  async claim(
+    { endpointIds, userIds, share }: WorkUnderWay,
+    limit: number,
+    until: Date,
+  ): Promise<ClaimedDelivery[]> {
+    const [rows] = await this.query<[ClaimedRow[], number]>(CLAIM, [
+      this.now(),
+      until,
+      endpointIds,
+      userIds,
+      share,
+      limit,
+    ]);
     return rows.map((row) => ({
       id: row.id,
       eventType: row.event_type,
       data: row.data,
       attempts: row.attempts,
       createdAt: row.created_at,
-      endpoint: { id: row.endpoint_id, url: row.url, secret: row.secret },
+      endpoint: { id: row.endpoint_id, userId: row.user_id, url: row.url, secret: row.secret },
     }));
   }
 
@@ -254,14 +321,16 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
    * A page of the deliveries to an endpoint of a user, the newest first.
    *
    * @returns null when the user has no such endpoint
+   * @throws InvalidInputError for a page id that is not of this list
    */
   async page(
     userId: string,
     endpointId: string,
-    { status, cursor, limit }: { status: DeliveryStatus | null; cursor: string | null; limit: number },
-  ): Promise<Page<ListedDelivery> | null> {
-    const after = parseTimeCursor(cursor);
-    const rows = await this.query<(ListedRow | EmptyRow)[]>(PAGE, [
+    { status, pageId, limit }: { status: DeliveryStatus | null; pageId: string | undefined; limit: number },
+  ): Promise<Page<WebhookDelivery> | null> {
+    const list = `deliveries ${endpointId}`;
+    const after = parsePageId(list, pageId, parseTimeCursor);
+    const rows = await this.query<Record<string, unknown>[]>(PAGE, [
       endpointId,
       userId,
       status,
@@ -270,11 +339,12 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       limit + 1,
     ]);
     const { items, nextPageId } = toPage(
-      rows.filter((row) => row.id !== null),
+      list,
+      rows.filter(({ id }) => id !== null),
       limit,
-      ({ cursor_at: at, id }) => formatTimeCursor({ at, id }),
+      ({ cursor_at: at, id }) => formatTimeCursor({ at: String(at), id: String(id) }),
     );
-    return rows.length === 0 ? null : { items: items.map(toListedDelivery), nextPageId };
+    return rows.length === 0 ? null : { items: items.map((row) => this.rows.entity(row)), nextPageId };
   }
 
   async findOfEndpoint(endpointId: string, id: string): Promise<WebhookDelivery | null> {
@@ -302,20 +372,4 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   private now(): Date {
     return new Date(this.clock.now());
   }
-}
-
-function toListedDelivery(row: ListedRow): ListedDelivery {
-  return {
-    id: row.id,
-    eventType: row.event_type,
-    data: row.data,
-    status: row.status,
-    attempts: row.attempts,
-    createdAt: row.created_at,
-    nextAttemptAt: row.next_attempt_at,
-    lastAttemptAt: row.last_attempt_at,
-    lastResponseStatus: row.last_response_status,
-    lastError: row.last_error,
-    lastDurationMs: row.last_duration_ms,
-  };
 }

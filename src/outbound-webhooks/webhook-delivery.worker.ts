@@ -1,17 +1,20 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { RateLimit } from '../auth/rate-limit.js';
 import { RepeatedWork } from '../common/async.js';
 import { Clock } from '../common/clock.js';
+import { DomainError } from '../common/errors/domain-error.js';
 import { errorMessage } from '../common/errors/error-message.js';
+import { SharedLimit } from '../common/shared-limit.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
 import {
   type ClaimedDelivery,
   DELIVERIES_CHANNEL,
+  TESTS_PER_MINUTE,
   WebhookDeliveryRepository,
 } from './webhook-delivery.repository.js';
 import type { WebhookDelivery } from './webhook-delivery.entity.js';
-import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { MAX_ENDPOINTS, type WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
-import { TEST_EVENT } from './webhook-event.js';
 import { WebhookMetrics } from './webhook.metrics.js';
 import { ATTEMPT_TIMEOUT_MS, OutboundWebhookSender } from './webhook.sender.js';
 
@@ -21,19 +24,36 @@ const PRUNE_MS = 3_600_000;
 const KEEP_MS = 7 * 24 * 3_600_000;
 /** Deliveries that one statement removes; it ends within a fraction of a second. */
 const PRUNE_BATCH = 5_000;
-/** Concurrent attempts of one process, each to another endpoint. */
-const MAX_CONCURRENT = 32;
+/** Attempts of one process in the common lane, each to another endpoint. */
+const MAX_IN_LANE = 32;
+/** Of these, so many are for users who have nothing under way. */
+const RESERVED = 8;
+/**
+ * An attempt that takes longer makes room for another one. With the deadline of attempts this bounds those that hang: each
+ * has held a place for a second, so at most MAX_IN_LANE a second can follow each other.
+ */
+const SLOW_AFTER_MS = 1_000;
+/** Test deliveries under way, and those of one user. */
+const MAX_TESTS = 256;
+const MAX_TESTS_OF_USER = 4;
 /** How long a claim lasts. Longer than an attempt can take: a claim that expires belongs to a dead process. */
 const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
 
 /**
  * Delivers published events at least once: retries with growing pauses until the receiver accepts them. The
- * deliveries of one endpoint are sent one after the other, so that a slow one holds up nobody else's.
+ * deliveries of one endpoint are sent one after the other, users take turns, and what is slow to answer leaves the common
+ * lane, so that no user's endpoints hold up those of others (docs/adr/0070).
  */
 @Injectable()
 export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(WebhookDeliveryWorker.name);
-  private readonly inWork = new Map<string, Promise<void>>();
+  /** By the id of their endpoint. */
+  private readonly inWork = new Map<string, { userId: string; work: Promise<void> }>();
+  /** Ids of the deliveries whose attempt is in the common lane. */
+  private readonly inLane = new Set<string>();
+  private readonly tests = new SharedLimit(MAX_TESTS, MAX_TESTS_OF_USER);
+  /** The rows of tests know those of all replicas, but go with their endpoint, which its user may remove. */
+  private readonly recentTests: RateLimit;
   private readonly stopping = new AbortController();
   private readonly polling = new RepeatedWork(
     POLL_MS,
@@ -55,7 +75,9 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     private readonly notifications: DatabaseNotifications,
     private readonly clock: Clock,
     private readonly metrics: WebhookMetrics,
-  ) {}
+  ) {
+    this.recentTests = new RateLimit(TESTS_PER_MINUTE, () => clock.now());
+  }
 
   onApplicationBootstrap(): void {
     const look = (): void => void this.polling.now();
@@ -69,15 +91,38 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     this.isStopping = true;
     await Promise.all([this.polling.stop(), this.pruning.stop()]);
     this.stopping.abort();
-    await Promise.all(this.inWork.values());
+    await Promise.all(Array.from(this.inWork.values(), ({ work }) => work));
   }
 
-  /** Sends an event of its own to an endpoint, enabled or not, and returns the delivery after the first attempt. */
+  /**
+   * Sends an event of its own to an endpoint, enabled or not, and returns the delivery after the first attempt.
+   *
+   * @throws DomainError rate_limited; unavailable when too many of all users are under way
+   */
   async test(endpoint: WebhookEndpoint): Promise<WebhookDelivery | null> {
-    const event = { type: TEST_EVENT, data: { endpoint_id: endpoint.id } };
-    const delivery = await this.deliveries.addClaimed(endpoint, event, this.claimEnd());
-    await this.attempt(delivery, { isLast: true });
-    return this.deliveries.findOfEndpoint(endpoint.id, delivery.id);
+    const release = this.tests.take(endpoint.userId);
+    if (release === 'whole') {
+      throw new DomainError('unavailable', 'overloaded', 'Too many test deliveries are under way.', {
+        retryAfterSeconds: 1,
+      });
+    }
+    if (release === 'share') {
+      throw tooManyTests(1);
+    }
+    try {
+      const { isExceeded, resetSeconds } = this.recentTests.count(endpoint.userId);
+      if (isExceeded) {
+        throw tooManyTests(resetSeconds);
+      }
+      const delivery = await this.deliveries.addTest(endpoint, this.claimEnd());
+      if (typeof delivery === 'number') {
+        throw tooManyTests(delivery);
+      }
+      await this.attempt(delivery, { isLast: true });
+      return await this.deliveries.findOfEndpoint(endpoint.id, delivery.id);
+    } finally {
+      release();
+    }
   }
 
   private async prune(): Promise<void> {
@@ -88,21 +133,47 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   }
 
   private async deliverDue(): Promise<void> {
-    const free = MAX_CONCURRENT - this.inWork.size;
-    if (free <= 0 || this.stopping.signal.aborted) {
-      return;
+    const isFull = await this.fill(MAX_IN_LANE - RESERVED, MAX_ENDPOINTS);
+    if (isFull) {
+      await this.fill(MAX_IN_LANE, 1);
     }
-    for (const delivery of await this.deliveries.claim([...this.inWork.keys()], free, this.claimEnd())) {
-      const { id: endpointId } = delivery.endpoint;
-      const work = this.attempt(delivery, { isLast: false })
-        .catch((error: unknown) => this.handleFailure(delivery, error))
-        .finally(() => {
-          this.inWork.delete(endpointId);
-          // The endpoint may have more.
-          void this.polling.now();
-        });
-      this.inWork.set(endpointId, work);
+  }
+
+  /**
+   * Begins attempts of users who then have at most `share` under way.
+   *
+   * @returns whether so many places of the lane are taken, so that more may be due
+   */
+  private async fill(places: number, share: number): Promise<boolean> {
+    const free = places - this.inLane.size;
+    if (free > 0 && !this.stopping.signal.aborted) {
+      const endpointIds = [...this.inWork.keys()];
+      const userIds = Array.from(this.inWork.values(), ({ userId }) => userId);
+      const underWay = { endpointIds, userIds, share };
+      for (const delivery of await this.deliveries.claim(underWay, free, this.claimEnd())) {
+        this.begin(delivery);
+      }
     }
+    return this.inLane.size >= places;
+  }
+
+  private begin(delivery: ClaimedDelivery): void {
+    const { id: endpointId, userId } = delivery.endpoint;
+    const leaveLane = (): void => {
+      this.inLane.delete(delivery.id);
+      void this.polling.now();
+    };
+    const slow = setTimeout(leaveLane, SLOW_AFTER_MS);
+    const work = this.attempt(delivery, { isLast: false })
+      .catch((error: unknown) => this.handleFailure(delivery, error))
+      .finally(() => {
+        clearTimeout(slow);
+        this.inWork.delete(endpointId);
+        // The endpoint may have more.
+        leaveLane();
+      });
+    this.inLane.add(delivery.id);
+    this.inWork.set(endpointId, { userId, work });
   }
 
   private async attempt(delivery: ClaimedDelivery, { isLast }: { isLast: boolean }): Promise<void> {
@@ -151,4 +222,13 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   private claimEnd(): Date {
     return new Date(this.clock.now() + CLAIM_MS);
   }
+}
+
+function tooManyTests(retryAfterSeconds: number): DomainError {
+  return new DomainError(
+    'rate_limited',
+    'rate_limited',
+    'A user may send 60 test deliveries a minute, four at a time.',
+    { retryAfterSeconds },
+  );
 }

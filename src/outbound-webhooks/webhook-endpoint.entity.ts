@@ -10,6 +10,9 @@ import {
 } from 'typeorm';
 import { User } from '../auth/user.repository.js';
 
+/** Endpoints of one user. */
+export const MAX_ENDPOINTS = 10;
+
 /** A webhook endpoint of a user. */
 @Entity('webhook_endpoints')
 @Index('webhook_endpoints_user_id_idx', ['userId'])

@@ -5,10 +5,7 @@ import { DataSource, Repository } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
-import { WebhookEndpoint } from './webhook-endpoint.entity.js';
-
-/** Endpoints of one user. */
-export const MAX_ENDPOINTS = 10;
+import { MAX_ENDPOINTS, WebhookEndpoint } from './webhook-endpoint.entity.js';
 
 /** What an encrypted signing secret is bound to: copied to another endpoint it does not decrypt. */
 function secretBinding(id: string): string {

@@ -5,8 +5,7 @@ import type { Page } from '../common/pagination/page.js';
 import { customRule } from '../common/validation/field.js';
 import { Flag, Integer } from '../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
-import { DELIVERY_STATUSES, type DeliveryStatus } from './webhook-delivery.entity.js';
-import type { ListedDelivery } from './webhook-delivery.repository.js';
+import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
@@ -105,7 +104,7 @@ export class SearchWebhookDeliveriesQueryDto {
   @Choice({ description: 'Only those with this status.', values: DELIVERY_STATUSES, example: 'failed' })
   status?: DeliveryStatus;
 
-  @Text({ description: '`next_page_id` of the page before.', example: 'MjAyNi0xMS0yMQ' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ description: 'Deliveries on a page.', minimum: 1, maximum: 100, default: 50 })
@@ -206,6 +205,13 @@ export class WebhookDeliveryDto {
 
   @ApiProperty({ type: 'integer', nullable: true, description: 'Milliseconds.', example: 84 })
   last_duration_ms: number | null;
+
+  @ApiProperty({
+    type: 'integer',
+    description: 'Older deliveries that had not arrived, and were removed when this one was added.',
+    example: 0,
+  })
+  dropped: number;
 }
 
 /** A page of deliveries. */
@@ -238,7 +244,7 @@ export function toWebhookEndpointWithSecretDto({
   return Object.assign(toWebhookEndpointDto(endpoint), { secret });
 }
 
-export function toWebhookDeliveryDto(delivery: ListedDelivery): WebhookDeliveryDto {
+export function toWebhookDeliveryDto(delivery: WebhookDelivery): WebhookDeliveryDto {
   return {
     id: delivery.id,
     event_type: delivery.eventType,
@@ -251,9 +257,10 @@ export function toWebhookDeliveryDto(delivery: ListedDelivery): WebhookDeliveryD
     last_response_status: delivery.lastResponseStatus,
     last_error: delivery.lastError,
     last_duration_ms: delivery.lastDurationMs,
+    dropped: delivery.dropped,
   };
 }
 
-export function toWebhookDeliveryPageDto(page: Page<ListedDelivery>): WebhookDeliveryPageDto {
+export function toWebhookDeliveryPageDto(page: Page<WebhookDelivery>): WebhookDeliveryPageDto {
   return { items: page.items.map(toWebhookDeliveryDto), next_page_id: page.nextPageId };
 }

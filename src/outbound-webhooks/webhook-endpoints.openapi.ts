@@ -140,10 +140,18 @@ export function TestWebhookEndpointOperation(): MethodDecorator & ClassDecorator
       operationId: 'test_webhook_endpoint',
       summary: 'Send a test event to a webhook endpoint',
       description:
-        'One signed event of the type `test`, also to an endpoint that is disabled. The response comes after the attempt, and says what the server answered. It is not repeated.',
+        'One signed event of the type `test`, also to an endpoint that is disabled. The response comes after the attempt, and says what the server answered. It is not repeated. A user may send 60 a minute, four at a time.',
     }),
     ApiOkResponse({ type: WebhookDeliveryDto, description: 'The delivery, after its only attempt' }),
-    ApiProblems(UNKNOWN, BAD_ID),
+    ApiProblems(
+      UNKNOWN,
+      {
+        status: 429,
+        code: 'rate_limited',
+        detail: 'A user may send 60 test deliveries a minute, four at a time.',
+      },
+      BAD_ID,
+    ),
   );
 }
 
@@ -153,7 +161,8 @@ export function SearchWebhookDeliveriesOperation(): MethodDecorator & ClassDecor
     ApiOperation({
       operationId: 'search_webhook_deliveries',
       summary: 'Look through the deliveries to a webhook endpoint',
-      description: 'The newest first; they are kept for seven days.',
+      description:
+        'The newest first. The newest 100 are kept, for seven days. One that has not arrived yet may be among those that are removed for a newer one; `dropped` of the newer one says so.',
     }),
     ApiOkResponse({ type: WebhookDeliveryPageDto, description: 'A page of deliveries' }),
     ApiProblems(

@@ -2,17 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { isPublicHostName } from '../common/http/address-rules.js';
-import { decodePageId, type Page } from '../common/pagination/page.js';
+import type { Page } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
-import { type ListedDelivery, WebhookDeliveryRepository } from './webhook-delivery.repository.js';
+import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
-import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
-import {
-  type EndpointValues,
-  MAX_ENDPOINTS,
-  WebhookEndpointRepository,
-} from './webhook-endpoint.repository.js';
+import { MAX_ENDPOINTS, type WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { type EndpointValues, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT } from './webhook-event.js';
 import { webhookHosts } from './webhook.sender.js';
 import { createWebhookSecret } from './webhook-signature.js';
@@ -107,20 +103,19 @@ export class WebhookEndpointsService {
   /**
    * Sends a test event and waits for the response of the endpoint's server.
    *
-   * @throws DomainError not_found
+   * @throws DomainError not_found; rate_limited, unavailable when too many are under way
    */
   async test(userId: string, id: string): Promise<WebhookDelivery> {
     return found(await this.worker.test(await this.get(userId, id)));
   }
 
-  /** @throws DomainError not_found */
+  /** @throws DomainError not_found; InvalidInputError for a page id that is not of this list */
   async searchDeliveries(
     userId: string,
     id: string,
     { status, pageId, limit }: DeliverySearch,
-  ): Promise<Page<ListedDelivery>> {
-    const cursor = decodePageId(pageId);
-    return found(await this.deliveries.page(userId, id, { status: status ?? null, cursor, limit }));
+  ): Promise<Page<WebhookDelivery>> {
+    return found(await this.deliveries.page(userId, id, { status: status ?? null, pageId, limit }));
   }
 
   /**

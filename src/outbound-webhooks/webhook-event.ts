@@ -21,14 +21,14 @@ export const TEST_EVENT = 'test';
 /** An event that concerns a user. */
 export interface WebhookEvent {
   type: WebhookEventType;
-  /** Ids and facts that a receiver needs to ask for more; never a secret, and nothing that agents wrote. */
+  /** Ids and facts that a receiver needs to ask for more, and why a conversation failed; never a secret. */
   data: Record<string, unknown>;
 }
 
 /** The event for a conversation's new execution status; null for statuses without an event. */
 export function statusEvent(
   status: string,
-  conversation: { conversationId: string; sandboxId: string },
+  conversation: { conversationId: string; sandboxId: string; error: object | null },
 ): WebhookEvent | null {
   const type = WEBHOOK_EVENT_TYPES.find((known) => known === `conversation.${status}`);
   return type === undefined
@@ -39,6 +39,7 @@ export function statusEvent(
           conversation_id: conversation.conversationId,
           sandbox_id: conversation.sandboxId,
           execution_status: status,
+          ...(conversation.error && { error: conversation.error }),
         },
       };
 }

@@ -28,6 +28,6 @@ describe('statusEvent', () => {
     ['ready', 'conversation.ready'],
     ['anything', undefined],
   ])('%s: %s', (status, type) => {
-    expect(statusEvent(status, { conversationId: 'c', sandboxId: 's' })?.type).toBe(type);
+    expect(statusEvent(status, { conversationId: 'c', sandboxId: 's', error: null })?.type).toBe(type);
   });
 });

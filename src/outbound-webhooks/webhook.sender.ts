@@ -8,6 +8,11 @@ import { deliveryBody } from './webhook-event.js';
 import { signatureHeaders } from './webhook-signature.js';
 
 export const ATTEMPT_TIMEOUT_MS = 10_000;
+/**
+ * More than the worker has under way at most: users share the origin of a chat or an automation service, where the
+ * requests of one must not wait for those of others that get no answer.
+ */
+const MAX_CONNECTIONS_PER_ORIGIN = 1_000;
 /** Only the status of a response matters. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const GONE = 410;
@@ -23,6 +28,7 @@ const FAILURES: Readonly<Record<UpstreamReason, string>> = {
   too_large: `The response has more than ${MAX_RESPONSE_BYTES / 1024} KiB.`,
   refused: 'This address may not be called: it is not public, and the operator does not allow it.',
   redirect: 'The server redirects to another one.',
+  share: 'There are too many other deliveries to this server at the moment.',
   malformed: 'The response is malformed.',
 };
 
@@ -41,6 +47,7 @@ export function createWebhookHttpClient(config: AppConfig): WebhookHttpClient {
     allowlist: HostAllowlist.parse(webhookHosts(config) ?? []),
     maxResponseBytes: MAX_RESPONSE_BYTES,
     timeoutMs: ATTEMPT_TIMEOUT_MS,
+    connectionsPerOrigin: MAX_CONNECTIONS_PER_ORIGIN,
     ...(outbound.proxyUrl !== null && {
       proxy: {
         url: outbound.proxyUrl,
@@ -76,7 +83,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
     const body = deliveryBody(id, { type: eventType, data }, createdAt);
     const since = performance.now();
     const { responseStatus, error } = await this.post(
-      endpoint.url,
+      endpoint,
       {
         ...signatureHeaders(secret, { id, at, body }),
         'content-type': 'application/json',
@@ -99,7 +106,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
   }
 
   private async post(
-    url: string,
+    { userId, url }: ClaimedDelivery['endpoint'],
     headers: Record<string, string>,
     body: string,
     signal: AbortSignal | undefined,
@@ -109,6 +116,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
         method: 'POST',
         headers,
         body,
+        holder: userId,
         ...(signal && { signal }),
       });
       const isTaken = status >= 200 && status < 300;

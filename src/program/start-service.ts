@@ -6,6 +6,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
+import { OneTimeCodes } from '../auth/one-time-codes.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
 import { JsonExpressAdapter } from '../common/requests/json-express.adapter.js';
 import { AppConfig } from '../config/app-config.js';
@@ -56,9 +57,9 @@ export async function startService(
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
       const key = config.database.url === null ? generatedKey(config.dataDir) : null;
-      // A log that is kept must not hold the key; a terminal belongs to whoever may read it anyway.
-      const shown = process.stdout.isTTY ? key : null;
-      process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, shown));
+      // A log that is kept must not hold what connects a browser; a terminal belongs to those who may have the key anyway.
+      const issueCode = key !== null && process.stdout.isTTY ? () => app.get(OneTimeCodes).issue(key) : null;
+      process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, issueCode));
     }
     return {
       port,

@@ -29,12 +29,12 @@ describe('welcomeText', () => {
   });
 
   it.each([
-    ['with the key in it', '127.0.0.1', 'http://localhost:3000/#key=k3y'],
-    ['without a key where others reach the service', '0.0.0.0', 'http://localhost:3000/\n'],
+    ['with a code in it', '127.0.0.1', 'http://localhost:3000/#code=c0de'],
+    ['without a code where others reach the service', '0.0.0.0', 'http://localhost:3000/\n'],
   ])('links to the web application, %s', (_how, HOST, link) => {
     const config = parseConfig({ HOST, WEB_APP_FOLDER: '/srv/web' }, true);
 
-    expect(welcomeText(config, 3000, '/', true, 'k3y')).toContain(`Web app      ${link}`);
+    expect(welcomeText(config, 3000, '/', true, () => 'c0de')).toContain(`Web app      ${link}`);
   });
 
   it('fits on one screen', () => {

@@ -8,14 +8,14 @@ import { webAppLink } from '../web/web-app-link.js';
  * @param port the port that was bound
  * @param workingDirectory base of the key file's path, when the file is below it
  * @param hasKeyFile whether the first start generated a key in `DATA_DIR`
- * @param shownKey that key, where only whoever started the service reads this; it is part of the web application's link
+ * @param issueCode makes the one-time code in the link to the web application; null where others may read this
  */
 export function welcomeText(
   config: AppConfig,
   port: number,
   workingDirectory: string,
   hasKeyFile: boolean,
-  shownKey: string | null = null,
+  issueCode: (() => string) | null = null,
 ): string {
   const { host, publicUrl, webAppFolder } = config.http;
   const address = publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -25,9 +25,10 @@ export function welcomeText(
   const key = hasKeyFile ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
   const curl = `curl -H "X-Session-API-Key: ${key}"`;
   // Under the name that addresses of agent servers have.
-  const link = webAppLink(publicUrl ?? `http://localhost:${port}`, host, shownKey);
+  const webApp =
+    webAppFolder === null ? '' : webAppLink(publicUrl ?? `http://localhost:${port}`, host, issueCode);
   return `
-  Slipway      ${address}${webAppFolder === null ? '' : `\n  Web app      ${link}`}
+  Slipway      ${address}${webApp === '' ? '' : `\n  Web app      ${webApp}`}
   Try it       ${address}/docs
   Your key     ${hasKeyFile ? keyFile : 'the one you configured or made with npm run keys -- create'}
 

@@ -1,4 +1,10 @@
-import type { GitServerKind, ProviderType, WorkPolicy } from '../git-providers/git-provider.js';
+import { ascending, descending } from '../common/compare.js';
+import {
+  type GitServerKind,
+  PROVIDER_TYPES,
+  type ProviderType,
+  type WorkPolicy,
+} from '../git-providers/git-provider.js';
 
 /** Kinds of suggested work, in the order in which they are shown within a repository. */
 export const TASK_TYPES = [
@@ -35,4 +41,33 @@ export interface WorkSource {
   /** Address of the server, see `GitProvider.serverOf`. */
   server: string;
   policy: WorkPolicy;
+}
+
+/**
+ * The total order of suggested tasks: the most recently active repository first; then by type, newest, number (highest
+ * first), provider, name. The same candidates in any order give the same list.
+ */
+export function rankTasks(candidates: readonly Candidate[]): Candidate[] {
+  return withoutDuplicates(candidates).toSorted(
+    (a, b) =>
+      descending(a.repositoryActiveAt, b.repositoryActiveAt) ||
+      TASK_TYPES.indexOf(a.type) - TASK_TYPES.indexOf(b.type) ||
+      descending(a.updatedAt, b.updatedAt) ||
+      descending(a.number, b.number) ||
+      PROVIDER_TYPES.indexOf(a.provider) - PROVIDER_TYPES.indexOf(b.provider) ||
+      ascending(a.repository, b.repository) ||
+      ascending(a.title, b.title),
+  );
+}
+
+/** One entry per work item; of the same item reached twice, the direct token's wins over enterprise_sso's. */
+function withoutDuplicates(candidates: readonly Candidate[]): Candidate[] {
+  const byIdentity = new Map<string, Candidate>();
+  for (const candidate of candidates) {
+    const before = byIdentity.get(candidate.identity);
+    if (!before || PROVIDER_TYPES.indexOf(candidate.provider) < PROVIDER_TYPES.indexOf(before.provider)) {
+      byIdentity.set(candidate.identity, candidate);
+    }
+  }
+  return [...byIdentity.values()];
 }

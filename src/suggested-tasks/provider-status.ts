@@ -12,6 +12,8 @@ export interface ProviderStatus {
   provider: ProviderType;
   status: 'ok' | 'partial' | 'stale' | 'error';
   code?: ProviderErrorCode;
+  /** What the host said of it. */
+  detail?: string;
   /** Tasks of this provider in the body. */
   count?: number;
   /** Seconds since the data was read (stale). */
@@ -37,6 +39,7 @@ export function allProvidersFailed(failures: readonly ProviderFailure[]): Domain
         provider,
         code: error.code,
         retry_after: error.retryAfterSeconds,
+        ...(error.said !== null && { detail: error.said }),
       })),
     },
   });
@@ -45,10 +48,14 @@ export function allProvidersFailed(failures: readonly ProviderFailure[]): Domain
 /** The value of `X-Provider-Status`: a structured list (RFC 9651 section 3.1), one member per provider. */
 export function providerStatusHeader(statuses: readonly ProviderStatus[]): string {
   return serializeList(
-    statuses.map(({ provider, status, code, count, age, retryAfter, truncated }) => {
+    statuses.map(({ provider, status, code, detail, count, age, retryAfter, truncated }) => {
       const parameters = new Map<string, BareItem>([['status', new Token(status)]]);
       if (code !== undefined) {
         parameters.set('code', new Token(code));
+      }
+      if (detail !== undefined) {
+        // Strings of structured headers are ASCII (RFC 9651 section 3.3.3).
+        parameters.set('detail', detail.replace(/[^\x20-\x7e]/gu, '?'));
       }
       if (count !== undefined) {
         parameters.set('count', count);

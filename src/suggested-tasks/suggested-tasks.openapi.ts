@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiHeader, ApiOkResponse, ApiOperation, ApiQuery, ApiResponse } from '@nestjs/swagger';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../common/openapi/problems.js';
+import { MAX_WORDS } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { TASK_TYPES } from './candidate.js';
 import { SuggestedTaskDto } from './suggested-tasks.dto.js';
@@ -40,7 +41,7 @@ const ETAG = {
 
 export const PROVIDER_STATUS_HEADER = {
   description:
-    'How each provider took part (structured list, RFC 9651): `status` is ok, partial, stale or error; `code` says why, ' +
+    'How each provider took part (structured list, RFC 9651): `status` is ok, partial, stale or error; `code` says why, `detail` what the host said of it, ' +
     '`count` how many tasks are in the answer, `age` and `retry_after` are seconds, `truncated` tells that something was cut.',
   schema: { type: 'string' as const },
   example: 'github;status=ok;count=2, gitlab;status=error;code=rate_limited;retry_after=41',
@@ -64,7 +65,7 @@ const ALL_LIMITED = {
   status: 429,
   code: 'git_providers_failed',
   detail: 'Every git provider limits requests at the moment; wait as long as Retry-After says.',
-  description: 'Too many requests with this key, or every provider limits requests',
+  description: 'Too many requests of this user, or every provider limits requests',
   extensions: { errors: [{ provider: 'github', code: 'rate_limited', retry_after: 41 }] },
 } as const;
 
@@ -114,7 +115,7 @@ export function SuggestedTasksOperation(): MethodDecorator & ClassDecorator {
     ApiHeader({
       name: 'If-None-Match',
       description: 'The ETag of an earlier answer: 304 while nothing has changed.',
-      schema: { type: 'string' },
+      schema: { type: 'string', maxLength: 16_384 },
       example: TAG_EXAMPLE,
     }),
     ApiOkResponse({
@@ -150,6 +151,7 @@ function commaList(
     schema: {
       type: 'array',
       minItems: 1,
+      maxItems: MAX_WORDS,
       items: { type: 'string', enum: [...values] },
       example: [...values],
     },

@@ -5,7 +5,7 @@ import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.
 import { allProvidersFailed, type ProviderStatus } from './provider-status.js';
 import type { Candidate, TaskType, WorkSource } from './candidate.js';
 import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
-import { rankTasks } from './rank-tasks.js';
+import { rankTasks } from './candidate.js';
 import { WorkReader, type ProviderOutcome } from './work.reader.js';
 
 const DEFAULT_LIMIT = 100;
@@ -82,11 +82,12 @@ function candidatesOf(source: WorkSource, work: ProviderWork): CollectedCandidat
 function statusOf(outcome: ProviderOutcome, tasks: readonly Candidate[], truncated: boolean): ProviderStatus {
   const { provider } = outcome;
   if ('error' in outcome) {
-    const { code, retryAfterSeconds } = outcome.error;
+    const { code, said, retryAfterSeconds } = outcome.error;
     return {
       provider,
       status: 'error',
       code,
+      ...(said !== null && { detail: said }),
       ...(retryAfterSeconds !== null && { retryAfter: Math.ceil(retryAfterSeconds) }),
     };
   }
@@ -96,7 +97,9 @@ function statusOf(outcome: ProviderOutcome, tasks: readonly Candidate[], truncat
   if (stale) {
     return { provider, status: 'stale', age, count, truncated };
   }
-  return gap === undefined
-    ? { provider, status: 'ok', count, truncated }
-    : { provider, status: 'partial', code: gap, count, truncated };
+  if (gap === undefined) {
+    return { provider, status: 'ok', count, truncated };
+  }
+  const detail = work.gapReasons?.[gap];
+  return { provider, status: 'partial', code: gap, ...(detail && { detail }), count, truncated };
 }

@@ -17,7 +17,13 @@ import type { WorkSource } from './candidate.js';
 /** Parts that a temporary failure hid are requested again as soon as after a complete failure. */
 const FRESH_PARTIAL_MS = 30_000;
 /** Gaps that remain until the token's rights change. */
-const LASTING_GAPS: readonly ProviderErrorCode[] = ['sso_required', 'insufficient_scope', 'unsupported'];
+const LASTING_GAPS: readonly ProviderErrorCode[] = [
+  'sso_required',
+  'insufficient_scope',
+  'query_too_large',
+  'blocked_by_policy',
+  'unsupported',
+];
 
 /** Limits of the cache; together about 100 MB. */
 const MAX_ENTRIES = 5_000;

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   type Context,
   ROOT_CONTEXT,
@@ -15,6 +16,7 @@ import {
   TracerProvider,
   ParentBasedSampler,
   type Sampler,
+  SamplingDecision,
   type SpanProcessor,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
@@ -80,6 +82,7 @@ class OtelSpan implements Span {
 
 /** Keeps spans with the SDK of OpenTelemetry, which is loaded with this file. */
 export class OtelTracer extends Tracer {
+  readonly #root: Sampler;
   readonly #providers: TracerProvider[];
   readonly #tracers: Record<SpanProgram, SdkTracer>;
 
@@ -90,10 +93,11 @@ export class OtelTracer extends Tracer {
     processor: SpanProcessor,
   ) {
     super();
+    this.#root = rootSamplerOf(config);
     const providerOf = (attributes: Readonly<Record<string, string>>): TracerProvider =>
       new TracerProvider({
         resource: resourceFromAttributes(attributes),
-        sampler: samplerOf(config),
+        sampler: new ParentBasedSampler({ root: this.#root }),
         spanLimits: LIMITS,
         spanProcessors: [processor],
       });
@@ -112,6 +116,13 @@ export class OtelTracer extends Tracer {
   ): Span {
     const options = { kind: KINDS[kind], attributes };
     return new OtelSpan(this.#tracers.service.startSpan(name, options, contextOf(parent)));
+  }
+
+  override adopt(caller: TraceContext): string {
+    // By an id of our own: a caller who chooses the id of a trace would choose whether a share of all ids includes it.
+    const own = randomBytes(16).toString('hex');
+    const { decision } = this.#root.shouldSample(ROOT_CONTEXT, own, '', SdkKind.SERVER, {}, []);
+    return formatTraceparent({ ...caller, sampled: decision === SamplingDecision.RECORD_AND_SAMPLED });
   }
 
   override record(spans: readonly MeasuredSpan[], parent: Span, program: SpanProgram): void {
@@ -152,19 +163,20 @@ function contextOf(parent: Span | string | null): Context {
       });
 }
 
-function samplerOf({ sampler, samplerRatio }: Pick<TelemetryConfig, 'sampler' | 'samplerRatio'>): Sampler {
+/** Decides about a trace that begins here; the spans in it follow, in whichever replica. */
+function rootSamplerOf({
+  sampler,
+  samplerRatio,
+}: Pick<TelemetryConfig, 'sampler' | 'samplerRatio'>): Sampler {
   switch (sampler) {
     case 'always_on':
+    case 'parentbased_always_on':
       return new AlwaysOnSampler();
     case 'always_off':
+    case 'parentbased_always_off':
       return new AlwaysOffSampler();
     case 'traceidratio':
-      return new TraceIdRatioBasedSampler(samplerRatio);
-    case 'parentbased_always_on':
-      return new ParentBasedSampler({ root: new AlwaysOnSampler() });
-    case 'parentbased_always_off':
-      return new ParentBasedSampler({ root: new AlwaysOffSampler() });
     case 'parentbased_traceidratio':
-      return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplerRatio) });
+      return new TraceIdRatioBasedSampler(samplerRatio);
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Middleware } from '../common/requests/middleware.js';
-import { currentRequest } from '../common/requests/request-context.js';
+import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
 import { parseTraceparent, TRACEPARENT_HEADER } from '../common/tracing/trace-context.js';
 import { currentTracer, runInSpan } from '../common/tracing/tracing.js';
 import { routePattern } from '../metrics/request-metrics.middleware.js';
@@ -11,8 +11,8 @@ const PROBES = /^\/health([/?]|$)/;
 const USER_HASH_LENGTH = 16;
 
 /**
- * Measures every request as a span, named by its route. A caller's `traceparent` is its parent; nothing else of what
- * callers say about traces is kept.
+ * Measures every request as a span, named by its route. A caller's `traceparent` is its parent, but does not decide
+ * whether it is kept; nothing else of what callers say about traces is read.
  *
  * @param unroutedName names requests that are handled without a route; null for one without a name
  */
@@ -27,14 +27,17 @@ export function requestSpansMiddleware(
     }
     const { method = '' } = request;
     const context = currentRequest();
-    const given = request.headers[TRACEPARENT_HEADER];
+    const caller = parseTraceparent(request.headers[TRACEPARENT_HEADER]);
     const span = tracer.start(
       {
         name: method,
         kind: 'server',
-        attributes: { 'http.request.method': method, 'slipway.request.id': context?.requestId ?? '' },
+        attributes: {
+          'http.request.method': method,
+          'slipway.request.id': context === undefined ? '' : answeredRequestId(context),
+        },
       },
-      typeof given === 'string' && parseTraceparent(given) !== null ? given : null,
+      caller === null ? null : tracer.adopt(caller),
     );
     response.once('close', () => {
       const route = routePattern(request) ?? unroutedName(request);

@@ -113,12 +113,12 @@ describe('samplers', () => {
   const NOT_KEPT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`;
 
   it.each([
-    ['always_on', [true, true, true]],
-    ['always_off', [false, false, false]],
+    ['always_on', [true, true, false]],
+    ['always_off', [false, true, false]],
     ['parentbased_always_on', [true, true, false]],
     ['parentbased_always_off', [false, true, false]],
     ['parentbased_traceidratio', [false, true, false]],
-    ['traceidratio', [false, false, false]],
+    ['traceidratio', [false, true, false]],
   ] as const)(
     '%s keeps one without a parent, with one that is kept, with one that is not: %j',
     (sampler, kept) => {
@@ -128,6 +128,46 @@ describe('samplers', () => {
       expect(
         [null, KEPT, NOT_KEPT].map((parent) => tracer.start({ name: 'work' }, parent).context.sampled),
       ).toEqual(kept);
+    },
+  );
+
+  it.each([
+    ['always_on', 1, true],
+    ['always_off', 1, false],
+    ['traceidratio', 0, false],
+    ['traceidratio', 1, true],
+    ['parentbased_always_on', 1, true],
+    ['parentbased_always_off', 1, false],
+    ['parentbased_traceidratio', 0, false],
+    ['parentbased_traceidratio', 1, true],
+  ] as const)(
+    '%s of %d keeps the trace of a caller, whatever that says: %j',
+    (sampler, samplerRatio, kept) => {
+      const { queue } = queueOf(() => TAKEN);
+      const tracer = new OtelTracer({ sampler, samplerRatio, serviceName: 'test' }, {}, queue);
+      const spans = [true, false].map((sampled) => {
+        const caller = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled };
+        return tracer.start({ name: 'work' }, tracer.adopt(caller)).context;
+      });
+
+      expect(spans).toMatchObject([
+        { traceId: 'a'.repeat(32), sampled: kept },
+        { traceId: 'a'.repeat(32), sampled: kept },
+      ]);
+    },
+  );
+
+  it.each(['traceidratio', 'parentbased_traceidratio'] as const)(
+    '%s keeps a share of the traces of a caller who chooses their ids',
+    (sampler) => {
+      const { queue } = queueOf(() => TAKEN);
+      const tracer = new OtelTracer({ sampler, samplerRatio: 0.1, serviceName: 'test' }, {}, queue);
+      const lowest = { traceId: `${'0'.repeat(31)}1`, spanId: 'b'.repeat(16), sampled: true };
+      const spans = Array.from({ length: 500 }, () => tracer.start({ name: 'work' }, tracer.adopt(lowest)));
+      const kept = spans.filter(({ context }) => context.sampled).length;
+
+      expect(kept).toBeGreaterThan(10);
+      expect(kept).toBeLessThan(150);
     },
   );
 

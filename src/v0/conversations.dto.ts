@@ -23,8 +23,8 @@ const STATUS_OF_SANDBOX: Record<SandboxStatus, ConversationInfoStatus> = {
 /** Query of `GET /api/conversations`. */
 export class SearchConversationInfosQueryDto {
   @Text({
-    description: '`next_page_id` of the page before.',
-    example: 'MjAyNi0xMS0yMVQwOTozMDowMC4wMDAwMDBaIDVkMmY4YzFl',
+    description: '`next_page_id` of the page before; empty for the first one.',
+    example: '',
   })
   page_id?: string;
 

@@ -5,7 +5,7 @@ import { ApiOpenProblems, ApiProblems } from '../common/openapi/problems.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
-import { OWN_AGENT, OWN_SECURITY_ANALYZER } from '../v1/app-conversations/agent-request/agent-settings.js';
+import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
 import { ModelCatalogue } from '../v1/app-conversations/agent-request/model-catalogue.js';
 import { ServerConfigDto, toServerConfigDto } from './options.dto.js';
 
@@ -46,7 +46,9 @@ export class OptionsController {
   @NamesOperation('get_litellm_models_api_options_models_get', 'Models to choose from', 'openai/gpt-5.4')
   async listModels(): Promise<string[]> {
     const models = await this.models.list();
-    const names = models.map(({ name, provider }) => (provider === null ? name : `${provider}/${name}`));
+    // Its page has no field for an address until a user asks for one.
+    const usable = models.filter(({ verified }) => verified);
+    const names = usable.map(({ name, provider }) => (provider === null ? name : `${provider}/${name}`));
     return [...new Set(names)].toSorted();
   }
 
@@ -60,10 +62,10 @@ export class OptionsController {
   @NamesOperation(
     'get_security_analyzers_api_options_security_analyzers_get',
     'Security analyzers to choose from',
-    OWN_SECURITY_ANALYZER,
+    'llm',
   )
   listSecurityAnalyzers(): string[] {
-    return [OWN_SECURITY_ANALYZER];
+    return Object.keys(SECURITY_ANALYZERS);
   }
 }
 

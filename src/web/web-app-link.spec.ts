@@ -2,65 +2,101 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { ARRIVAL_SCRIPT, webAppLink } from './web-app-link.js';
 
-const KEY = 'slw_k3y+/=&%';
 const HOME = 'http://localhost:3000';
+const LINK = `${HOME}/#code=c0de`;
+const ADA = { api_key: 'slw_ada', user: { id: 'id-of-ada', email: 'ada@example.com' } };
+const ELSEWHERE = {
+  id: 'other',
+  name: 'Elsewhere',
+  kind: 'local',
+  host: 'http://localhost:8000',
+  apiKey: 'x',
+};
 
 describe('webAppLink', () => {
-  it('has the key where nobody but this machine reaches the service', () => {
-    expect(webAppLink(HOME, '127.0.0.1', KEY)).toBe(`${HOME}/#key=${encodeURIComponent(KEY)}`);
+  it('has a code where nobody but this machine reaches the service', () => {
+    expect(webAppLink(HOME, '127.0.0.1', () => 'c0de')).toBe(LINK);
   });
 
   it.each([
-    ['others reach it', HOME, '0.0.0.0', KEY],
-    ['others reach it by another name', 'https://slipway.example.com', '127.0.0.1', KEY],
-    ['there is none', HOME, '127.0.0.1', null],
-  ])('has no key where %s', (_why, address, host, key) => {
-    expect(webAppLink(address, host, key)).toBe(`${address}/`);
+    ['others reach it', HOME, '0.0.0.0'],
+    ['others reach it by another name', 'https://slipway.example.com', '127.0.0.1'],
+  ])('has no code, and makes none, where %s', (_why, address, host) => {
+    const issue = (): string => {
+      throw new Error('nobody needs a code');
+    };
+    expect(webAppLink(address, host, issue)).toBe(`${address}/`);
+    expect(webAppLink(address, host, null)).toBe(`${address}/`);
   });
 });
 
 describe('the arrival at the web application', () => {
-  it('puts the key where the application keeps those that are typed in, and takes it out of the address', () => {
-    const page = arrive(webAppLink(HOME, '127.0.0.1', KEY));
+  it('exchanges the code for a key, puts that where the application keeps keys, and takes the code out of the address', () => {
+    const page = arrive(LINK);
 
-    expect(JSON.parse(page.local.get('openhands-backends') ?? '')).toEqual([
-      { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-key', host: HOME, apiKey: KEY },
+    expect(page.sent).toEqual([['POST /auth/code', { code: 'c0de' }]]);
+    expect(page.backends()).toEqual([
+      { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-key', host: HOME, apiKey: 'slw_ada' },
     ]);
     expect(JSON.parse(page.session.get('openhands-active-backend') ?? '')).toEqual({
       backendId: 'slipway',
       orgId: null,
     });
     expect(page.shown).toBe('/');
+    expect(page.questions).toEqual([]);
   });
 
-  it('replaces an older key and keeps other backends', () => {
-    const other = {
-      id: 'other',
-      name: 'Elsewhere',
-      kind: 'local',
-      host: 'http://localhost:8000',
-      apiKey: 'x',
-    };
-    const page = arrive(`${HOME}/settings#key=newer`, [{ ...other, id: 'slipway' }, other]);
+  it.each([
+    ['of the same service', [{ ...ELSEWHERE, id: 'slipway', kind: 'cloud', host: HOME }]],
+    ['of another service', [ELSEWHERE]],
+  ])('asks with the name of the account before a stored key %s loses its place', (_whose, stored) => {
+    const declined = arrive(LINK, { stored, consents: false });
+    const accepted = arrive(LINK, { stored, consents: true });
 
-    expect(JSON.parse(page.local.get('openhands-backends') ?? '')).toEqual([
-      expect.objectContaining({ id: 'slipway', apiKey: 'newer' }),
-      other,
+    expect(declined.questions).toEqual([
+      expect.stringMatching(/ada@example\.com \(id-of-ada\) at http:\/\/localhost:3000/),
     ]);
-    expect(page.shown).toBe('/settings');
+    expect(declined.backends()).toEqual(stored);
+    expect([declined.session.size, declined.shown]).toEqual([0, '/']);
+    expect(accepted.backends()[0]).toMatchObject({ id: 'slipway', apiKey: 'slw_ada' });
   });
 
-  it.each(['', '#key', '#section'])('leaves everything alone with the fragment %p', (fragment) => {
-    const page = arrive(`${HOME}/${fragment}`);
+  it('replaces its own older entry only, and asks nothing when the key is the same', () => {
+    const mine = { ...ELSEWHERE, id: 'slipway', apiKey: 'older' };
+    const replaced = arrive(`${HOME}/settings#code=c0de`, { stored: [mine, ELSEWHERE], consents: true });
+    const same = arrive(LINK, { stored: [{ ...mine, apiKey: ADA.api_key }] });
 
-    expect(page.local.size).toBe(0);
-    expect(page.shown).toBeNull();
+    expect(replaced.backends()).toEqual([
+      expect.objectContaining({ id: 'slipway', apiKey: 'slw_ada' }),
+      ELSEWHERE,
+    ]);
+    expect(replaced.shown).toBe('/settings');
+    expect(same.questions).toEqual([]);
   });
 
-  it('is overwritten by nothing broken that is stored', () => {
-    const page = arrive(`${HOME}/#key=k`, 'broken');
+  it('leaves everything alone when the code is refused, and says so only where nothing is connected', () => {
+    const connected = arrive(LINK, { stored: [ELSEWHERE], status: 401 });
+    const fresh = arrive(LINK, { status: 401 });
 
-    expect(JSON.parse(page.local.get('openhands-backends') ?? '')).toHaveLength(1);
+    expect(connected.backends()).toEqual([ELSEWHERE]);
+    expect(connected.told).toEqual([]);
+    expect(fresh.local.size).toBe(0);
+    expect(fresh.told).toEqual([expect.stringContaining('has been used')]);
+  });
+
+  it.each(['', '#key=slw_of-somebody-else', '#code', '#section'])(
+    'asks for nothing and stores nothing with the fragment %p',
+    (fragment) => {
+      const page = arrive(`${HOME}/${fragment}`, { stored: [ELSEWHERE] });
+
+      expect(page.sent).toEqual([]);
+      expect(page.backends()).toEqual([ELSEWHERE]);
+      expect(page.shown).toBeNull();
+    },
+  );
+
+  it('is stopped by nothing broken that is stored', () => {
+    expect(arrive(LINK, { stored: 'broken' }).backends()).toHaveLength(1);
   });
 });
 
@@ -68,11 +104,11 @@ describe('the key for requests through the own origin', () => {
   const elsewhere = { id: 'a', kind: 'cloud', host: 'http://localhost:8000', apiKey: 'other' };
 
   it('is that of the link', () => {
-    expect(arrive(`${HOME}/#key=k`, [elsewhere]).key()).toBe('k');
+    expect(arrive(LINK, { stored: [elsewhere], consents: true }).key()).toBe('slw_ada');
   });
 
   it('is the one that was typed in, as soon as it is stored', () => {
-    const page = arrive(HOME, [elsewhere]);
+    const page = arrive(HOME, { stored: [elsewhere] });
     expect(page.key()).toBeUndefined();
 
     page.local.set(
@@ -86,21 +122,44 @@ describe('the key for requests through the own origin', () => {
   it.each([undefined, 'broken', [{ ...elsewhere, kind: 'local', host: HOME }]])(
     'is none with %j stored',
     (stored) => {
-      expect(arrive(HOME, stored).key()).toBeUndefined();
+      expect(arrive(HOME, { stored }).key()).toBeUndefined();
     },
   );
 });
 
+interface Arrival {
+  stored?: unknown;
+  /** What the user answers. */
+  consents?: boolean;
+  /** What the service answers. */
+  status?: number;
+}
+
+interface ArrivedPage {
+  local: Map<string, string>;
+  session: Map<string, string>;
+  shown: string | null;
+  sent: unknown[];
+  questions: string[];
+  told: string[];
+  backends: () => unknown[];
+  key: () => unknown;
+}
+
 /** Runs the script as a page at this address does. */
-function arrive(
-  address: string,
-  stored?: unknown,
-): { local: Map<string, string>; session: Map<string, string>; shown: string | null; key: () => unknown } {
+function arrive(address: string, { stored, consents = false, status = 200 }: Arrival = {}): ArrivedPage {
   const local = new Map(stored === undefined ? [] : [['openhands-backends', JSON.stringify(stored)]]);
   const session = new Map<string, string>();
   const { origin, pathname, search, hash } = new URL(address);
+  const [sent, questions, told]: [unknown[], string[], string[]] = [[], [], []];
   let shown: string | null = null;
-  const window = {};
+  const window = {
+    confirm: (question: string) => {
+      questions.push(question);
+      return consents;
+    },
+    alert: (text: string) => void told.push(text),
+  };
   runInNewContext(ARRIVAL_SCRIPT, {
     window,
     location: { origin, pathname, search, hash },
@@ -111,8 +170,31 @@ function arrive(
     },
     localStorage: storageOf(local),
     sessionStorage: storageOf(session),
+    XMLHttpRequest: class {
+      readonly status = status;
+      readonly responseText = JSON.stringify(ADA);
+      #line = '';
+      open(method: string, path: string, isAsync: boolean): void {
+        this.#line = `${method} ${path}${isAsync ? ' later' : ''}`;
+      }
+      setRequestHeader(): void {
+        // The service insists on JSON, which its own tests show.
+      }
+      send(body: string): void {
+        sent.push([this.#line, JSON.parse(body)]);
+      }
+    },
   });
-  return { local, session, shown, key: () => Reflect.get(window, '__AGENT_CANVAS_SESSION_API_KEY__') };
+  return {
+    local,
+    session,
+    shown,
+    sent,
+    questions,
+    told,
+    backends: () => JSON.parse(local.get('openhands-backends') ?? '[]'),
+    key: () => Reflect.get(window, '__AGENT_CANVAS_SESSION_API_KEY__'),
+  };
 }
 
 function storageOf(items: Map<string, string>) {

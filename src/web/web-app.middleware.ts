@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import express, { type Request, type RequestHandler, type Response } from 'express';
+import express, { type Request, type RequestHandler } from 'express';
+import { StaticAnswer } from '../common/requests/static-answer.js';
 import { ConfigError } from '../config/config.error.js';
 import { ARRIVAL_SCRIPT } from './web-app-link.js';
 
 /** Paths of the service itself. A page of the application may have any other. */
-const OF_SERVICE = /^\/(?:api|docs|health|openapi\.json|ready|alive|server_info|sockets)(?:\/|$)/;
+const OF_SERVICE = /^\/(?:api|auth|docs|health|openapi\.json|ready|alive|server_info|sockets)(?:\/|$)/;
 const INLINE_SCRIPT = /<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g;
 /** Names of files below it change with their content. */
 const HASHED = '/assets/';
@@ -21,10 +22,16 @@ const RELEASES = 'https://registry.npmjs.org';
  * service's, for whoever asks for a page.
  *
  * @param sandboxes origins at which browsers reach sandboxes, as sources of a Content-Security-Policy
+ * @param isLocal whether the service listens on loopback: only there the page gets a script of the service
  * @throws ConfigError when the folder has no page
  */
-export function webAppMiddleware(folder: string, sandboxes: readonly string[]): RequestHandler {
-  const page = withArrival(readPage(folder));
+export function webAppMiddleware(
+  folder: string,
+  sandboxes: readonly string[],
+  isLocal: boolean,
+): RequestHandler {
+  const built = readPage(folder);
+  const page = isLocal ? withArrival(built) : built;
   const headers = new Map([
     ['Content-Security-Policy', pagePolicy(page, sandboxes)],
     ['Cross-Origin-Opener-Policy', 'same-origin'],
@@ -45,28 +52,26 @@ export function webAppMiddleware(folder: string, sandboxes: readonly string[]): 
       );
     },
   });
-  const sendPage = (response: Response): void => {
-    response.setHeader('Cache-Control', 'no-cache');
-    response.type('html').send(page);
-  };
-  return (request, response, next) => {
+  const answer = new StaticAnswer('text/html; charset=utf-8', () => page);
+  const router = express.Router();
+  router.use((request, response, next) => {
     if ((request.method !== 'GET' && request.method !== 'HEAD') || OF_SERVICE.test(request.path)) {
-      next();
+      next('router');
       return;
     }
     response.setHeaders(headers);
-    if (request.path === '/' || request.path === '/index.html') {
-      sendPage(response);
-      return;
+    next();
+  });
+  router.get(['/', '/index.html'], async (request, response) => answer.send(request, response));
+  router.use(files);
+  router.use(async (request, response, next) => {
+    if (wantsPage(request)) {
+      await answer.send(request, response);
+    } else {
+      next();
     }
-    files(request, response, (error?: unknown) => {
-      if (error === undefined && wantsPage(request)) {
-        sendPage(response);
-      } else {
-        next(error);
-      }
-    });
-  };
+  });
+  return router;
 }
 
 /** A path of the application, and no file that is missing. */

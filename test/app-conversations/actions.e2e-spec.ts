@@ -84,6 +84,12 @@ async function statusOf(id: string): Promise<string | null> {
   return jsonText(await agent.client.get(`/api/conversations/${id}`), 'execution_status');
 }
 
+/** The status that the service shows. */
+async function shown(hex: string): Promise<string | null> {
+  const { body } = await request(app.url).get(`${CONVERSATIONS}?ids=${hex}`).set(user.headers).expect(200);
+  return body[0].execution_status;
+}
+
 async function untilStatus(id: string, status: string): Promise<void> {
   await until(async () => (await statusOf(id)) === status);
 }
@@ -124,6 +130,34 @@ describe('send-message', () => {
 
     expect(await statusOf(id)).toBe('idle');
     expect(await userTexts(id)).toEqual([[{ type: 'text', text: 'say hello' }]]);
+  });
+
+  it.each([
+    ['running', true],
+    ['idle', false],
+  ])('has made the conversation %s by the time that it is acknowledged', async (status, run) => {
+    const { id, hex } = await begin();
+    await agent.client.say(id, 'say hello');
+    await until(async () => (await shown(hex)) === 'finished');
+    for (let round = 0; round < 5; round += 1) {
+      await say(hex, run ? 'step' : 'later', run).expect(200);
+      expect(await shown(hex)).toBe(status);
+      if (run) {
+        await post(hex, 'pause').expect(200);
+      }
+      await until(async () => (await shown(hex)) === (run ? 'paused' : 'idle'));
+      await agent.client.say(id, 'say hello');
+      await until(async () => (await shown(hex)) === 'finished');
+    }
+  });
+
+  it('does not hide that the agent has answered already', async () => {
+    const { id, hex } = await begin();
+    for (let round = 0; round < 5; round += 1) {
+      await say(hex, 'say hello').expect(200);
+      await untilStatus(id, 'finished');
+      await until(async () => (await shown(hex)) === 'finished');
+    }
   });
 
   it('counts as activity in the sandbox', async () => {
@@ -256,7 +290,8 @@ describe('pause and run', () => {
 });
 
 describe.each(ACTIONS)('%s', (action) => {
-  const act = (id: string, who: TestUser = user): request.Test => post(id, action, BODIES[action], who);
+  const path = action === 'send-message' ? 'send-message?resume=false' : action;
+  const act = (id: string, who: TestUser = user): request.Test => post(id, path, BODIES[action], who);
 
   it.each<[SandboxRowStatus | null, number, RegExp]>([
     ['STARTING', 409, /STARTING/],
@@ -566,7 +601,7 @@ describe('the workspace', () => {
     expect((await get(hex, 'git/diff?path=a.txt&ref=nowhere').expect(409)).body.detail).toMatch(/ref/);
   });
 
-  it.each(['file', 'git/changes?path=.', 'git/diff?path=a'])(
+  it.each(['file', 'git/changes?path=.&resume=false', 'git/diff?path=a&resume=false'])(
     'of other users is not found (%s)',
     async (place) => {
       const { hex } = await begin();

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -56,10 +57,10 @@ function sendEndless(response: ServerResponse): void {
   response.on('close', () => source.destroy());
 }
 
-async function open(method = 'GET'): Promise<IncomingMessage> {
+async function open(method = 'GET', headers: Record<string, string> = {}): Promise<IncomingMessage> {
   const outgoing = get(`${app.url}/api/v1/app-conversations/${hex}/file?file_path=a.txt`, {
     method,
-    headers: user.headers,
+    headers: { ...user.headers, ...headers },
     agent: false,
   });
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
@@ -119,6 +120,59 @@ describe('a file of a conversation', () => {
       response.write(LINE, () => response.destroy());
     };
     await expect(open().then(textOf)).rejects.toThrow('aborted');
+  });
+
+  const BINARY: [string, Buffer][] = [
+    ['every byte', Buffer.from(Array.from({ length: 4_096 }, (_, index) => index % 256))],
+    ['a few bytes', Buffer.from([0x89, 0x50, 0x4e, 0x47])],
+    ['Latin-1', Buffer.from('caf\u00e9', 'latin1')],
+    ['a text of another encoding', Buffer.from('\ufeffsome text', 'utf16le')],
+    ['zeros', Buffer.alloc(300_000)],
+    ['much that is no UTF-8', Buffer.alloc(3 * MIB, 0xff)],
+  ];
+
+  it.each(BINARY)('is its bytes when it is no text: %s', async (_name, bytes) => {
+    respond = (response) => response.end(bytes);
+    const response = await open();
+    expect([response.statusCode, response.headers]).toEqual([
+      200,
+      expect.objectContaining({
+        'content-type': 'application/octet-stream',
+        'content-disposition': 'attachment',
+        'x-content-type-options': 'nosniff',
+      }),
+    ]);
+    expect((await buffer(response)).equals(bytes)).toBe(true);
+  });
+
+  it.each([
+    ['short', 'caf\u00e9 \u2615'],
+    ['empty', ''],
+    [
+      'with a character where its beginning ends',
+      `${'x'.repeat(64 * 1024 - 1)}\u2615${'\u00e9'.repeat(70_000)}`,
+    ],
+  ])('is a string when it is a text: %s', async (_name, text) => {
+    respond = (response) => response.end(text);
+    const response = await open();
+    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(JSON.parse((await buffer(response)).toString('utf8'))).toBe(text);
+    const bytes = await open('GET', { accept: 'application/octet-stream' });
+    expect(bytes.headers['content-type']).toBe('application/octet-stream');
+    expect((await buffer(bytes)).toString('utf8')).toBe(text);
+  });
+
+  it('is never another text than it is', async () => {
+    respond = (response) => response.end(Buffer.concat([LINE, LINE, Buffer.from([0xff]), LINE]));
+    await expect(open().then(textOf)).rejects.toThrow('aborted');
+  });
+
+  it('breaks off with a reason when nothing was sent of it', async () => {
+    respond = (response) => {
+      response.writeHead(200);
+      response.write('a beginning', () => response.destroy());
+    };
+    expect((await open()).statusCode).toBe(502);
   });
 
   it('takes one of eight places of its user, and nobody waits for another one', async () => {

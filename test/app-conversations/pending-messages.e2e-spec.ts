@@ -136,6 +136,22 @@ describe('messages for conversations that are not ready', () => {
     await until(async () => (await waiting()) === 0);
   });
 
+  it('are at most a hundred of a user', async () => {
+    const rows = new ConversationRows(app);
+    const { id: sandboxId } = await rows.sandbox(user.id, { status: 'PAUSED' });
+    const conversation = await rows.conversation(user.id, { sandboxId });
+    await app.dataSource.query(
+      `INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
+       SELECT gen_random_uuid(), $1, gen_random_uuid(), 1, '[]' FROM generate_series(1, 100)`,
+      [user.id],
+    );
+    const refused = await queue(conversation.hex, TEXT('one more'));
+
+    expect(refused.status).toBe(429);
+    await app.dataSource.query('DELETE FROM pending_messages WHERE user_id = $1', [user.id]);
+    expect(refused.body).toMatchObject({ detail: expect.stringContaining('100 messages wait') });
+  });
+
   it('are not taken after the start failed, and those before are dropped', async () => {
     backend.failure = 'no room';
     backend.gate.close();

@@ -58,10 +58,12 @@ describe('RepositoryCheckout', () => {
     folder: path.join(server.workspace, 'app'),
     branch: null,
     newBranch: 'work',
+    submodules: false,
+    lfs: false,
     identity: { name: "Ada O'Lovelace", email: 'ada@example.com' },
     ...given,
   });
-  const checkOut = (dialect: AgentDialect, given?: Partial<CheckoutPlan>): Promise<void> =>
+  const checkOut = (dialect: AgentDialect, given?: Partial<CheckoutPlan>): Promise<string[]> =>
     checkout.run(target(), dialect, plan(given), signal);
   const inClone = async (...args: string[]): Promise<string> =>
     (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
@@ -81,6 +83,40 @@ describe('RepositoryCheckout', () => {
       expect(found).toBe(1);
       const made = (await readdir('/tmp')).filter((name) => !before.includes(name));
       expect(made.filter((name) => /^slipway-[0-9a-f-]{36}$/.test(name))).toEqual([]);
+    });
+
+    it('takes a branch that exists where the default one does not, and says so', async () => {
+      await git.nameDefault('octo/app', 'trunk');
+
+      const notices = await checkOut(dialect);
+
+      expect(notices).toEqual([
+        expect.stringMatching(/default branch .* does not exist: main is checked out/),
+      ]);
+      expect(await inClone('rev-parse', 'HEAD')).toBe(head);
+      expect(await inClone('branch', '--show-current')).toBe('work');
+      expect(await checkOut(dialect)).toEqual([]);
+    });
+
+    it('says that a repository has no branch', async () => {
+      await git.nameDefault('octo/new', 'trunk');
+
+      expect(await checkOut(dialect, { url: `${git.origin}/octo/new.git` })).toEqual([
+        'The repository has no branch yet: its folder is empty.',
+      ]);
+    });
+
+    it('has submodules when they are asked for, or says that it has not', async () => {
+      const lib = await git.commit('octo/lib', 'main', { 'lib.txt': 'lib' });
+      const gitmodules = '[submodule "lib"]\n\tpath = lib\n\turl = ../lib.git\n';
+      await git.commit('octo/app', 'main', { '.gitmodules': gitmodules }, { links: { lib } });
+
+      const notices = await checkOut(dialect, { submodules: true, lfs: true });
+
+      const found = await readdir(path.join(server.workspace, 'app/lib'));
+      expect([found.includes('lib.txt'), notices]).toEqual(
+        dialect === 'slipway' ? [true, []] : [false, [expect.stringContaining('are not fetched')]],
+      );
     });
 
     it('leaves an existing repository alone', async () => {

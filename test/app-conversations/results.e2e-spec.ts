@@ -77,7 +77,7 @@ describe('tags and metadata', () => {
   it.each([
     [{ tags: { 'no spaces': 'a' } }, ['body', 'tags', 'no spaces']],
     [{ tags: { team: 5 } }, ['body', 'tags', 'team']],
-    [{ tags: { team: 'x'.repeat(257) } }, ['body', 'tags']],
+    [{ tags: { team: 'x'.repeat(257) } }, ['body', 'tags', 'team']],
     [{ tags: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`t${n}`, ''])) }, ['body', 'tags']],
     [{ metadata: [] }, ['body', 'metadata']],
     [{ metadata: { text: 'x'.repeat(16_384) } }, ['body', 'metadata']],

@@ -58,6 +58,8 @@ const EMPTY_ECHO = {
   agent_profile_id: null,
   selected_repository: null,
   selected_branch: null,
+  clone_submodules: false,
+  fetch_lfs: false,
   git_provider: null,
   suggested_task: null,
   title: null,
@@ -111,6 +113,8 @@ describe('POST /api/v1/app-conversations', () => {
       agent_profile_id: 'profile',
       selected_repository: 'octo/app',
       selected_branch: 'main',
+      clone_submodules: true,
+      fetch_lfs: true,
       git_provider: 'github',
       title: ' Parser ',
       trigger: 'gui',
@@ -194,6 +198,8 @@ describe('POST /api/v1/app-conversations', () => {
     [{ agent_type: 'other' }, ['agent_type'], 'enum'],
     [{ agent_type: null }, ['agent_type'], 'enum'],
     [{ public: 'perhaps' }, ['public'], 'bool_parsing'],
+    [{ clone_submodules: 'all' }, ['clone_submodules'], 'bool_parsing'],
+    [{ fetch_lfs: 7 }, ['fetch_lfs'], 'bool_parsing'],
     [{ observability_metadata: [] }, ['observability_metadata'], 'dict_type'],
     [{ observability_tags: [1] }, ['observability_tags', '0'], 'string_type'],
     [{ plugins: [{}] }, ['plugins', '0', 'source'], 'missing'],
@@ -225,6 +231,33 @@ describe('POST /api/v1/app-conversations', () => {
     expect((await send({ title: 'b' }).expect(422)).body.detail).toHaveLength(1);
     expect((await send({ title: 'a' }, await app.createUser()).expect(200)).body.id).not.toBe(first.id);
     expect((await get('/start-tasks/count')).body).toBe(1);
+  });
+
+  describe('with much text', () => {
+    const MOST = 256 * 1024;
+    const says = (text: string): object => ({ initial_message: { content: [{ type: 'text', text }] } });
+
+    it.each([
+      ['a message', says('ä'.repeat(MOST / 2 + 1))],
+      ['instructions', { system_message_suffix: 'ä'.repeat(MOST / 2 + 1) }],
+      ['secrets', { secrets: Object.fromEntries(Array.from('ABCDE', (name) => [name, 'x'.repeat(65_536)])) }],
+      ['plugins', { plugins: Array.from({ length: 300 }, () => ({ source: 'x'.repeat(1_000) })) }],
+      ['tags', { observability_tags: Array.from({ length: 300 }, () => 'x'.repeat(1_000)) }],
+      ['both together', { ...says('x'.repeat(MOST - 10)), system_message_suffix: 'x'.repeat(11) }],
+    ])('is refused: %s', async (_name, sent) => {
+      const { body } = await start(sent).expect(422);
+
+      expect(body.detail).toMatchObject([{ loc: ['body'], type: 'too_long' }]);
+      expect((await get('/start-tasks/count')).body).toBe(0);
+    });
+
+    it('is taken up to the bound, and images beside it', async () => {
+      await start(says('x'.repeat(MOST))).expect(200);
+      const image = `data:image/png;base64,${'A'.repeat(600_000)}`;
+      await start({
+        initial_message: { content: [{ text: 'Look' }, { type: 'image', image_urls: [image] }] },
+      }).expect(200);
+    });
   });
 
   it('refuses an invalid key', async () => {

@@ -89,7 +89,7 @@ describe('starting a conversation', () => {
   it('clones with the token, which stays in no file, and runs the setup script and the hook', async () => {
     await storeProviderToken(app, user, 'github', TOKEN);
     const head = await git.commit('octo/scripts', 'main', {
-      '.openhands/setup.sh': 'echo run >> ran.txt\n',
+      '.openhands/setup.sh': 'echo run >> ran.txt\nexport TOOLS=here PATH="$PWD/bin:$PATH"\n',
       '.openhands/pre-commit.sh': 'exit 0\n',
     });
 
@@ -106,6 +106,9 @@ describe('starting a conversation', () => {
     );
     expect(await inClone('remote', 'get-url', 'origin')).toBe(`${git.origin}/octo/scripts.git`);
     expect(await readFile(path.join(clone, 'ran.txt'), 'utf8')).toBe('run\n');
+    expect(await readFile(path.join(clone, '.git/slipway-setup-env'), 'utf8')).toBe(
+      `PATH=${clone}/bin:"$PATH"\nTOOLS=here\n`,
+    );
     expect(await readFile(path.join(clone, '.git/hooks/pre-commit'), 'utf8')).toContain(
       '.openhands/pre-commit.sh',
     );

@@ -11,8 +11,6 @@ import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
-/** Longer than the sandbox of a conversation that has just begun is kept alive. */
-const KEEP_ALIVE_MS = 121_000;
 const FULL = 'As many of your sandboxes run as may at a time (1). Pause or delete one, then try again.';
 
 describe('a start beyond the quota of sandboxes', () => {
@@ -62,7 +60,6 @@ describe('a start beyond the quota of sandboxes', () => {
   const becomeIdle = async ({ sandboxId }: StartTask): Promise<void> => {
     const server = backend.boxes.get(sandboxId)?.server;
     await until(async () => (jsonNumber(await server?.client.get('/server_info'), 'idle_time') ?? 0) > 0.1);
-    app.clock.advance(KEEP_ALIVE_MS);
   };
 
   describe('with pause_oldest_idle', () => {
@@ -82,6 +79,25 @@ describe('a start beyond the quota of sandboxes', () => {
       expect(await detailOf(second)).toBe(note(first));
     });
 
+    it('makes room at once where a start has ended, and nothing goes on', async () => {
+      const first = await started();
+      const { body } = await request(app.url).post('/api/v1/sandboxes').set(user.headers).expect(200);
+
+      expect(body.status_detail).toBe(note(first));
+    });
+
+    it('does not make room where another start goes on', async () => {
+      const first = await started();
+      await new ConversationRows(app).startTask(user.id, { sandboxId: first.sandboxId });
+      await client.reached(await client.start({ sandbox_id: first.sandboxId }), 'READY');
+      const [row] = await app.dataSource.query<{ held: boolean }[]>(
+        'SELECT held_until > $2 AS held FROM sandboxes WHERE id = $1',
+        [first.sandboxId, new Date(app.clock.now())],
+      );
+
+      expect(row).toEqual({ held: true });
+    });
+
     it('names the one that was paused to resume its sandbox', async () => {
       const first = await started();
       await pause(first.sandboxId);
@@ -96,7 +112,6 @@ describe('a start beyond the quota of sandboxes', () => {
       const first = await started();
       const second = await client.start();
       await until(async () => (await client.read(second.id)).detail !== null);
-      await becomeIdle(first);
 
       expect(await detailOf(await client.reached(second, 'READY'))).toBe(note(first));
     });

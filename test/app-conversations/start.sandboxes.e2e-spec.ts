@@ -93,6 +93,70 @@ describe('starts and the sandboxes they need', () => {
     await until(async () => (await sandboxStatus(first.sandboxId)) === 'PAUSED');
   });
 
+  describe('of a paused one', () => {
+    const paused = async (): Promise<StartTask> => {
+      const task = await client.reached(await client.start(say('say hello')), 'READY');
+      await until(async () => (await shown(task)).execution_status === 'finished');
+      await act(task.sandboxId, 'pause');
+      await until(async () => (await sandboxStatus(task.sandboxId)) === 'PAUSED');
+      return task;
+    };
+    const send = (task: StartTask, text: string, query = ''): request.Test =>
+      request(app.url)
+        .post(`/api/v1/app-conversations/${task.appConversationId}/send-message${query}`)
+        .set(user.headers)
+        .send({ content: [{ text }] });
+    const changes = (task: StartTask, query = ''): request.Test =>
+      request(app.url)
+        .get(`/api/v1/app-conversations/${task.appConversationId}/git/changes?path=.${query}`)
+        .set(user.headers);
+
+    it('a message resumes it, and several do so once', async () => {
+      const task = await paused();
+      const sent = await Promise.all([send(task, 'say one'), send(task, 'say two'), send(task, 'say three')]);
+      expect(sent.map(({ status, body }) => [status, body])).toEqual(
+        Array.from({ length: 3 }, () => [
+          200,
+          {
+            success: true,
+            sandbox_status: 'RUNNING',
+            message: 'The sandbox was paused, and was resumed for it.',
+          },
+        ]),
+      );
+      expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+      await until(async () => (await generation(task)) === 2);
+      await until(async () => (await shown(task)).execution_status === 'finished');
+      const { body } = await send(task, 'say four').expect(200);
+      expect(body.message).toBeNull();
+    });
+
+    it('a look at its changes resumes it', async () => {
+      const task = await paused();
+      const { status } = await changes(task);
+      // The folder of this conversation is no repository.
+      expect(status).not.toBe(409);
+      expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+    });
+
+    it('both are refused to who does not want that', async () => {
+      const task = await paused();
+      for (const call of [send(task, 'say one', '?resume=false'), changes(task, '&resume=false')]) {
+        expect((await call.expect(409)).body).toMatchObject({ code: 'sandbox_not_running' });
+      }
+      expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
+    });
+
+    it('a message is refused with the reason where it cannot be resumed', async () => {
+      const task = await paused();
+      const other = await busy();
+      const { body } = await send(task, 'say one').expect(429);
+      expect(body.code).toBe('sandbox_limit');
+      expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
+      await act(other.sandboxId, 'pause');
+    });
+  });
+
   it('limits how many starts of a user wait', async () => {
     await busy();
     await Promise.all(Array.from({ length: 25 }, () => client.start()));

@@ -61,14 +61,14 @@ describe('operations that change something', () => {
       const refused = await audit.whileFull(() => scene.send(sent));
       expect([refused.status, refused.text]).toEqual([500, expect.any(String)]);
       expect(await scene.state()).toEqual(before);
-      expect(await audit.find({ request_id: refused.id })).toEqual([]);
+      expect(await audit.find({ caller_request_id: refused.id })).toEqual([]);
 
       const { id, status, text } = await scene.send(operation?.request(scene, app.admin) ?? sent);
       expect([200, 201, 204].includes(status) ? 'done' : text).toBe('done');
-      const entries = await audit.find({ request_id: id });
+      const entries = await audit.find({ caller_request_id: id });
       expect(entries.map(({ action }) => action).toSorted()).toEqual(operation?.actions.toSorted());
       for (const entry of entries) {
-        expect(entry).toMatchObject({ request_id: id, client_address: '127.0.0.1' });
+        expect(entry).toMatchObject({ caller_request_id: id, client_address: '127.0.0.1' });
         expect(entry.actor.kind).toBe(by === scene.user || by === app.admin ? 'user' : 'sandbox');
         expect(entry.actor.user_id).toBe(by === app.admin ? app.admin.id : scene.user.id);
         expect(entry.actor.key_id).toMatch(/^[0-9A-Za-z]+$/);

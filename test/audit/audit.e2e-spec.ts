@@ -66,10 +66,37 @@ describe('GET /api/v1/audit', () => {
         resource: { type: 'secret', id: 'DEPLOY_TOKEN' },
         owner_user_id: user.id,
         request_id: headers['x-request-id'],
+        caller_request_id: null,
         client_address: '127.0.0.1',
         details: {},
       },
     ]);
+  });
+
+  it('has an id of our own for each request, whatever id the caller gives it', async () => {
+    const ids: unknown[] = [];
+    const store = async (name: string, id: string): Promise<void> => {
+      const { headers } = await request(app.url)
+        .post('/api/secrets')
+        .set({ ...user.headers, 'X-Request-Id': id })
+        .send({ name, value: 'a value' })
+        .expect(201);
+      expect(headers['x-request-id']).toBe(id);
+      const [newest] = await ofUser('secret.create');
+      expect(newest).toMatchObject({ resource: { id: name }, caller_request_id: id });
+      ids.push(newest?.request_id);
+    };
+    await store('FIRST', 'given');
+    await store('SECOND', 'given');
+    await store('THIRD', String(ids[0]));
+
+    expect(new Set(ids).size).toBe(3);
+    expect(ids).toEqual(ids.map(() => expect.stringMatching(/^[0-9a-f-]{36}$/)));
+    const named = async (filter: Record<string, string>) =>
+      (await audit.find({ owner_user_id: user.id, ...filter })).map(({ resource }) => resource.id);
+    expect(await named({ request_id: String(ids[0]) })).toEqual(['FIRST']);
+    expect(await named({ request_id: 'given' })).toEqual([]);
+    expect(await named({ caller_request_id: 'given' })).toEqual(['SECOND', 'FIRST']);
   });
 
   it('has what administrators do to others under both', async () => {
@@ -119,6 +146,7 @@ describe('GET /api/v1/audit', () => {
     expect(await times({ resource_type: 'secret', action: 'settings.update' })).toEqual([]);
     expect(await times({ resource_id: 'nothing' })).toEqual([]);
     expect(await times({ request_id: 'nothing' })).toEqual([]);
+    expect(await times({ caller_request_id: 'nothing' })).toEqual([]);
   });
 
   it.each([
@@ -126,6 +154,7 @@ describe('GET /api/v1/audit', () => {
     [{ since: 'yesterday' }, 'datetime_parsing'],
     [{ actor_user_id: 'somebody' }, 'uuid_parsing'],
     [{ request_id: 'a b' }, 'value_error'],
+    [{ caller_request_id: 'a b' }, 'value_error'],
     [{ limit: '101' }, 'less_than_equal'],
   ])('refuses the filter %j', async (filter, type) => {
     expect(await audit.get(filter, app.admin)).toMatchObject({ status: 422, body: { detail: [{ type }] } });

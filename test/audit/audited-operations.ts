@@ -268,6 +268,8 @@ export const NOT_AUDITED: Record<string, string> = {
   redeliver_webhook:
     'An event is sent once more to an endpoint that subscribed to it; the delivery log has it.',
   test_webhook_endpoint: 'A test event is sent to an endpoint of the caller; the delivery log has it.',
+  exchange_code:
+    'A link that the operator has opened is exchanged for the key it stands for; nothing is changed.',
   forward_to_agent_server:
     "The request goes to the agent server of the caller's own sandbox, as it would at the address of that.",
   on_conversation_update: 'An agent server reports with its session key; nobody decides anything.',

@@ -88,6 +88,7 @@ export function describeWork(setUp: GitProviderSetUp, capabilities: GitProviderC
         recentRepositories: [],
         probedRepositories: [],
         truncated: false,
+        gapReasons: {},
         gaps: [],
       });
     });

@@ -34,7 +34,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
       const error = await failureOf(provider.findWork(auth, callWithin()));
       expect([error.code, error.retryAfterSeconds]).toEqual(['rate_limited', retryAfterSeconds]);
       expect(server.requests).toHaveLength(2);
-      expect(await provider.checkToken(auth, callWithin())).toEqual({
+      expect(await provider.checkToken(auth, callWithin())).toMatchObject({
         status: 'unverified',
         code: 'rate_limited',
       });
@@ -124,6 +124,69 @@ describe('GithubProvider when GitHub answers only in part', () => {
         { repos: 50, probe: 5, issues: 25 },
       ]);
     });
+
+    // raycast/extensions#29578: lists are null, beside an error, with status 200.
+    it.each([30, 3, 1])(
+      'is halved until it needs no more than one may: %d at once',
+      async (resourceLimit) => {
+        const { provider, auth, server } = await open(sampleWorld(), { resourceLimit });
+        const { gaps, changeRequests, recentRepositories, truncated } = await provider.findWork(
+          auth,
+          callWithin(),
+        );
+        expect({
+          gaps,
+          changeRequests: changeRequests.length,
+          repositories: recentRepositories.length,
+        }).toEqual({
+          gaps: [],
+          changeRequests: Math.min(5, resourceLimit),
+          repositories: Math.min(3, resourceLimit),
+        });
+        expect(truncated).toBe(resourceLimit < 5);
+        const sizes = server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf);
+        expect(sizes.slice(0, 2)).toEqual([
+          { prs: 50, threads: 30 },
+          { prs: 25, threads: 15 },
+        ]);
+        expect(sizes.length).toBeLessThanOrEqual(7);
+      },
+    );
+
+    it('says so where one alone is too much, and keeps the rest', async () => {
+      const { provider, auth, server } = await open(sampleWorld(), { resourceLimit: 0 });
+      const { gaps, changeRequests, issues } = await provider.findWork(auth, callWithin());
+      expect([gaps, changeRequests.length, issues.length]).toEqual([['query_too_large'], 0, 2]);
+      expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf).at(-1)).toEqual({
+        prs: 1,
+        threads: 1,
+      });
+    });
+
+    it.each([{ viewer: { login: 'mona', pullRequests: null } }, { viewer: null }, null])(
+      'is halved after the answer %j',
+      async (data) => {
+        const { provider, auth, server } = await open(sampleWorld());
+        const body = {
+          data,
+          errors: [
+            {
+              type: 'RESOURCE_LIMITS_EXCEEDED',
+              path: ['viewer', 'pullRequests'],
+              message: 'Resource limits for this query exceeded.',
+            },
+          ],
+        };
+        const fault: Fault = { kind: 'status', status: 200, body };
+        server.injectFault(fault, { times: 2, match: isQuery('SuggestedTaskPRs') });
+        const { gaps, changeRequests } = await provider.findWork(auth, callWithin());
+        expect([gaps, changeRequests.length]).toEqual([[], 5]);
+        expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf).at(-1)).toEqual({
+          prs: 12,
+          threads: 7,
+        });
+      },
+    );
 
     it('stays as it is after a broken connection', async () => {
       const { provider, auth, server } = await open(sampleWorld());

@@ -182,7 +182,11 @@ describe('GitLab specials', () => {
     ] as const)('with only the error "%s" gives no verdict on a token', async (message, code) => {
       const { provider, auth, server } = await start();
       graphqlAnswers(server, { errors: [{ message }] });
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'unverified', code });
+      expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+        status: 'unverified',
+        code,
+        said: message,
+      });
       expect(await provider.findWork(auth, relaxedCall())).toMatchObject({ gaps: [code] });
     });
 

@@ -80,19 +80,25 @@ function canMount(): boolean {
     await until(() => existsSync(path.join(harness.options.folder, another.id, 'box/workspace/again')));
   });
 
-  it('knows after a restart what ended a sandbox that left no room for another file', async () => {
-    const backend = await backendWith({ minFreeBytes: 100 * MEGABYTE });
-    const filler = shell('mkdir -p workspace/many; cd workspace/many; seq 30000 | xargs touch; sleep 1000');
-    await backend.start(filler, SIGNAL);
-    await until(async () => (await backend.disk())?.freeFiles === 0);
-    await until(async () => {
-      await backend.sweep();
-      return (await backend.inspect(filler.id)).state === 'stopped';
-    });
-    expect(await new ProcessSandboxBackend(harness.options).inspect(filler.id)).toMatchObject({
-      exit: { cause: expect.stringContaining('has no room for more files') },
-    });
-  });
+  it.each([
+    ['byte', 'head -c 1G /dev/zero > workspace/big', 'freeBytes'],
+    ['file', 'mkdir -p workspace/many; cd workspace/many; seq 30000 | xargs touch', 'freeFiles'],
+  ] as const)(
+    'knows after a restart what ended a sandbox that left no room for another %s',
+    async (_, fill, free) => {
+      const backend = await backendWith({ minFreeBytes: 100 * MEGABYTE });
+      const filler = shell(`${fill}; sleep 1000`);
+      await backend.start(filler, SIGNAL);
+      await until(async () => (await backend.disk())?.[free] === 0);
+      await until(async () => {
+        await backend.sweep();
+        return (await backend.inspect(filler.id)).state === 'stopped';
+      });
+      expect(await new ProcessSandboxBackend(harness.options).inspect(filler.id)).toMatchObject({
+        exit: { cause: expect.stringContaining('It was stopped because it was filling the disk') },
+      });
+    },
+  );
 
   it('keeps answering about sandboxes whose log cannot be rotated', async () => {
     const backend = await backendWith({ logBytes: 1000, minFreeBytes: 0 });

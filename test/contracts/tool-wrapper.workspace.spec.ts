@@ -50,7 +50,8 @@ const TOKEN = 'token-of-the-git-host';
     running.forEach((child) => child.kill('SIGKILL'));
     await Promise.all(ended);
     await server.stop();
-    await rm(folder, { recursive: true, force: true });
+    // What a killed bubblewrap leaves goes on writing until the kernel has ended it, too.
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   function tool(...command: string[]): void {

@@ -74,7 +74,6 @@ describe('GET /api/v1/conversation/{id}/events/search', () => {
     ['timestamp__gte=2026-01-31T13:00:24+01:00', named(24)],
     ['timestamp__lt=2026-01-31T12:00:01.000001Z', named(0)],
     ['timestamp__gte=2026-01-31T12:00:01&timestamp__lt=2026-01-31T12:00:03', named(1, 2)],
-    ['limit=3&page_id=garbage', named(0, 1, 2)],
     ['limit=3&page_id=', named(0, 1, 2)],
     ['limit=2&sort_order=TIMESTAMP_DESC&kind__eq=MessageEvent', named(23, 22)],
   ])('supports %s', async (query, expected) => {
@@ -90,9 +89,11 @@ describe('GET /api/v1/conversation/{id}/events/search', () => {
     const first = (await get(`${large}/events/search`)).body;
     const second = (await get(`${large}/events/search?page_id=${jsonText(first, 'next_page_id')}`)).body;
 
-    expect(jsonList(first, 'items').map((event) => jsonAt(event, 'id'))).toEqual(named(0, 1, 2));
-    expect(jsonList(second, 'items').map((event) => jsonAt(event, 'id'))).toEqual(named(3, 4, 5));
-    expect(jsonAt(second, 'next_page_id')).toBeNull();
+    expect(jsonList(first, 'items').map((event) => jsonAt(event, 'id'))).toEqual(named(0, 1));
+    expect(jsonList(second, 'items').map((event) => jsonAt(event, 'id'))).toEqual(named(2, 3));
+    const third = (await get(`${large}/events/search?page_id=${jsonText(second, 'next_page_id')}`)).body;
+    expect(jsonList(third, 'items').map((event) => jsonAt(event, 'id'))).toEqual(named(4, 5));
+    expect(jsonAt(third, 'next_page_id')).toBeNull();
   });
 
   it.each([

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { FakeRequest } from '../fakes/fake-server.js';
+import { until } from '../support/until.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 
 const PATIENT = { GIT_REQUEST_TIMEOUT_SECONDS: '60', SUGGESTED_TASKS_TIMEOUT_SECONDS: '90' };
@@ -50,6 +52,30 @@ describe('/api/v1/git', () => {
   };
   const requests = (): number =>
     hosts.github.requests.length + hosts.gitlab.requests.length + hosts.bitbucket.requests.length;
+
+  it('refuses at once what is beyond the share of one user, and answers others', async () => {
+    const other = await app.createUser();
+    await request(app.url).post('/api/add-git-providers').set(other.headers).send(hosts.tokens).expect(200);
+    const isHeld = { match: (sent: FakeRequest) => sent.query.get('q')?.includes('held') ?? false };
+    hosts.github.injectFault({ kind: 'hang' }, isHeld);
+    const search = (text: string, owner = user): request.Test =>
+      get(`repositories/search?provider=github&query=${text}`, owner);
+    const held = Array.from({ length: 32 }, (_, index) => search(`octo/held${index}`).then(() => 'answered'));
+    await until(() => hosts.github.requests.filter(isHeld.match).length === 32);
+
+    const { body, headers } = await search('octo/held').expect(429);
+    expect(body).toMatchObject({ code: 'rate_limited', detail: expect.stringContaining('You have') });
+    expect(headers['retry-after']).toBe('2');
+    const tasks = await request(app.url).get('/api/user/suggested-tasks').set(user.headers).expect(200);
+    expect(tasks.headers['x-provider-status']).toContain(
+      'github;status=error;code=rate_limited;retry_after=2',
+    );
+    await search('octo/app', other).expect(200);
+
+    hosts.clearFaults();
+    hosts.github.hangUp();
+    expect(await Promise.all(held)).toHaveLength(32);
+  });
 
   describe('repositories/search', () => {
     it.each(PROVIDERS)('lists the repositories at %s', async (provider) => {
@@ -248,17 +274,12 @@ describe('/api/v1/git', () => {
     ['branches/search?provider=github&query=', 'repository', 'missing'],
     ['branches/search?provider=github&repository=a/b', 'query', 'missing'],
     ['installations/search', 'provider', 'missing'],
+    ['repositories/search?provider=github&page_id=nonsense!', 'page_id', 'value_error'],
   ])('refuses %s', async (path, name, type) => {
     const { body } = await get(path).expect(422);
 
     expect(body.detail).toEqual([{ loc: ['query', name], msg: expect.any(String), type }]);
     expect(requests()).toBe(0);
-  });
-
-  it('takes a page id that is none for the first page', async () => {
-    const { body } = await get('repositories/search?provider=github&page_id=nonsense!').expect(200);
-
-    expect(body.items).toHaveLength(3);
   });
 
   it('tells the account under the name that V1 clients know', async () => {

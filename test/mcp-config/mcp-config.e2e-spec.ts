@@ -71,6 +71,48 @@ describe('MCP configuration', () => {
     app.app.get(McpConfigRepository).read(client.user.id);
   const shown = async (): Promise<unknown> => (await client.stored())['mcp_config'];
 
+  it('keeps which tools agents get, also for clients that do not know that', async () => {
+    const [url, name] = ['https://tools.example.com', 'tools'];
+    const known = { url, tools: ['search', 'read_file'] };
+    const program = { name, command: 'npx', tools: ['list'] };
+    await client.store({ mcp_config: { shttp_servers: [known], stdio_servers: [program] } });
+    const expected = {
+      sse_servers: [],
+      stdio_servers: [{ ...program, args: [], env: {} }],
+      shttp_servers: [{ ...known, api_key: null }],
+    };
+    expect(await shown()).toEqual(expected);
+    // As the web application of others saves it, and as one sends back what it got.
+    await client.store({
+      mcp_config: { shttp_servers: [{ url }], stdio_servers: [{ name, command: 'npx' }] },
+    });
+    expect(await shown()).toEqual(expected);
+    await client.store({ mcp_config: expected });
+    expect((await read())?.shttpServers).toEqual([{ url, apiKey: null, details: { tools: known.tools } }]);
+    await client.store({
+      mcp_config: {
+        shttp_servers: [{ url, tools: null }],
+        stdio_servers: [{ name, command: 'npx', tools: [] }],
+      },
+    });
+    expect(await shown()).toEqual({
+      ...expected,
+      stdio_servers: [{ ...program, args: [], env: {}, tools: [] }],
+      shttp_servers: [{ url, api_key: null }],
+    });
+  });
+
+  it.each([
+    ['a text', 'search'],
+    ['numbers', [1]],
+    ['a long name', ['x'.repeat(257)]],
+    ['too many names', Array.from({ length: 1_001 }, (_, index) => `tool-${index}`)],
+  ])('refuses tools that are %s', async (_, tools) => {
+    const { status, body } = await client.post({ mcp_config: { sse_servers: [{ url: SSE_URL, tools }] } });
+    expect(status).toBe(422);
+    expect(JSON.stringify(body)).toContain('"sse_servers","0","tools"');
+  });
+
   it('takes arguments and variables as one text each, and shows them as lists and objects', async () => {
     const server = {
       name: 'files',

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { WebhookDeliveryRepository } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import {
+  DELIVERIES_CHANNEL,
+  WebhookDeliveryRepository,
+} from '../../src/outbound-webhooks/webhook-delivery.repository.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { Gate } from '../support/gate.js';
@@ -50,27 +53,52 @@ async function stop(app: TestApp): Promise<void> {
   await app.close();
 }
 
+async function publish({ dataSource, app }: TestApp): Promise<void> {
+  await dataSource.transaction(async (manager) => {
+    const event = { type: 'conversation.finished', data: {} } as const;
+    await app.get(WebhookDeliveryRepository).publish(manager, first.user.id, event);
+  });
+}
+
+async function deliveries({ url }: TestApp): Promise<Record<string, unknown>[]> {
+  const path = `${PATH}/${endpointId}/deliveries`;
+  const { body } = await request(url).get(path).set(first.user.headers).expect(200);
+  return body.items;
+}
+
 it('an attempt that a stopping replica breaks off is made by another one at once', async () => {
   gate.close();
-  await first.dataSource.transaction(async (manager) => {
-    const event = { type: 'conversation.finished', data: {} } as const;
-    await first.app.get(WebhookDeliveryRepository).publish(manager, first.user.id, event);
-  });
+  await publish(first);
   await until(() => gate.waiting === 1);
   const second = await replica();
   await stop(first);
   gate.open();
-  const delivery = async (): Promise<Record<string, unknown>> => {
-    const { body } = await request(second.url)
-      .get(`${PATH}/${endpointId}/deliveries`)
-      .set(first.user.headers)
-      .expect(200);
-    return body.items[0];
-  };
-  await until(async () => (await delivery())['status'] === 'delivered');
+  await until(async () => (await deliveries(second))[0]?.['status'] === 'delivered');
 
-  expect(await delivery()).toMatchObject({ attempts: 1 });
+  expect(await deliveries(second)).toMatchObject([{ attempts: 1 }]);
   expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+});
+
+it('an attempt that outlasts its claim, since its process stalled, is made again, and its end changes nothing', async () => {
+  receiver.injectFault({ kind: 'hang' }, { times: 1 });
+  await publish(first);
+  await until(() => receiver.requests.length === 1);
+  const second = await replica();
+  second.clock.advance(60_000);
+  await second.dataSource.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
+  await until(async () => (await deliveries(second))[0]?.['status'] === 'delivered');
+  await stop(second);
+  receiver.hangUp();
+  // It sends the next one when that attempt has ended.
+  await publish(first);
+  await until(async () => (await deliveries(first))[0]?.['status'] === 'delivered');
+
+  expect(await deliveries(first)).toMatchObject([
+    { status: 'delivered', attempts: 1 },
+    { status: 'delivered', attempts: 2, last_response_status: 204, last_error: null },
+  ]);
+  const [stalled, again] = receiver.requests.map(({ headers }) => headers['webhook-id']);
+  expect(again).toBe(stalled);
 });
 
 it('an attempt that somebody waits for ends before its replica does', async () => {

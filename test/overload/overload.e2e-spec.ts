@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { request as startRequest } from 'node:http';
 import { MetricsServer } from '../../src/metrics/metrics.server.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 
 const SETTINGS = '/api/settings';
@@ -10,16 +10,26 @@ let service: TestApp;
 
 beforeAll(async () => {
   service = await createTestApp({
-    MAX_REQUESTS_IN_FLIGHT: '1',
+    MAX_REQUESTS_IN_FLIGHT: '2',
     METRICS_PORT: '0',
     CORS_ORIGINS: PAGE,
   });
+  await storeSettings(service.user);
+});
+
+async function storeSettings({ headers }: TestUser): Promise<void> {
   await fetch(`${service.url}${SETTINGS}`, {
     method: 'POST',
-    headers: { ...service.user.headers, 'content-type': 'application/json' },
+    headers: { ...headers, 'content-type': 'application/json' },
     body: JSON.stringify({ language: 'en' }),
   });
-});
+}
+
+async function createUser(): Promise<TestUser> {
+  const user = await service.createUser();
+  await storeSettings(user);
+  return user;
+}
 
 afterAll(async () => {
   await service.close();
@@ -33,11 +43,57 @@ async function metrics(): Promise<string> {
   return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 }
 
-it('refuses what comes on top of the requests under way, and answers again after them', async () => {
-  const { first } = await service.dataSource.transaction(async (manager) => {
+/** Locks the table of settings while `use` runs, so that requests for them stay under way. */
+async function whileSettingsWait<T>(use: () => Promise<T>): Promise<T> {
+  return service.dataSource.transaction(async (manager) => {
     await manager.query('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE');
+    return use();
+  });
+}
+
+const underWay = (count: number): Promise<void> =>
+  until(async () => (await metrics()).includes(`slipway_http_requests_in_flight ${count}\n`));
+
+it('refuses a user whose share is under way, and serves the others', async () => {
+  const other = await createUser();
+  const { first } = await whileSettingsWait(async () => {
     const waiting = get(SETTINGS);
-    await until(async () => (await metrics()).includes('slipway_http_requests_in_flight 1'));
+    await underWay(1);
+
+    const refused = await get('/api/v1/sandboxes/search');
+    expect([refused.status, await refused.json()]).toEqual([
+      429,
+      expect.objectContaining({ code: 'rate_limited', status: 429 }),
+    ]);
+    expect(['1', '2', '3']).toContain(refused.headers.get('retry-after'));
+    expect((await get('/api/v1/sandboxes/search', other.headers)).status).toBe(200);
+    expect((await fetch(`${service.url}/server_info`)).status).toBe(200);
+    return { first: waiting };
+  });
+  expect((await first).status).toBe(200);
+  await underWay(0);
+});
+
+it('counts a body that does not arrive against nobody but its sender', async () => {
+  const other = await createUser();
+  const stalled = startRequest(`${service.url}${SETTINGS}`, {
+    method: 'POST',
+    headers: { ...service.user.headers, 'content-type': 'application/json', 'content-length': '20' },
+  });
+  stalled.on('error', () => undefined);
+  stalled.write('{"language"');
+  await underWay(1);
+  expect((await get(SETTINGS)).status).toBe(429);
+  expect((await get(SETTINGS, other.headers)).status).toBe(200);
+  stalled.destroy();
+  await until(async () => (await get(SETTINGS)).status === 200);
+});
+
+it('refuses everybody when all places are taken, and answers again after them', async () => {
+  const users = [service.user, await createUser()];
+  const { waiting } = await whileSettingsWait(async () => {
+    const requests = users.map(({ headers }) => get(SETTINGS, headers));
+    await underWay(2);
 
     const refused = await get('/api/v1/sandboxes/search');
     expect([refused.status, await refused.json()]).toEqual([
@@ -55,34 +111,23 @@ it('refuses what comes on top of the requests under way, and answers again after
     // Streams have limits of their own; this one has no conversation.
     const stream = await get('/api/v1/conversation/0123456789abcdef0123456789abcdef/events/stream?after=0');
     expect(stream.status).not.toBe(503);
-    return { first: waiting };
+    return { waiting: requests };
   });
 
-  expect((await first).status).toBe(200);
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200]);
   expect((await get(SETTINGS)).status).toBe(200);
-  const counted = await metrics();
-  expect(counted).toContain('slipway_http_problems_total{code="overloaded"} 2');
-  expect(counted).toContain('slipway_http_requests_in_flight 0');
+  expect(await metrics()).toContain('slipway_http_problems_total{code="overloaded"} 2');
+  await underWay(0);
 });
 
-it('keeps no place for a client that has gone, or whose body does not arrive', async () => {
-  const stalled = startRequest(`${service.url}${SETTINGS}`, {
-    method: 'POST',
-    headers: { ...service.user.headers, 'content-type': 'application/json', 'content-length': '20' },
-  });
-  stalled.on('error', () => undefined);
-  stalled.write('{"language"');
-  expect((await get(SETTINGS)).status).toBe(200);
-  stalled.destroy();
-
-  await service.dataSource.transaction(async (manager) => {
-    await manager.query('LOCK TABLE settings IN ACCESS EXCLUSIVE MODE');
+it('keeps no place for a client that has gone', async () => {
+  await whileSettingsWait(async () => {
     const controller = new AbortController();
     const gone = fetch(`${service.url}${SETTINGS}`, {
       headers: service.user.headers,
       signal: controller.signal,
     });
-    await until(async () => (await metrics()).includes('slipway_http_requests_in_flight 1'));
+    await underWay(1);
     controller.abort();
     await expect(gone).rejects.toThrow(/abort/i);
     await until(async () => (await get('/api/v1/sandboxes/search')).status === 200);

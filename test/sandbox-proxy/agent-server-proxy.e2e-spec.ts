@@ -227,23 +227,92 @@ describe('the proxy of agent servers', () => {
     breaking.close();
   });
 
-  it('drops headers that would speak for the service', async () => {
-    const speaking = createServer((_request, response) => {
-      response.setHeader('set-cookie', 'a=1');
-      response.setHeader('content-security-policy', "script-src 'unsafe-inline'");
-      response.end('<script></script>');
-    }).listen(0, '127.0.0.1');
-    await once(speaking, 'listening');
-    await insertSandbox(
-      'Proxied7',
-      'RUNNING',
-      `http://127.0.0.1:${(speaking.address() as AddressInfo).port}`,
-    );
-    const { headers } = await fetch(`${app.url}/api/v1/sandboxes/Proxied7/agent-server/page`);
-    speaking.close();
+  describe('below a path of the service', () => {
+    const POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; form-action 'none'";
+    const SPOKEN = {
+      'accept-ch': 'Sec-CH-UA-Model',
+      'alt-svc': 'h2="elsewhere.example.com:443"',
+      'clear-site-data': '"*"',
+      'content-security-policy-report-only': "default-src 'self'; report-uri https://elsewhere.example.com",
+      nel: '{"report_to":"x","max_age":31536000}',
+      'origin-agent-cluster': '?0',
+      refresh: '0; url=https://elsewhere.example.com',
+      'report-to': '{"group":"x","max_age":31536000,"endpoints":[{"url":"https://elsewhere.example.com"}]}',
+      'reporting-endpoints': 'x="https://elsewhere.example.com"',
+      'service-worker-allowed': '/',
+      'set-cookie': 'a=1',
+      'set-login': 'logged-out',
+      'strict-transport-security': 'max-age=31536000',
+    };
+    let speaking: Server;
 
-    expect(headers.get('set-cookie')).toBeNull();
-    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+    beforeAll(async () => {
+      speaking = createServer((incoming, response) => {
+        const { searchParams } = new URL(incoming.url ?? '/', 'http://program');
+        response.setHeader('content-security-policy', [
+          "script-src 'unsafe-inline'",
+          'sandbox allow-scripts allow-same-origin',
+        ]);
+        response.writeHead(Number(searchParams.get('status')), {
+          ...SPOKEN,
+          'content-type': searchParams.get('type') ?? 'text/html',
+          'cross-origin-resource-policy': 'cross-origin',
+          'referrer-policy': 'unsafe-url',
+          'x-content-type-options': 'none',
+          'x-frame-options': 'ALLOWALL',
+        });
+        response.end('<script></script>');
+      }).listen(0, '127.0.0.1');
+      await once(speaking, 'listening');
+    });
+
+    afterAll(() => {
+      speaking.close();
+    });
+
+    const ask = async (id: string, init: RequestInit, query = ''): Promise<Response> =>
+      await fetch(`${app.url}/api/v1/sandboxes/${id}/agent-server/page${query}`, {
+        redirect: 'manual',
+        ...init,
+      });
+
+    it.each([
+      ['GET', 200, 'text/html', {}],
+      ['GET', 200, 'image/svg+xml', {}],
+      ['GET', 200, 'application/json', {}],
+      ['GET', 302, 'text/html', {}],
+      ['GET', 304, 'text/html', { 'If-None-Match': '"a"' }],
+      ['HEAD', 200, 'text/html', {}],
+      ['POST', 201, 'text/html', {}],
+      ['GET', 404, 'text/html', {}],
+      ['GET', 500, 'text/html', {}],
+    ])('no program speaks for the service: %s, %i, %s', async (method, status, type, headers) => {
+      const { port } = speaking.address() as AddressInfo;
+      await insertSandbox('Proxied7', 'RUNNING', `http://127.0.0.1:${port}`);
+      for (const key of [{}, { 'X-Session-API-Key': 'key of Proxied7' }]) {
+        const query = `?status=${status}&type=${encodeURIComponent(type)}`;
+        const answer = await ask('Proxied7', { method, headers: { ...headers, ...key } }, query);
+        expect(answer.status).toBe(status);
+        expect(answer.headers.get('content-security-policy')).toBe(POLICY);
+        expect(Object.keys(SPOKEN).filter((name) => answer.headers.has(name))).toEqual([]);
+        expect(Object.fromEntries(answer.headers)).toMatchObject({
+          'cross-origin-resource-policy': 'same-origin',
+          'referrer-policy': 'no-referrer',
+          'x-content-type-options': 'nosniff',
+          'x-frame-options': 'DENY',
+        });
+      }
+    });
+
+    it.each([
+      ['a sandbox that is not there', 'Nowhere', {}, 404],
+      ['another key', 'Proxied8', { 'X-Session-API-Key': 'another' }, 401],
+      ['a program that does not answer', 'Proxied8', {}, 502],
+    ])('the policy is that of every answer: %s', async (_, id, headers, status) => {
+      await insertSandbox('Proxied8', 'RUNNING', 'http://127.0.0.1:1');
+      const answer = await ask(id, { headers });
+      expect([answer.status, answer.headers.get('content-security-policy')]).toEqual([status, POLICY]);
+    });
   });
 
   it('forwards a WebSocket both ways, with the close code', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
@@ -24,12 +25,14 @@ const SETTINGS = {
 
 let hosts: GitHosts;
 let app: TestApp;
+let audit: AuditClient;
 let user: TestUser;
 let sandbox: SandboxRowHandle;
 
 beforeAll(async () => {
   hosts = await startGitHosts();
   app = await createTestApp(hosts.environment);
+  audit = new AuditClient(app);
 });
 
 beforeEach(async () => {
@@ -87,6 +90,65 @@ describe('GET /api/v1/users/me', () => {
     });
   });
 
+  it('shows what newer clients look for: nested settings, stored models and preferences', async () => {
+    const own = await app.createUser();
+    const get = async (headers: Record<string, string>, query = '') =>
+      (await request(app.url).get(`${ME}${query}`).set(headers).expect(200)).body;
+    expect(await get(own.headers)).toMatchObject({
+      agent_settings: { agent: 'CodeActAgent', llm: { model: null, api_key: null }, mcp_config: {} },
+      conversation_settings: { max_iterations: 500 },
+      llm_profiles: { profiles: {}, active: null },
+      disabled_skills: null,
+      sandbox_grouping_strategy: 'NO_GROUPING',
+      default_sandbox_spec_id: null,
+    });
+    const llm = { model: 'openai/gpt-5-mini', api_key: 'fast-key-of-mona', temperature: 0.5 };
+    await request(app.url)
+      .post('/api/v1/settings')
+      .set(own.headers)
+      .send({
+        agent_settings_diff: {
+          llm: {
+            model: 'openai/gpt-5',
+            api_key: 'llm-key-of-mona',
+            aws_secret_access_key: 'aws-key-of-mona',
+          },
+          mcp_config: {
+            files: { url: 'https://mcp.example.com', auth: { strategy: 'bearer', value: 'mcp-of-mona' } },
+          },
+        },
+        conversation_settings_diff: { max_iterations: 7 },
+        disabled_skills: ['flaky'],
+        sandbox_grouping_strategy: 'ADD_TO_ANY',
+        default_sandbox_spec_id: 'small',
+      })
+      .expect(200);
+    await request(app.url).post('/api/v1/settings/profiles/fast').set(own.headers).send({ llm }).expect(201);
+    const masked = await get(own.headers);
+    expect(masked).toMatchObject({
+      agent_settings: {
+        llm: { model: 'openai/gpt-5', api_key: MASK, aws_secret_access_key: MASK },
+        mcp_config: { files: { auth: { value: MASK } } },
+      },
+      conversation_settings: { max_iterations: 7 },
+      llm_profiles: { profiles: { fast: { ...llm, api_key: MASK } }, active: null },
+      disabled_skills: ['flaky'],
+      sandbox_grouping_strategy: 'ADD_TO_ANY',
+      default_sandbox_spec_id: 'small',
+    });
+    expect(JSON.stringify(masked)).not.toContain('of-mona');
+    const held = await insertSandboxRow(app.dataSource, own.id);
+    const exposed = await get(both(own, held), '?expose_secrets=true');
+    expect(exposed).toMatchObject({
+      agent_settings: {
+        llm: { model: 'openai/gpt-5', api_key: 'llm-key-of-mona', aws_secret_access_key: 'aws-key-of-mona' },
+        mcp_config: { files: { auth: { value: 'mcp-of-mona' } } },
+      },
+      llm_profiles: { profiles: { fast: llm }, active: null },
+    });
+    expect(exposed.llm_profiles.profiles.fast).toEqual(llm);
+  });
+
   it.each([{}, { 'X-Session-API-Key': 'nobody' }, { Authorization: 'Bearer nobody' }])(
     'asks for a key: %j',
     async (headers) => {
@@ -125,11 +187,34 @@ describe('GET /api/v1/users/me', () => {
       expect(headers['cache-control']).toBe('no-store');
     });
 
-    it('shows nothing in clear without it', async () => {
+    it('leaves an entry of who has read what, and no value', async () => {
+      await storeSettings();
+      await expose(both(user, sandbox)).expect(200);
+
+      const entries = await audit.find({ owner_user_id: user.id, action: 'settings.expose' });
+      expect(entries).toMatchObject([
+        {
+          actor: { kind: 'user', user_id: user.id, key_id: expect.any(String) },
+          resource: { type: 'settings', id: null },
+          details: { sandbox_id: sandbox.id },
+        },
+      ]);
+      expect(JSON.stringify(entries)).not.toContain('of-mona');
+    });
+
+    it('shows nothing of which no entry can be kept', async () => {
+      await storeSettings();
+      const { text } = await audit.whileFull(async () => expose(both(user, sandbox)).expect(500));
+
+      expect(text).not.toContain('of-mona');
+    });
+
+    it('shows nothing in clear without it, and leaves no entry', async () => {
       await storeSettings();
       const { body } = await request(app.url).get(ME).set(both(user, sandbox)).expect(200);
 
       expect(body.llm_api_key).toBe(MASK);
+      expect(await audit.find({ owner_user_id: user.id, action: 'settings.expose' })).toEqual([]);
     });
 
     it('needs the key of a sandbox', async () => {
@@ -192,6 +277,13 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
       .expect(200);
 
     expect(text).toBe(value());
+    const [entry] = await audit.find({ owner_user_id: user.id });
+    expect(entry).toMatchObject({
+      action: 'secret.expose',
+      actor: { kind: 'sandbox', user_id: user.id, key_id: sandbox.id },
+      resource: { type: 'secret', id: name },
+      details: {},
+    });
     expect(headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(headers['cache-control']).toBe('no-store');
   });

@@ -136,13 +136,52 @@ describe('the life of a sandbox', () => {
       await me.reach(id, 'RUNNING');
     });
 
+    it('is shown and answered once the backend has stopped it, and not before', async () => {
+      const { id, exposed_urls: urls, session_api_key: key } = await me.running();
+      const gate = Promise.withResolvers<void>();
+      backend.pauseGate = gate.promise;
+      const answer = me.pause(id);
+      await until(() => backend.callsOf(id).includes('pause'));
+      expect(backend.box(id).server).not.toBeNull();
+      expect(await me.get(id)).toMatchObject({ status: 'RUNNING', exposed_urls: urls, session_api_key: key });
+      gate.resolve();
+      expect(await answer).toBe(200);
+
+      expect(backend.box(id).server).toBeNull();
+      expect(await me.get(id)).toMatchObject({
+        status: 'PAUSED',
+        exposed_urls: null,
+        session_api_key: null,
+      });
+    });
+
+    it('of a start is shown as STARTING until then', async () => {
+      backend.script.gate = new Promise<void>(() => undefined);
+      const { id } = await me.create();
+      await until(() => backend.callsOf(id).includes('start'));
+      const gate = Promise.withResolvers<void>();
+      backend.pauseGate = gate.promise;
+      const answer = me.pause(id);
+      await until(async () => (await rowOf(id)).status === 'PAUSING');
+      expect(await me.get(id)).toMatchObject({
+        status: 'STARTING',
+        exposed_urls: null,
+        session_api_key: null,
+      });
+      gate.resolve();
+      expect(await answer).toBe(200);
+      expect(await me.get(id)).toMatchObject({ status: 'PAUSED' });
+      backend.script.gate = null;
+    });
+
     it('is superseded by a resume', async () => {
       const { id } = await me.running();
       const gate = Promise.withResolvers<void>();
       backend.pauseGate = gate.promise;
-      await me.pause(id);
+      const answer = me.pause(id);
       await until(() => backend.callsOf(id).includes('pause'));
       await me.resume(id);
+      expect(await answer).toBe(200);
       gate.resolve();
       await me.reach(id, 'RUNNING');
 
@@ -153,13 +192,14 @@ describe('the life of a sandbox', () => {
     it('is retried when it fails, and is an error after its deadline', async () => {
       const { id } = await me.running();
       backend.broken = 'The engine does not answer.';
-      await me.pause(id);
+      const answer = me.pause(id);
       await until(() => backend.callsOf(id).includes('pause'));
       await until(async () => (await rowOf(id)).lease_owner === null);
       expect((await rowOf(id)).status).toBe('PAUSING');
       app.clock.advance(121_000);
 
       expect((await me.reach(id, 'ERROR')).status_detail).toContain('could not be stopped: The engine');
+      expect(await answer).toBe(200);
     });
 
     it('is announced to listeners, before and after', async () => {
@@ -186,9 +226,10 @@ describe('the life of a sandbox', () => {
       const { id } = await me.running();
       const gate = Promise.withResolvers<void>();
       backend.pauseGate = gate.promise;
-      await me.pause(id);
+      const answer = me.pause(id);
       await until(() => backend.callsOf(id).includes('pause'));
       await me.remove(id);
+      expect(await answer).toBe(200);
       gate.resolve();
 
       await until(async () => (await rows(id)).length === 0);

@@ -63,6 +63,18 @@ describe('one sandbox more than the quota allows', () => {
       });
     });
 
+    it('pauses one that has just begun to run, and none with a command that runs', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      const reports = [0.02, 0.13];
+      Object.defineProperty(backend.box(first.id), 'idleSeconds', { get: () => reports.shift() ?? 1 });
+      backend.box(second.id).idleSeconds = 0;
+      holdStarts();
+
+      expect(await me.create()).toMatchObject({
+        status_detail: `Sandbox ${first.id} was idle for longest, and was paused to make room.`,
+      });
+    });
+
     it('says nothing while the quota has room', async () => {
       holdStarts();
 

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxQuota } from '../../src/v1/sandboxes/sandbox-quota.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
@@ -28,6 +29,32 @@ describe('sandbox limits', () => {
     me = new SandboxesClient(app.url, await app.createUser());
   }
 
+  describe('on sandboxes that are kept', () => {
+    beforeAll(() => start({ MAX_SANDBOXES_PER_USER: '2' }));
+    beforeEach(reset);
+    afterAll(stop);
+
+    it('refuses one more, by whatever request, until one is deleted', async () => {
+      const paused = await me.running();
+      await me.pause(paused.id);
+      await me.running();
+      const refused = {
+        status: 409,
+        code: 'stored_sandbox_limit',
+        detail:
+          'You have 2 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
+      };
+      const post = (path: string): request.Test => request(app.url).post(path).set(me.user.headers).send({});
+
+      expect((await post('/api/v1/sandboxes')).body).toMatchObject(refused);
+      expect((await post('/api/v1/app-conversations')).body).toMatchObject(refused);
+
+      await new SandboxesClient(app.url, await app.createUser()).running();
+      await request(app.url).delete(`/api/v1/sandboxes/${paused.id}`).set(me.user.headers).expect(200);
+      await me.running();
+    });
+  });
+
   describe('on running sandboxes', () => {
     beforeAll(() => start({ MAX_RUNNING_SANDBOXES: '2' }));
     beforeEach(reset);
@@ -47,8 +74,7 @@ describe('sandbox limits', () => {
       const second = await me.running();
       const third = await me.running();
 
-      expect(await me.get(first.id)).toMatchObject({
-        status: 'PAUSED',
+      expect(await me.reach(first.id, 'PAUSED')).toMatchObject({
         status_detail: 'Paused to make room: at most 2 may run at a time.',
       });
       expect(await statusOf(second.id)).toBe('RUNNING');
@@ -60,7 +86,8 @@ describe('sandbox limits', () => {
       const [first, second] = [await me.running(), await me.running()];
       backend.box(first.id).conversationRuns = true;
       const third = await me.running();
-      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
+      await me.reach(second.id, 'PAUSED');
+      expect(await statusOf(first.id)).toBe('RUNNING');
 
       await app.app.get(SandboxRepository).keepAlive(third.id, 60);
       const refused = await me.call('POST', '');
@@ -81,7 +108,7 @@ describe('sandbox limits', () => {
       expect((await me.call('POST', '')).status).toBe(429);
       app.clock.advance(10_001);
       expect((await me.call('POST', '')).status).toBe(200);
-      expect(await statusOf(third.id)).toBe('PAUSED');
+      await me.reach(third.id, 'PAUSED');
     });
 
     it('spares one in which a command runs', async () => {
@@ -89,7 +116,17 @@ describe('sandbox limits', () => {
       backend.box(first.id).idleSeconds = 0.001;
       await me.running();
 
-      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'PAUSED']);
+      await me.reach(second.id, 'PAUSED');
+      expect(await statusOf(first.id)).toBe('RUNNING');
+    });
+
+    it('pauses one that has only just started, and has done nothing yet', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      for (const { id } of [first, second]) {
+        Object.assign(backend.box(id), { idleSeconds: 0.001, uptimeSeconds: 0.002 });
+      }
+      expect((await me.call('POST', '')).status).toBe(200);
+      await me.reach(first.id, 'PAUSED');
     });
 
     it('refuses while agent servers do not report their activity', async () => {
@@ -175,8 +212,7 @@ describe('sandbox limits', () => {
       later(id);
       await reap();
 
-      expect(await me.get(id)).toMatchObject({
-        status: 'PAUSED',
+      expect(await me.reach(id, 'PAUSED')).toMatchObject({
         status_detail: 'Paused after 30 minutes without activity.',
       });
       await until(() => backend.box(id).server === null);
@@ -245,7 +281,7 @@ describe('sandbox limits', () => {
       await me.call('GET', '/search');
       await reap();
 
-      expect(await me.get(id)).toMatchObject({ status: 'PAUSED' });
+      expect(await me.reach(id, 'PAUSED')).toMatchObject({ id });
     });
   });
 
@@ -254,14 +290,7 @@ describe('sandbox limits', () => {
     await reset();
     const [paused, running] = [await me.running(), await me.running()];
     await me.pause(paused.id);
-    // The API already says PAUSED while it is being stopped.
-    await until(async () => {
-      const [row] = await app.dataSource.query<{ status: string }[]>(
-        'SELECT status FROM sandboxes WHERE id = $1',
-        [paused.id],
-      );
-      return row?.status === 'PAUSED';
-    });
+    await me.reach(paused.id, 'PAUSED');
     app.clock.advance(3_600_001);
     const fresh = await me.running();
     await me.pause(fresh.id);
@@ -272,7 +301,7 @@ describe('sandbox limits', () => {
 
     expect(await me.get(paused.id)).toBeNull();
     expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
-    expect(await me.get(fresh.id)).toMatchObject({ status: 'PAUSED' });
+    await me.reach(fresh.id, 'PAUSED');
     await stop();
   });
 

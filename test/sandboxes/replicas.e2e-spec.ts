@@ -117,27 +117,28 @@ describe('sandboxes of several processes', () => {
   it('a request to a stopping process is left to the others', async () => {
     const { id } = await me.running();
     await first.app.get(SandboxWorker).beforeApplicationShutdown();
-    await me.pause(id);
+    const answer = me.pause(id);
+    await until(async () => (await rowOf(id)).status === 'PAUSING');
     // An expired lease still has its owner.
     await until(async () => (await rowOf(id)).lease_owner === null);
-    expect((await rowOf(id)).status).toBe('PAUSING');
 
     const second = await join();
     expect(await new SandboxesClient(second.url, me.user).reach(id, 'PAUSED')).toMatchObject({ id });
-    await until(async () => (await rowOf(id)).status === 'PAUSED');
+    expect(await answer).toBe(200);
   });
 
   it('a process takes one step at a time with a sandbox, even if its lease expired meanwhile', async () => {
     const { id } = await me.running();
     const gate = Promise.withResolvers<void>();
     backend.pauseGate = gate.promise;
-    await me.pause(id);
+    const answer = me.pause(id);
     await until(() => backend.callsOf(id).includes('pause'));
     await first.dataSource.query(
       'UPDATE sandboxes SET lease_owner = NULL, lease_until = NULL WHERE id = $1',
       [id],
     );
     await me.remove(id);
+    expect(await answer).toBe(200);
     // The same worker has swept since.
     await me.running();
     expect(backend.callsOf(id)).toEqual(['start', 'pause']);

@@ -280,11 +280,9 @@ describe('/api/v1/sandboxes', () => {
         'GET',
         `/search?limit=2&page_id=${first.body.next_page_id}`,
       );
-      const garbage = await me.call<SandboxPageDto>('GET', '/search?limit=1&page_id=garbage');
 
       expect(first.body.items.map(({ id }) => id)).toEqual(ids.slice(0, 2));
       expect(second.body).toEqual({ items: [expect.objectContaining({ id: ids[2] })], next_page_id: null });
-      expect(garbage.body.items.map(({ id }) => id)).toEqual(ids.slice(0, 1));
     });
 
     it('looks up in the order of the ids, with null for each that is unknown', async () => {
@@ -312,7 +310,7 @@ describe('/api/v1/sandboxes', () => {
       const key = backend.box(id).launch.sessionKey;
 
       expect([await me.pause(id), await me.pause(id)]).toEqual([200, 200]);
-      expect(await me.get(id)).toMatchObject({ status: 'PAUSED', session_api_key: null, exposed_urls: null });
+      expect(await me.reach(id, 'PAUSED')).toMatchObject({ session_api_key: null, exposed_urls: null });
       expect([await me.resume(id), await me.resume(id)]).toEqual([200, 200]);
       // The key of before the pause opens nothing any more.
       const renewed = (await me.reach(id, 'RUNNING')).session_api_key;

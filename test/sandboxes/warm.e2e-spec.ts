@@ -8,6 +8,7 @@ import { WarmSandboxKeeper } from '../../src/v1/sandboxes/warm/warm-sandbox.keep
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { StartsClient } from '../support/starts-client.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
 
@@ -122,6 +123,17 @@ describe('warm sandboxes', () => {
     }
   });
 
+  it('are not for starts that their settings do not allow, however many', async () => {
+    const warm = await start();
+    const client = new StartsClient(app, me.user);
+    for (let count = 0; count < 4; count += 1) {
+      await client.reached(await client.start(), 'ERROR');
+    }
+    expect(await ready()).toEqual(warm);
+    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
+    expect(warm).toContain((await client.start()).sandboxId);
+  });
+
   it('are never more than they should be, however many replicas keep them', async () => {
     app = await open({ SANDBOX_WARM: '3' });
     me = new SandboxesClient(app.url, app.user);
@@ -171,13 +183,14 @@ describe('warm sandboxes', () => {
 
   it('are what conversations start in', async () => {
     const warm = await start();
+    await new StartsClient(app, me.user).settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
     const response = await fetch(`${app.url}/api/v1/app-conversations`, {
       method: 'POST',
       headers: { ...me.user.headers, 'Content-Type': 'application/json' },
       body: '{}',
     });
     expect(response.status).toBe(200);
-    // The start goes on after the response. It fails without a model, which removes the sandbox again.
+    // The start goes on after the response.
     await until(() => backend.calls.some((call) => call.startsWith('start ')));
     expect(warm.map((id) => `start ${id}`)).toContain(
       backend.calls.find((call) => call.startsWith('start ')),

@@ -35,7 +35,7 @@ describe('/api/v1/settings', () => {
   const post = (body: object): request.Test => request(app.url).post(PATH).set(user.headers).send(body);
   const store = async (body: object): Promise<void> => {
     const { body: answer } = await post(body).expect(200);
-    expect(answer).toEqual({ message: 'Settings stored' });
+    expect(answer).toMatchObject({ message: 'Settings stored' });
   };
   const shown = async (): Promise<Shown> =>
     (await request(app.url).get(PATH).set(user.headers).expect(200)).body;
@@ -242,6 +242,7 @@ describe('/api/v1/settings', () => {
             url: 'https://docs.example.com/mcp',
             headers: { Authorization: 'Bearer hush-3', 'X-Team': 'hush-4' },
             timeout: 30,
+            tools: ['search'],
           },
         },
       },
@@ -256,6 +257,7 @@ describe('/api/v1/settings', () => {
         auth: { strategy: 'bearer', value: MASK },
         headers: { 'X-Team': MASK },
         timeout: 30,
+        tools: ['search'],
       },
     });
 
@@ -277,6 +279,7 @@ describe('/api/v1/settings', () => {
         auth: { strategy: 'bearer', value: MASK },
         headers: { 'X-Team': MASK },
         timeout: 30,
+        tools: ['search'],
       },
     });
     expect(await app.app.get(McpConfigRepository).read(user.id)).toMatchObject({
@@ -335,11 +338,21 @@ describe('/api/v1/settings', () => {
     ],
     [{ agent_settings_diff: { agent_kind: 'x' } }, ['body.agent_settings_diff.agent_kind literal_error']],
     [
-      { agent_settings_diff: { mcp_config: { a: { url: 'nowhere' }, b: 5, c: { command: 'a b' } } } },
+      {
+        agent_settings_diff: {
+          mcp_config: {
+            a: { url: 'nowhere' },
+            b: 5,
+            c: { command: 'a b' },
+            d: { command: 'a', tools: 'all' },
+          },
+        },
+      },
       [
         'body.agent_settings_diff.mcp_config.b dict_type',
         'body.agent_settings_diff.mcp_config.a.url value_error',
         'body.agent_settings_diff.mcp_config.c.command value_error',
+        'body.agent_settings_diff.mcp_config.d.tools value_error',
       ],
     ],
     [
@@ -357,6 +370,18 @@ describe('/api/v1/settings', () => {
   ])('refuses %j and stores nothing of it', async (body, expected) => {
     expect(await problems({ git_user_name: 'Ada', ...body })).toEqual(expected);
     await notStored();
+  });
+
+  it('has room for a MiB of tool servers, whatever comes with one request', async () => {
+    const server = (): object => ({
+      command: 'npx',
+      args: Array.from({ length: 60 }, () => 'x'.repeat(10_000)),
+    });
+    await store({ agent_settings_diff: { mcp_config: { first: server() } } });
+
+    expect(await problems({ agent_settings_diff: { mcp_config: { second: server() } } })).toEqual([
+      'body.agent_settings_diff.mcp_config value_error',
+    ]);
   });
 
   it('has room for 64 KiB of what has no column', async () => {

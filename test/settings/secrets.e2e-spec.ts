@@ -42,6 +42,26 @@ describe('custom secrets', () => {
     expect(responses.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
   });
 
+  it('are stored with a warning where their values cannot be hidden', async () => {
+    const warned = [
+      await post({ name: 'IS_TRUE', value: 'true' }),
+      await put('IS_TRUE', { name: 'IS_TRUE', value: 'production' }),
+      await request(app.url).post('/api/v1/secrets').set(user.headers).send({ name: 'F', value: '/etc/app' }),
+    ];
+    expect(warned.map(({ body }) => body.warning)).toEqual([
+      expect.stringContaining('The value of IS_TRUE is short'),
+      expect.stringContaining('is a single word'),
+      expect.stringContaining('looks like a path'),
+    ]);
+    const { body } = await request(app.url)
+      .post('/api/settings')
+      .set(user.headers)
+      .send({
+        secrets_store: { custom_secrets: { A: { secret: 'main' }, B: { secret: 'sk-5519-of-a-test' } } },
+      });
+    expect(body.secret_warnings).toEqual([expect.stringContaining('The value of A is short')]);
+  });
+
   it.each([
     ['a thousand', `SELECT $1, 'S' || n, '' FROM generate_series(1, 1000) AS n`],
     ['4 MiB', `SELECT $1, 'S' || n, repeat('x', 1048576) FROM generate_series(1, 4) AS n`],

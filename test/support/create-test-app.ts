@@ -77,6 +77,8 @@ export async function createTestApp(
       RATE_LIMIT_PER_MINUTE: '0',
       LOG_REQUESTS: 'false',
       HOST_ID: 'test-host',
+      // Nothing listens there: no test reaches a public host.
+      HTTPS_PROXY: 'http://127.0.0.1:9',
       ...environment,
     },
     false,

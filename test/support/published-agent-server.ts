@@ -15,6 +15,8 @@ interface Operation {
 }
 
 interface Published {
+  info: { version: string };
+  'x-routes': string[];
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, JsonSchema> };
 }
@@ -28,7 +30,12 @@ interface Route {
 }
 
 const FILE = new URL('../fixtures/agent-server.openapi.json', import.meta.url);
-const { paths, components }: Published = JSON.parse(readFileSync(FILE, 'utf8'));
+const { info, paths, components, 'x-routes': routes }: Published = JSON.parse(readFileSync(FILE, 'utf8'));
+
+export const REFERENCE_VERSION = info.version;
+/** Everything that it publishes: `POST /api/conversations/{conversation_id}/run`. */
+export const REFERENCE_ROUTES: readonly string[] = routes;
+
 const JSON_TYPE = 'application/json';
 
 /**
@@ -136,8 +143,16 @@ async function bodyProblems(request: FakeRequest, { requestBody }: Operation): P
   if (!schema) {
     return [`body: ${type} is not taken`];
   }
-  const body: unknown = type === JSON_TYPE ? JSON.parse(request.body) : await formOf(request);
+  const body: unknown =
+    type === JSON_TYPE ? JSON.parse(request.body, unwrapToolServers) : await formOf(request);
   return schemaProblems(body, schema, SCHEMAS, 'body');
+}
+
+/** The server takes tool servers in the wrapper that other programs have around them, which it does not publish. */
+function unwrapToolServers(name: string, value: unknown): unknown {
+  return name === 'mcp_config' && typeof value === 'object' && value !== null && 'mcpServers' in value
+    ? value.mcpServers
+    : value;
 }
 
 async function formOf({ headers, body }: FakeRequest): Promise<Record<string, string>> {

@@ -9,6 +9,7 @@ export interface JsonSchema {
   required?: string[];
   additionalProperties?: boolean | JsonSchema;
   propertyNames?: JsonSchema;
+  maxProperties?: number;
   items?: JsonSchema;
   prefixItems?: JsonSchema[];
   minItems?: number;
@@ -30,7 +31,7 @@ export interface JsonSchema {
 /** Say nothing about a value. */
 const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
 const CHECKED =
-  '$ref type enum const properties required additionalProperties propertyNames items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
+  '$ref type enum const properties required additionalProperties propertyNames maxProperties items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
@@ -90,6 +91,9 @@ export function schemaProblems(
       ? value
           .slice(0, schema.prefixItems?.length ?? 0)
           .flatMap((element, index) => inner(element, schema.prefixItems?.[index] ?? {}, `${at}[${index}]`))
+      : []),
+    ...(isObject(value) && Object.keys(value).length > (schema.maxProperties ?? Infinity)
+      ? [`${at}: has too many members`]
       : []),
     ...(isObject(value) ? objectProblems(value, schema, at, inner) : []),
   ];

@@ -101,6 +101,7 @@ describe('an agent of the operator’s list in a real sandbox', () => {
     const failed = await client.reached(task, 'ERROR');
     expect(failed.detail).toContain('no-such-agent was not found');
     expect(failed.detail).toContain('npm install -g no-such-agent');
+    expect(failed.detail?.includes('SANDBOX_READ_PATHS')).toBe(harness.backend.isolation === 'bwrap');
   });
 
   it('is not started when nobody has listed it', async () => {

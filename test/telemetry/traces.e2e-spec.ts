@@ -97,8 +97,8 @@ describe('the trace of a start', () => {
     expect(trace.filter(({ failed }) => failed)).toEqual([]);
   });
 
-  it('is one tree below the request, whose parent is the span of the caller', async () => {
-    const traceparent = `00-5bf92f3577b34da6a3ce929d0e0e4737-${CALLER_SPAN}-01`;
+  it('is one tree below the request, whose parent is the span of the caller, who does not decide that it is kept', async () => {
+    const traceparent = `00-5bf92f3577b34da6a3ce929d0e0e4737-${CALLER_SPAN}-00`;
     const trace = await traceOf({ traceparent, 'X-Request-Id': 'one-tree' }, {});
 
     const byId = new Map(trace.map((span) => [span.spanId, span]));

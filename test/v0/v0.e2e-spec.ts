@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { modelEndpoint } from '../../src/common/model-endpoint.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
@@ -52,8 +53,14 @@ describe('options of the older web application', () => {
 
     expect(models.length).toBeGreaterThan(100);
     expect(models).toEqual([...new Set(models)].toSorted());
+    expect(models).toEqual(expect.arrayContaining(['anthropic/claude-sonnet-4-5', 'deepseek/deepseek-chat']));
+    expect(models.filter((name) => 'problem' in modelEndpoint(name, null))).toEqual([]);
     expect((await get('options/agents').expect(200)).body).toEqual(['CodeActAgent']);
-    expect((await get('options/security-analyzers').expect(200)).body).toEqual(['llm']);
+    expect((await get('options/security-analyzers').expect(200)).body).toEqual([
+      'llm',
+      'pattern',
+      'policy_rail',
+    ]);
   });
 
   it.each(['models', 'agents', 'security-analyzers'])('need a key for %s', async (name) => {

@@ -58,6 +58,30 @@ describe('a web application on the origin of the service', () => {
     expect(response.headers.get('x-content-type-options')).toBe('nosniff');
   });
 
+  it('is sent as it was built where the service listens for others: no script of the service is in it', async () => {
+    const shared = await createTestApp({ WEB_APP_FOLDER: path.join(folder, 'build'), HOST: '0.0.0.0' });
+    try {
+      const response = await fetch(`${shared.url}/`, { headers: AS_BROWSER });
+      const digest = createHash('sha256').update(INLINE).digest('base64');
+
+      expect(await response.text()).toBe(PAGE);
+      expect(response.headers.get('content-security-policy')).toContain(
+        `script-src 'self' 'wasm-unsafe-eval' 'sha256-${digest}'; `,
+      );
+    } finally {
+      await shared.close();
+    }
+  });
+
+  it('is not sent again to a browser that has it', async () => {
+    const asked = { ...AS_BROWSER, 'Accept-Encoding': 'gzip, br' };
+    const response = await fetch(`${app.url}/`, { headers: asked });
+    const headers = { ...asked, 'If-None-Match': response.headers.get('etag') ?? '' };
+
+    expect(response.headers.get('content-encoding')).toBe('br');
+    expect((await fetch(`${app.url}/conversations/0f3b`, { headers })).status).toBe(304);
+  });
+
   it('has no key in what it sends', async () => {
     const response = await fetch(`${app.url}/`, { headers: { ...AS_BROWSER, ...app.admin.headers } });
 
@@ -72,18 +96,22 @@ describe('a web application on the origin of the service', () => {
     expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
   });
 
-  it.each(['/assets/app-none.js', '/../secret.txt', '/%2e%2e/secret.txt', '/api/none', '/docs/none'])(
-    'has nothing at %s',
-    async (address) => {
-      const asked = httpRequest(app.url, { path: address, headers: AS_BROWSER }).end();
-      const [response] = await once(asked, 'response');
-      response.setEncoding('utf8');
-      const body = (await response.toArray()).join('');
+  it.each([
+    '/assets/app-none.js',
+    '/../secret.txt',
+    '/%2e%2e/secret.txt',
+    '/api/none',
+    '/auth/none',
+    '/docs/none',
+  ])('has nothing at %s', async (address) => {
+    const asked = httpRequest(app.url, { path: address, headers: AS_BROWSER }).end();
+    const [response] = await once(asked, 'response');
+    response.setEncoding('utf8');
+    const body = (await response.toArray()).join('');
 
-      expect(response.statusCode).toBe(404);
-      expect(JSON.parse(body)).toMatchObject({ status: 404 });
-    },
-  );
+    expect(response.statusCode).toBe(404);
+    expect(JSON.parse(body)).toMatchObject({ status: 404 });
+  });
 
   it('leaves the API, the documentation and programs that ask for data alone', async () => {
     const data = { Accept: 'application/json' };
@@ -105,7 +133,7 @@ describe('a web application on the origin of the service', () => {
   });
 
   it('is not started without a page, and says how to get one', () => {
-    expect(() => webAppMiddleware(path.join(folder, 'none'), [])).toThrow(
+    expect(() => webAppMiddleware(path.join(folder, 'none'), [], true)).toThrow(
       /WEB_APP_FOLDER: .*none has no index\.html; npm run web installs one/,
     );
   });

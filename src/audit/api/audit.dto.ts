@@ -53,11 +53,18 @@ export class AuditQueryDto {
   resource_id?: string;
 
   @Text({
-    description: 'Only what was done in this request: its `X-Request-Id`.',
+    description: 'Only what was done in this request: `request_id` of the log.',
     example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
     pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected: 'Expected the id of a request.' },
   })
   request_id?: string;
+
+  @Text({
+    description: 'Only what was done in requests whose callers gave them this `X-Request-Id`.',
+    example: 'deploy-4217',
+    pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected: 'Expected the id of a request.' },
+  })
+  caller_request_id?: string;
 
   @Instant({ description: 'Only from this time on.', example: '2026-11-21T00:00:00Z' })
   since?: Date;
@@ -68,7 +75,7 @@ export class AuditQueryDto {
   @Integer({ description: 'Entries on a page.', minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 
-  @Text({ description: '`next_page_id` of the page before.', example: 'MjAyNi0xMS0yMVQwOTozMDowMC4w' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 }
 
@@ -79,6 +86,7 @@ export function toAuditFilter({
   resource_type: resourceType,
   resource_id: resourceId,
   request_id: requestId,
+  caller_request_id: callerRequestId,
   since,
   until,
 }: AuditQueryDto): AuditFilter {
@@ -89,6 +97,7 @@ export function toAuditFilter({
     ...(resourceType !== undefined && { resourceType }),
     ...(resourceId !== undefined && { resourceId }),
     ...(requestId !== undefined && { requestId }),
+    ...(callerRequestId !== undefined && { callerRequestId }),
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   };
@@ -187,10 +196,18 @@ export class AuditEntryDto {
   @ApiProperty({
     type: String,
     nullable: true,
-    description: '`X-Request-Id` of the request; null when there was none.',
+    description: 'Id of the request, which the service has given it; null when there was none.',
     example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
   })
   request_id: string | null;
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: '`X-Request-Id` of the caller, who may have given it to other requests too.',
+    example: null,
+  })
+  caller_request_id: string | null;
 
   @ApiProperty({
     type: String,
@@ -219,6 +236,7 @@ function toAuditEntryDto(entry: AuditEntry): AuditEntryDto {
     resource: { type: resourceOf(entry.action), id: entry.resourceId },
     owner_user_id: entry.ownerUserId,
     request_id: entry.requestId,
+    caller_request_id: entry.callerRequestId,
     client_address: entry.clientAddress,
     details: entry.details,
   };

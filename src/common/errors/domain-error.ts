@@ -15,6 +15,7 @@ export const ERROR_CODES = [
   'git_providers_failed',
   'conversation_limit',
   'sandbox_limit',
+  'stored_sandbox_limit',
   'sandbox_not_running',
   'upstream_error',
   'unavailable',

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { currentRequest } from '../requests/request-context.js';
+import { answeredRequestId, currentRequest } from '../requests/request-context.js';
 import { DATABASE_PROBLEMS, databaseFailure } from './database-failure.js';
 import { DomainError, type ErrorCode, InvalidInputError, MalformedBodyError } from './domain-error.js';
 import { errorStack } from './error-message.js';
@@ -70,7 +70,8 @@ export class ProblemFilter implements ExceptionFilter {
     { method = '' }: IncomingMessage,
     allowed: () => string[],
   ): ProblemResponse {
-    const requestId = currentRequest()?.requestId ?? null;
+    const request = currentRequest();
+    const requestId = request === undefined ? null : answeredRequestId(request);
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
       return { status: 422, body: { detail: error.problems } };
@@ -175,16 +176,6 @@ function httpException(
   if (status === 400) {
     // Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
     return nothingHere(requestId);
-  }
-  if (status === 429) {
-    return withStatus(
-      problem(
-        429,
-        'rate_limited',
-        'Too many requests with this key; wait as long as Retry-After says.',
-        requestId,
-      ),
-    );
   }
   if (status === 413) {
     return tooLarge('The request body may have at most 1 MiB.', requestId);

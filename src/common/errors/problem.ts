@@ -1,6 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 
+/** What a caller without a valid key of a user is told. */
+export const NO_KEY =
+  'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
+
 /** What a problem document is sent as. Clients that read JSON only get the second. */
 export const PROBLEM_MEDIA_TYPES = ['application/problem+json', 'application/json'] as const;
 

@@ -10,6 +10,7 @@ import {
   isPublicAddress,
   isPublicHostName,
   type ResolveHost,
+  shownAddress,
 } from './address-rules.js';
 
 const SCHEMES = ['http', 'https', 'ws', 'wss'];
@@ -307,5 +308,20 @@ describe('isPrivateAddress', () => {
     '',
   ])('refuses %s', (ip) => {
     expect(isPrivateAddress(ip)).toBe(false);
+  });
+});
+
+describe('shownAddress', () => {
+  it.each([
+    ['https://user:pass@mcp.example.com:8443/mcp/?key=secret#part', 'https://mcp.example.com:8443/mcp/'],
+    ['https://mcp.example.com/s/4f7c1e0a9b8d4f7c/mcp', 'https://mcp.example.com/s/…/mcp'],
+    [
+      'https://mcp.example.com/organizations/projects-of-the-team',
+      'https://mcp.example.com/organizations/projects-of-the-team',
+    ],
+    ['http://[::1]:3000', 'http://[::1]:3000/'],
+    ['nowhere', 'no valid address'],
+  ])('of %s is %s', (address, shown) => {
+    expect(shownAddress(address)).toBe(shown);
   });
 });

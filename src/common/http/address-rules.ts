@@ -233,3 +233,16 @@ function matches(entry: string, host: string, port: string): boolean {
   const belowOnly = suffix !== name;
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
 }
+
+/** Parts of a path that look like keys: some services have them there. */
+const KEY_LIKE = /^(?=.*\d)[\w~.%-]{16,}$/;
+
+/** An address for people to recognise, without what may be secret in it: user, query and keys within the path. */
+export function shownAddress(address: string): string {
+  if (!URL.canParse(address)) {
+    return 'no valid address';
+  }
+  const { protocol, host, pathname } = new URL(address);
+  const path = pathname.split('/').map((part) => (KEY_LIKE.test(part) ? '…' : part));
+  return `${protocol}//${host}${path.join('/')}`;
+}

@@ -1,10 +1,15 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import { type AddressReach, checkedLookup, type ResolveHost } from './address-rules.js';
+import { UpstreamError } from './upstream-error.js';
 
-/** Open connections per origin. Further requests queue, within their deadline. */
-const MAX_CONNECTIONS_PER_ORIGIN = 64;
+/** Open connections per origin, unless a client says otherwise. Further requests queue, within their deadline. */
+const MAX_CONNECTIONS_PER_ORIGIN = 128;
 /** How long an idle connection is kept, unless the server names a time. */
 const KEEP_ALIVE_MS = 30_000;
+/** Chunks that a body may have whatever their size; each costs about a microsecond, even one of a single byte. */
+const MAX_SMALL_CHUNKS = 2_000;
+/** Bytes of a chunk, on average, where there are more. Servers send some thousand at a time. */
+const MIN_CHUNK_BYTES = 64;
 
 /** The connections of a guarded client. In a file of its own, so that undici is loaded with the first request. */
 export class GuardedAgents {
@@ -13,14 +18,17 @@ export class GuardedAgents {
   /** Reaches everything through the proxy; null without one. */
   readonly proxied: Dispatcher | null;
 
-  constructor(resolve: ResolveHost, proxyUrl: string | null) {
-    const agentFor = (reach: AddressReach): Agent =>
-      new Agent({ ...agentOptions(), connect: { lookup: checkedLookup(resolve, reach) } });
+  constructor(resolve: ResolveHost, proxyUrl: string | null, connections = MAX_CONNECTIONS_PER_ORIGIN) {
+    const options = agentOptions(connections);
+    const agentFor = (reach: AddressReach): Dispatcher =>
+      new Agent({ ...options, connect: { lookup: checkedLookup(resolve, reach) } }).compose(refuseTinyChunks);
     this.direct = { public: agentFor('public'), network: agentFor('network'), any: agentFor('any') };
     this.proxied =
       proxyUrl === null
         ? null
-        : new ProxyAgent({ ...agentOptions(), uri: proxyUrl, proxyTls: { allowH2: false } });
+        : new ProxyAgent({ ...options, uri: proxyUrl, proxyTls: { allowH2: false } }).compose(
+            refuseTinyChunks,
+          );
   }
 
   /** Closes every connection at once. */
@@ -30,9 +38,33 @@ export class GuardedAgents {
   }
 }
 
-function agentOptions(): Agent.Options {
+/** Here, as a reader gets chunks that arrived together as one. */
+function refuseTinyChunks(dispatch: Dispatcher.Dispatch): Dispatcher.Dispatch {
+  return (options, handler) => {
+    let chunks = 0;
+    let bytes = 0;
+    return dispatch(options, {
+      onRequestStart: (...args) => handler.onRequestStart?.(...args),
+      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
+      onResponseStart: (...args) => handler.onResponseStart?.(...args),
+      onResponseData: (controller, chunk) => {
+        chunks += 1;
+        bytes += chunk.length;
+        if (chunks > MAX_SMALL_CHUNKS && bytes < chunks * MIN_CHUNK_BYTES) {
+          controller.abort(new UpstreamError('too_large', String(options.origin)));
+          return;
+        }
+        handler.onResponseData?.(controller, chunk);
+      },
+      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+      onResponseError: (...args) => handler.onResponseError?.(...args),
+    });
+  };
+}
+
+function agentOptions(connections: number): Agent.Options {
   return {
-    connections: MAX_CONNECTIONS_PER_ORIGIN,
+    connections,
     // One request at a time per connection: a slow response never delays another user's.
     pipelining: 1,
     allowH2: false,

@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type FakeRequest, FakeServer } from '../../../test/fakes/fake-server.js';
 import { RawServer } from '../../../test/support/raw-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
-import { GuardedHttpClient } from './guarded-http.client.js';
+import { GuardedHttpClient, type GuardedRequestInit } from './guarded-http.client.js';
+import { runInRequestContext } from '../requests/request-context.js';
 import { HostAllowlist } from './host-allowlist.js';
 
 const MAX_BYTES = 100_000;
@@ -222,6 +223,12 @@ describe('GuardedHttpClient', () => {
   });
 
   describe('connections', () => {
+    let origin: string;
+
+    function send(count: number, init: GuardedRequestInit = {}): Promise<Response>[] {
+      return Array.from({ length: count }, () => client.fetch(`${origin}/hang`, init));
+    }
+
     it('are reused, one request at a time on each', async () => {
       const sockets = new Set<unknown>();
       let inFlight = 0;
@@ -258,23 +265,56 @@ describe('GuardedHttpClient', () => {
       const origin = await startRaw((request, response) => {
         sockets.add(request.socket);
         waiting.push(() => response.end('x'));
-        if (waiting.length === 64) {
+        if (waiting.length === 128) {
           full.resolve();
         }
       });
 
-      const answers = Array.from({ length: 70 }, () => client.fetch(origin));
+      const answers = Array.from({ length: 134 }, (_, index) =>
+        client.fetch(origin, { holder: `user ${index % 5}` }),
+      );
       await full.promise;
-      for (let served = 0; served < 70; served += 1) {
+      for (let served = 0; served < 134; served += 1) {
         await until(() => waiting.length > served);
         waiting[served]?.();
       }
       await Promise.all(answers);
 
-      expect(sockets.size).toBe(64);
+      expect(sockets.size).toBe(128);
+    });
+
+    it.each<[string, (count: number) => Promise<Response>[]]>([
+      ['of the user of the current request', (count) => inRequestOf('bob', () => send(count))],
+      ['of the user whom the caller names', (count) => send(count, { holder: 'bob' })],
+      ['of nobody', (count) => send(count)],
+    ])('are there for others where %s hang', async (_name, sendHanging) => {
+      const hanging: (() => void)[] = [];
+      const full = Promise.withResolvers<void>();
+      origin = await startRaw((request, response) => {
+        if (request.url === '/hang') {
+          hanging.push(() => response.end());
+          if (hanging.length === 32) {
+            full.resolve();
+          }
+        } else {
+          response.end('x');
+        }
+      });
+
+      const requests = sendHanging(130);
+      const outcomes = Promise.allSettled(requests);
+      await full.promise;
+      expect((await upstreamFailure(requests[32] ?? Promise.reject(new Error('none')))).reason).toBe('share');
+      expect(await (await client.fetch(origin, { holder: 'alice' })).text()).toBe('x');
+      hanging.forEach((answer) => answer());
+      expect((await outcomes).filter(({ status }) => status === 'fulfilled')).toHaveLength(32);
     });
   });
 });
+
+function inRequestOf<T>(userId: string, work: () => T): T {
+  return runInRequestContext({ requestId: 'one', userId }, work);
+}
 
 function clientFor(...allowed: string[]): GuardedHttpClient {
   return new GuardedHttpClient({

@@ -6,10 +6,14 @@ import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost 
 import { type SpanStart, traced } from '../tracing/tracing.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import type { HostAllowlist } from './host-allowlist.js';
+import { currentRequest } from '../requests/request-context.js';
+import { OriginShares, type RequestOwner } from './origin-shares.js';
 import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';
 import { UpstreamError } from './upstream-error.js';
 
 const MAX_REDIRECTS = 2;
+/** A redirect with a larger body costs its connection. */
+const MAX_REDIRECT_BYTES = 16 * 1024;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export interface GuardedHttpOptions {
@@ -24,6 +28,8 @@ export interface GuardedHttpOptions {
    * The proxy resolves names, so it is up to the proxy to check addresses. Allowlisted loopback is never proxied.
    */
   proxy?: { url: string; noProxy?: string };
+  /** Open connections per origin, where a caller limits its requests by other means. */
+  connectionsPerOrigin?: number;
   /** Name resolution; the operating system's by default. */
   lookup?: ResolveHost;
 }
@@ -35,6 +41,10 @@ export interface GuardedRequestInit {
   signal?: AbortSignal;
   /** A deadline shorter than the client's own, in milliseconds. */
   timeoutMs?: number;
+  /** Whose share of the connections to the origin it takes: a user's id, by default that of the current request. */
+  holder?: string;
+  /** What it is part of: requests of one piece of work wait for each other where the share is used up. */
+  work?: object;
 }
 
 /** What is sent, without the address. */
@@ -49,10 +59,12 @@ interface HttpExchange {
  * HTTP to servers whose address comes from users. Unless an address is allowlisted, it must be https with a public host
  * name (no IP literal) that resolves to public addresses only; the checked address is the one that is dialled.
  * Responses are read completely, within the deadline and the size cap. At most two redirects are followed, and only to
- * the same origin. Connections are kept alive and shared by all callers, one request at a time on each.
+ * the same origin. Connections are kept alive and shared by all callers, one request at a time on each; a user has a share
+ * of those to an origin, and what is nobody's has one together.
  */
 export class GuardedHttpClient {
   private agents: Promise<GuardedAgents> | null = null;
+  private readonly shares = new OriginShares();
   private closed = false;
   private readonly inFlight = new Set<Promise<Response>>();
 
@@ -89,7 +101,10 @@ export class GuardedHttpClient {
       Math.min(init.timeoutMs ?? Infinity, this.options.timeoutMs),
       init.signal,
       target.origin,
-      (signal) => this.followRedirects(target, exchange, signal),
+      (signal) =>
+        this.shares.run(target.origin, ownerOf(init), signal, () =>
+          this.followRedirects(target, exchange, signal),
+        ),
     );
     this.inFlight.add(pending);
     try {
@@ -144,7 +159,7 @@ export class GuardedHttpClient {
       if (location === '') {
         return await bufferedResponse(response, exchange.method, this.options.maxResponseBytes, url.origin);
       }
-      await response.body.dump({ limit: this.options.maxResponseBytes, signal });
+      await response.body.dump({ limit: MAX_REDIRECT_BYTES, signal });
       const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
       if (
         !next ||
@@ -176,7 +191,8 @@ export class GuardedHttpClient {
 
   private async openAgents(): Promise<GuardedAgents> {
     const { GuardedAgents: Agents } = await import('./guarded-agents.js');
-    return new Agents(this.options.lookup ?? resolveHost, this.options.proxy?.url ?? null);
+    const { lookup: resolve = resolveHost, proxy, connectionsPerOrigin } = this.options;
+    return new Agents(resolve, proxy?.url ?? null, connectionsPerOrigin);
   }
 }
 
@@ -243,6 +259,10 @@ function redirectedExchange(exchange: HttpExchange, status: number): HttpExchang
     Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
   );
   return { method: 'GET', headers, body: null };
+}
+
+function ownerOf({ holder, work }: GuardedRequestInit): RequestOwner {
+  return { holder: holder ?? currentRequest()?.userId ?? '', work: work ?? {} };
 }
 
 /** Keeps only the code: message and fields of transport errors can hold parts of the request. */

@@ -10,7 +10,9 @@ import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
 import { HostAllowlist } from './host-allowlist.js';
 
-const MAX_BYTES = 100_000;
+const MAX_BYTES = 400_000;
+/** Has about as many values as a repository of GitHub or a project of GitLab. */
+const REPOSITORY = Object.fromEntries(Array.from({ length: 180 }, (_, index) => [`m${index}`, 0]));
 
 describe('limits of GuardedHttpClient', () => {
   let server: FakeServer;
@@ -101,6 +103,60 @@ describe('limits of GuardedHttpClient', () => {
       });
 
       expect((await upstreamFailure(client.fetch(origin))).reason).toBe('malformed');
+    });
+  });
+
+  describe('shape', () => {
+    const REFUSED: readonly (readonly [string, string])[] = [
+      ['a list of too many elements', `[${'{},'.repeat(10_000)}{}]`],
+      ['an object of too many members', `{${'"a":0,'.repeat(10_000)}"a":0}`],
+      [
+        'too many values in lists of few',
+        `[${Array<string>(300)
+          .fill(`[${'0,'.repeat(200)}0]`)
+          .join()}]`,
+      ],
+      ['values that are too deep', `${'['.repeat(65)}${']'.repeat(65)}`],
+    ];
+
+    it.each(REFUSED)('refuses %s, whatever it says of its type and encoding', async (_name, body) => {
+      const origin = await startRaw((request, response) => {
+        const isPacked = request.url === '/packed';
+        response.writeHead(request.url === '/failure' ? 502 : 200, {
+          'content-type': request.url === '/text' ? 'text/plain' : 'application/json',
+          ...(isPacked && { 'content-encoding': 'gzip' }),
+        });
+        response.end(isPacked ? gzipSync(body) : body);
+      });
+
+      for (const path of ['', '/packed', '/text', '/failure']) {
+        expect((await upstreamFailure(client.fetch(`${origin}${path}`))).reason).toBe('too_large');
+      }
+    });
+
+    it.each([
+      ['a page of a hundred repositories', JSON.stringify(Array<object>(100).fill(REPOSITORY))],
+      ['brackets in a text', JSON.stringify({ text: '['.repeat(50_000) })],
+      ['a page for people, whose brackets do not match', `<p>(]}</p>${'['.repeat(100)}`],
+    ])('accepts %s', async (_name, body) => {
+      server.injectFault({ kind: 'status', status: 200, body });
+
+      expect(await (await client.fetch(server.origin)).text()).toBe(body);
+    });
+
+    it('refuses a body of very many tiny chunks before its end, and takes one of many ordinary ones', async () => {
+      const origin = await startRaw((request, response) => {
+        response.writeHead(200, { 'content-type': 'text/plain' }).flushHeaders();
+        // Below Node.js, which would wait between chunks. The tiny ones never end.
+        response.socket?.write(
+          request.url === '/tiny'
+            ? '1\r\nx\r\n'.repeat(5_000)
+            : `${'80\r\n'.concat('x'.repeat(128), '\r\n').repeat(3_000)}0\r\n\r\n`,
+        );
+      });
+
+      expect((await upstreamFailure(client.fetch(`${origin}/tiny`))).reason).toBe('too_large');
+      expect(await (await client.fetch(origin)).text()).toHaveLength(3_000 * 128);
     });
   });
 

@@ -4,12 +4,14 @@ export type UpstreamReason =
   | 'timeout'
   /** DNS, TCP or TLS failed, or the connection broke. */
   | 'network'
-  /** The response was larger than the cap. */
+  /** The response exceeds a bound: its bytes, or the values, elements and levels of its JSON. */
   | 'too_large'
   /** The address may not be called (not allowlisted, not public, wrong scheme). */
   | 'refused'
   /** A redirect to another origin, or too many of them. */
   | 'redirect'
+  /** As many requests to the origin as one user may have are under way. */
+  | 'share'
   /** The body is not what its type says (truncated JSON, HTML instead of JSON). */
   | 'malformed';
 

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { errorMessage } from '../errors/error-message.js';
 import { jsonNumber, jsonText, parseJson } from '../json-access.js';
+import { textHead } from '../well-formed-text.js';
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
@@ -70,7 +71,7 @@ export function refusal({ statusCode = 0, headers }: IncomingMessage, body: stri
   const parsed = parseJson(body);
   const seconds = Number(headers['retry-after'] ?? jsonNumber(parsed, 'details', 'retryAfterSeconds') ?? NaN);
   return new ApiServerError(
-    jsonText(parsed, 'message') ?? (body.trim().slice(0, 500) || `it answered ${statusCode}`),
+    jsonText(parsed, 'message') ?? (textHead(body.trim(), 500) || `it answered ${statusCode}`),
     statusCode,
     jsonText(parsed, 'reason'),
     Number.isFinite(seconds) ? Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) : null,

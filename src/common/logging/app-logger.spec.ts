@@ -24,7 +24,7 @@ describe('AppLogger', () => {
     lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 
   it('writes one JSON line with the data, the request and the user', () => {
-    runInRequestContext({ requestId: 'req-1', userId: 'user-1' }, () => {
+    runInRequestContext({ requestId: 'req-1', callerRequestId: 'theirs', userId: 'user-1' }, () => {
       new AppLogger({ level: 'info', format: 'json' }).warn(
         'git provider failed',
         { provider: 'github' },
@@ -41,6 +41,7 @@ describe('AppLogger', () => {
         context: 'Tasks',
         provider: 'github',
         request_id: 'req-1',
+        caller_request_id: 'theirs',
         user_id: 'user-1',
       },
     ]);
@@ -49,7 +50,7 @@ describe('AppLogger', () => {
   it('names the trace and the span that a line belongs to', async () => {
     const context = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled: true };
     const span = { context, traceparent: '', startedAt: 0, rename() {}, set() {}, fail() {}, end() {} };
-    setTracer({ start: () => span, record() {} });
+    setTracer({ start: () => span, adopt: () => '', record() {} });
     try {
       const logger = new AppLogger({ level: 'info', format: 'json' });
       await tracedFrom(

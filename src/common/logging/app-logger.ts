@@ -75,6 +75,7 @@ export class AppLogger extends ConsoleLogger {
 
 interface ContextMembers {
   request_id?: string;
+  caller_request_id?: string;
   user_id?: string;
   trace_id?: string;
   span_id?: string;
@@ -84,6 +85,7 @@ function contextMembers(): ContextMembers {
   const [request, span] = [currentRequest(), currentSpan()];
   return {
     ...(request && { request_id: request.requestId }),
+    ...(request?.callerRequestId !== undefined && { caller_request_id: request.callerRequestId }),
     ...(request?.userId !== undefined && { user_id: request.userId }),
     ...(span && { trace_id: span.context.traceId, span_id: span.context.spanId }),
   };

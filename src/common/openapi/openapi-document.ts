@@ -135,7 +135,7 @@ function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
     headers: {
       [REQUEST_ID]: {
         description:
-          'Id of the request: the one that came in this header, else a new one. Logs carry it too.',
+          'Id of the request: the one that came in this header, else a new one. Logs have the first as `caller_request_id`, the second as `request_id`.',
         schema: { type: 'string', maxLength: 128 },
         example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
       },

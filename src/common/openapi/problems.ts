@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty, ApiResponse, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode, type InputProblem } from '../errors/domain-error.js';
-import { problem, PROBLEM_MEDIA_TYPES, type Problem } from '../errors/problem.js';
+import { NO_KEY, problem, PROBLEM_MEDIA_TYPES, type Problem } from '../errors/problem.js';
 
 const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
 /** Any operation that needs a key can respond with these. */
@@ -9,7 +9,7 @@ const STATUSES_WITH_KEY = [401, 429, 500, 503];
 
 /** What each status means when an operation has nothing more precise to say. */
 const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
-  401: { code: 'unauthorized', detail: 'Unauthorized', description: 'No key, or one that is not valid' },
+  401: { code: 'unauthorized', detail: NO_KEY, description: 'No key, or one that is not valid' },
   403: {
     code: 'forbidden',
     detail: 'Only administrators may do this.',
@@ -32,7 +32,7 @@ const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
   },
   429: {
     code: 'rate_limited',
-    detail: 'Too many requests with this key; wait as long as Retry-After says.',
+    detail: 'Too many requests of this user, with all keys and sandboxes; wait as long as Retry-After says.',
     description: 'Too many requests',
   },
   500: {
@@ -204,6 +204,7 @@ class ProblemDto {
         provider: { type: 'string', description: 'Which git provider.' },
         code: { type: 'string', description: 'Why, as in X-Provider-Status.' },
         retry_after: { type: ['integer', 'null'], description: 'Seconds to wait.' },
+        detail: { type: 'string', description: 'What the host said of it; absent when it said nothing.' },
       },
       required: ['provider', 'code', 'retry_after'],
     },
@@ -211,7 +212,15 @@ class ProblemDto {
     description: 'With the code git_providers_failed: each of them.',
     example: [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
   })
-  errors?: { provider: string; code: string; retry_after: number | null }[];
+  errors?: { provider: string; code: string; retry_after: number | null; detail?: string }[];
+
+  @ApiProperty({
+    required: false,
+    description:
+      'With the code invalid_git_token: what the host said of the token; absent when it said nothing.',
+    example: 'Bad credentials',
+  })
+  reason?: string;
 
   @ApiProperty({
     required: false,

@@ -1,5 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { decodePageId, formatTimeCursor, parseTimeCursor, toPage } from './page.js';
+import { InvalidInputError } from '../errors/domain-error.js';
+import {
+  encodePageId,
+  formatTimeCursor,
+  parseNumberCursor,
+  parsePageId,
+  parseTimeCursor,
+  toPage,
+} from './page.js';
 
 describe('toPage', () => {
   it.each([
@@ -7,24 +15,41 @@ describe('toPage', () => {
     [['a', 'b'], 2, ['a', 'b'], null],
     [[], 2, [], null],
   ])('cuts %j to %d', (rows, limit, items, cursor) => {
-    const page = toPage(rows, limit, (row) => row);
+    const page = toPage('letters', rows, limit, (row) => row);
 
     expect(page.items).toEqual(items);
-    expect(decodePageId(page.nextPageId ?? undefined)).toBe(cursor);
+    expect(parsePageId('letters', page.nextPageId ?? undefined, String)).toBe(cursor);
   });
 });
 
-describe('decodePageId', () => {
+describe('parsePageId', () => {
+  const OWN = encodePageId('letters', 'ab');
+
+  it.each([undefined, ''])('takes %j for the first page', (pageId) => {
+    expect(parsePageId('letters', pageId, String)).toBeNull();
+  });
+
   it.each([
-    undefined,
-    '',
     '!!!',
-    'a'.repeat(2000),
     'YQ==',
+    `${OWN}=`,
+    OWN.slice(0, -1),
+    OWN.slice(1),
+    `${OWN}AAAA`,
+    OWN.replace(/^./, (first) => (first === 'A' ? 'B' : 'A')),
+    encodePageId('numbers', 'ab'),
+    encodePageId('letters', 'a\0b'),
+    Buffer.from('ab').toString('base64url'),
     Buffer.from([0xff, 0xfe]).toString('base64url'),
-    Buffer.from('a\0b').toString('base64url'),
-  ])('takes %j for the first page', (pageId) => {
-    expect(decodePageId(pageId)).toBeNull();
+    'a'.repeat(2000),
+  ])('refuses %j', (pageId) => {
+    expect(() => parsePageId('letters', pageId, String)).toThrow(InvalidInputError);
+  });
+
+  it.each(['', '-1', '01', '1e3', '11', '12345678901'])('refuses the number %j', (number) => {
+    const pageId = encodePageId('numbers', number);
+
+    expect(() => parsePageId('numbers', pageId, parseNumberCursor(10))).toThrow(InvalidInputError);
   });
 });
 
@@ -36,7 +61,6 @@ describe('parseTimeCursor', () => {
   });
 
   it.each([
-    ['nothing', null],
     ['an empty text', ''],
     ['another cursor', 'ada@example.com'],
     ['a day that there is not', `2026-02-30T09:30:00.123456Z ${CURSOR.id}`],
@@ -44,7 +68,7 @@ describe('parseTimeCursor', () => {
     ['the year 0, which PostgreSQL does not have', `0000-02-20T09:30:00.123456Z ${CURSOR.id}`],
     ['no id', CURSOR.at],
     ['something behind it', `${formatTimeCursor(CURSOR)} x`],
-  ])('takes %s for the first page', (_name, text) => {
+  ])('refuses %s', (_name, text) => {
     expect(parseTimeCursor(text)).toBeNull();
   });
 });

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import { InvalidInputError } from '../errors/domain-error.js';
+
 /** One page of a list. */
 export interface Page<T> {
   items: T[];
@@ -5,21 +8,86 @@ export interface Page<T> {
   nextPageId: string | null;
 }
 
-/** Cuts `limit + 1` rows to a page. The id of the next page comes from the last row of this one. */
-export function toPage<T>(rows: T[], limit: number, cursor: (row: T) => string): Page<T> {
+/** Bytes in front of the cursor of a page id, which tie it to its list. */
+const SEAL_BYTES = 6;
+
+/**
+ * Cuts `limit + 1` rows to a page. The id of the next page comes from the last row of this one.
+ *
+ * @param list names the list, so that another list refuses the page id
+ * @param found how many there are of the `limit + 1`, if the rows end before them
+ */
+export function toPage<T>(
+  list: string,
+  rows: T[],
+  limit: number,
+  cursor: (row: T) => string,
+  found = rows.length,
+): Page<T> {
   const items = rows.slice(0, limit);
   const last = items.at(-1);
-  const hasMore = rows.length > limit && last !== undefined;
-  return { items, nextPageId: hasMore ? Buffer.from(cursor(last), 'utf8').toString('base64url') : null };
+  const hasMore = found > items.length && last !== undefined;
+  return { items, nextPageId: hasMore ? encodePageId(list, cursor(last)) : null };
 }
 
-/** The cursor in a page id; null, which means the first page, when it is missing or invalid. */
-export function decodePageId(pageId: string | undefined): string | null {
-  if (pageId === undefined || !/^[A-Za-z0-9_-]{1,1024}$/.test(pageId)) {
+export function encodePageId(list: string, cursor: string): string {
+  return Buffer.concat([seal(list, cursor), Buffer.from(cursor, 'utf8')]).toString('base64url');
+}
+
+/**
+ * Where the page begins that a client asks for; null, which means the first page, when it names none.
+ *
+ * @param parse reads a cursor of the list; null for what is none
+ * @throws InvalidInputError when the id is not the `next_page_id` of a page of this list
+ */
+export function parsePageId<T>(
+  list: string,
+  pageId: string | undefined,
+  parse: (cursor: string) => T | null,
+): T | null {
+  if (pageId === undefined || pageId === '') {
     return null;
   }
-  const text = Buffer.from(pageId, 'base64url').toString('utf8');
-  return Buffer.from(text, 'utf8').toString('base64url') === pageId && !text.includes('\0') ? text : null;
+  const cursor = Buffer.from(pageId, 'base64url').subarray(SEAL_BYTES).toString('utf8');
+  // A page id is only ever what was made here: no other spelling of it, no other list's.
+  const start = encodePageId(list, cursor) === pageId && !cursor.includes('\0') ? parse(cursor) : null;
+  if (start === null) {
+    throw new InvalidInputError([
+      {
+        loc: ['query', 'page_id'],
+        msg: 'Expected the next_page_id of a page of this list, or none for the first page.',
+        type: 'value_error',
+      },
+    ]);
+  }
+  return start;
+}
+
+function seal(list: string, cursor: string): Buffer {
+  return createHash('sha256').update(`${list}\n${cursor}`).digest().subarray(0, SEAL_BYTES);
+}
+
+/**
+ * Clients that name what they want get all of it or none.
+ *
+ * @param found how many of the named rows there are
+ * @throws InvalidInputError when only some of them were read, as all together are larger than a page
+ */
+export function requireAll(rows: readonly unknown[], found: number, parameter: string): void {
+  if (rows.length < found) {
+    throw new InvalidInputError([
+      {
+        loc: ['query', parameter],
+        msg: `Expected fewer at a time: only the first ${rows.length} of these are not larger than a response may be.`,
+        type: 'too_long',
+      },
+    ]);
+  }
+}
+
+/** Parses the cursor of a list whose pages begin at a number. */
+export function parseNumberCursor(max: number): (text: string) => number | null {
+  return (text) => (/^(0|[1-9]\d{0,9})$/.test(text) && Number(text) <= max ? Number(text) : null);
 }
 
 /** Where a page begins in a list that is ordered by time and, at the same time, by id. */
@@ -37,9 +105,9 @@ export function formatTimeCursor({ at, id }: TimeCursor): string {
   return `${at} ${id}`;
 }
 
-/** Parses a cursor; null when the text, which clients may have changed, is not one. */
-export function parseTimeCursor(text: string | null): TimeCursor | null {
-  const [, at, upToMilliseconds = '', id] = CURSOR.exec(text ?? '') ?? [];
+/** Parses a cursor; null when the text, which clients may have made up, is not one. */
+export function parseTimeCursor(text: string): TimeCursor | null {
+  const [, at, upToMilliseconds = '', id] = CURSOR.exec(text) ?? [];
   if (at === undefined || id === undefined || upToMilliseconds < '0001') {
     return null;
   }

@@ -4,13 +4,14 @@ import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { MetadataScanner, ModulesContainer } from '@nestjs/core';
 import type { Request } from 'express';
 import { KeyedLimit } from '../async.js';
-import { DomainError, InvalidInputError } from '../errors/domain-error.js';
-import { type BodyBounds, mayHaveBody, readJsonBody, skimJsonBody } from './json-body.js';
+import { InvalidInputError } from '../errors/domain-error.js';
+import { type BodyBounds, mayHaveBody, readJsonBody, skimJsonBody, receiveByDeadline } from './json-body.js';
 import { currentRequest } from './request-context.js';
 import { unsafeTextProblems } from './unsafe-text.js';
 
 /** What a route's body may be, and how it is handled. */
 export interface JsonBodyOptions extends BodyBounds {
+  deadlineMs: number;
   /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
   anyText: boolean;
   /** The handler gets what kind of value it is (`BodyKind`) in place of the value, which is dropped while it arrives. */
@@ -28,8 +29,6 @@ const USUAL: JsonBodyOptions = {
 
 /** Bodies of one caller that are received and parsed at the same time; further ones wait in their connections. */
 const BODIES_AT_ONCE = 8;
-/** Requests of one caller that may wait for their turn. */
-const MAX_WAITING = 1_000;
 
 /** Methods whose bodies have no meaning (RFC 9110, 9.3.1). */
 const READING_METHODS = new Set(['GET', 'HEAD']);
@@ -87,15 +86,9 @@ export class JsonBodyGuard implements CanActivate {
 
   async #take(request: Request, options: JsonBodyOptions): Promise<unknown> {
     const caller = currentRequest()?.caller ?? 'anybody';
-    if (this.#limit.waiting(caller) >= MAX_WAITING) {
-      throw new DomainError(
-        'rate_limited',
-        'rate_limited',
-        `More than ${MAX_WAITING} requests with this key wait for their bodies to be read; send fewer at a time.`,
-        { retryAfterSeconds: 1 },
-      );
-    }
-    return await this.#limit.run(caller, () => read(request, options));
+    return await receiveByDeadline(request, options.deadlineMs, () =>
+      this.#limit.run(caller, () => read(request, options)),
+    );
   }
 
   #optionsOf(context: ExecutionContext): JsonBodyOptions {

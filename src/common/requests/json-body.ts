@@ -9,7 +9,7 @@ import {
   createZstdDecompress,
 } from 'node:zlib';
 import { MalformedBodyError } from '../errors/domain-error.js';
-import { JsonBoundsError, JsonOutline } from './json-outline.js';
+import { JsonBoundsError, JsonOutline } from '../json-outline.js';
 
 /** No request needs deeper JSON, which costs stack in whatever walks it. */
 const MAX_BODY_DEPTH = 64;
@@ -25,8 +25,6 @@ export interface BodyBounds {
   bytes: number;
   /** Values and keys. */
   values: number;
-  /** A client that has not sent its body by then is disconnected, since it would hold up a graceful stop. */
-  deadlineMs: number;
 }
 
 /** The kind of value that a body holds. */
@@ -86,6 +84,23 @@ export async function skimJsonBody(request: IncomingMessage, bounds: BodyBounds)
     throw new MalformedBodyError('syntax');
   }
   return outline.kind;
+}
+
+/**
+ * Receives a body, and disconnects a client that has not sent all of it after `deadlineMs`, also while it waits for its
+ * turn: it would hold up a graceful stop.
+ */
+export async function receiveByDeadline<T>(
+  request: IncomingMessage,
+  deadlineMs: number,
+  receiveBody: () => Promise<T>,
+): Promise<T> {
+  const deadline = setTimeout(() => request.destroy(), deadlineMs);
+  try {
+    return await receiveBody();
+  } finally {
+    clearTimeout(deadline);
+  }
 }
 
 /** Cuts a client off that still sends the body of a request that was answered `deadlineMs` ago. */
@@ -170,7 +185,7 @@ class ByteCount {
 /** Receives a body, unpacked, to its end or until `onChunk` throws; what is left of it then is dropped. */
 async function receive(
   request: IncomingMessage,
-  { bytes, deadlineMs }: BodyBounds,
+  { bytes }: BodyBounds,
   onChunk: (chunk: Buffer) => void,
 ): Promise<void> {
   const unpacked = unpack(request.headers);
@@ -190,7 +205,6 @@ async function receive(
   const onLeave = (): void => reject(new MalformedBodyError('aborted'));
   // A request also closes once all of it has arrived.
   const onClose = (): void => (request.complete ? undefined : onLeave());
-  const deadline = setTimeout(() => request.destroy(), deadlineMs);
   if (request.destroyed) {
     // The client left before this began.
     onLeave();
@@ -205,7 +219,6 @@ async function receive(
   try {
     await promise;
   } finally {
-    clearTimeout(deadline);
     source.off('data', onData).off('end', resolve);
     request.off('close', onClose).off('data', onPackedData).unpipe();
     unpacked?.destroy();
@@ -222,6 +235,7 @@ function refusal(error: unknown, values: number): unknown {
     case 'depth':
       return new MalformedBodyError('too_deep', { cause: error, limit: MAX_BODY_DEPTH });
     case 'values':
+    case 'elements':
       return new MalformedBodyError('too_many_values', { cause: error, limit: values });
     case 'syntax':
       return new MalformedBodyError('syntax', { cause: error });

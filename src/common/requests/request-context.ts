@@ -10,7 +10,10 @@ const ACCEPTED_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** What every log line and problem document of a request contains. */
 interface RequestContext {
+  /** Our own, which no other request has. */
   requestId: string;
+  /** The id that the caller gave it in `X-Request-Id`. */
+  callerRequestId?: string;
   /** Where the connection came from: the client, or the reverse proxy in front of the service. */
   address?: string | undefined;
   /** Set once the key is verified. */
@@ -24,7 +27,7 @@ interface RequestContext {
 const storage = new AsyncLocalStorage<RequestContext>();
 const logger = new Logger('Request');
 
-/** Gives every request an id, the client's own if that is harmless text, and returns it in a header. */
+/** Gives every request an id, and returns it in a header, or the client's own if that is harmless text. */
 export function requestContextMiddleware(
   request: IncomingMessage,
   response: ServerResponse,
@@ -32,10 +35,11 @@ export function requestContextMiddleware(
 ): void {
   const given = request.headers['x-request-id'];
   const context: RequestContext = {
-    requestId: typeof given === 'string' && ACCEPTED_ID.test(given) ? given : randomUUID(),
+    requestId: randomUUID(),
+    ...(typeof given === 'string' && ACCEPTED_ID.test(given) && { callerRequestId: given }),
     address: request.socket.remoteAddress,
   };
-  response.setHeader('X-Request-Id', context.requestId);
+  response.setHeader('X-Request-Id', answeredRequestId(context));
   runInRequestContext(context, next);
 }
 
@@ -62,6 +66,11 @@ export function requestLogMiddleware(request: IncomingMessage, response: ServerR
 /** Runs `work` as part of a request. */
 export function runInRequestContext<T>(context: RequestContext, work: () => T): T {
   return storage.run(context, work);
+}
+
+/** The id by which the caller knows a request: theirs, else ours. */
+export function answeredRequestId({ requestId, callerRequestId }: RequestContext): string {
+  return callerRequestId ?? requestId;
 }
 
 /** The current request, or undefined outside of one. */

@@ -19,12 +19,12 @@ async function start(
   const framework = (_request: IncomingMessage, response: ServerResponse): void => {
     response.end('framework');
   };
-  server = createServer(framework);
-  new RequestEntrance({
+  const entrance = new RequestEntrance({
     steps,
     handlerOf,
     refuse: (error, _request, response) => response.end(`refused: ${String(error)}`),
-  }).attach(server, framework);
+  });
+  server = createServer(entrance.before(framework));
   const port = await startListening(server);
   return async (headers = {}) => (await fetch(`http://127.0.0.1:${port}/`, { headers })).text();
 }

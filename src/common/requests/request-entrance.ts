@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type Middleware, runMiddleware } from './middleware.js';
 
 /** Responds to a request, or rejects with the reason why not. */
@@ -21,10 +21,12 @@ interface EntranceOptions {
 export class RequestEntrance {
   constructor(private readonly options: EntranceOptions) {}
 
-  /** @param framework the listener that gets all other requests */
-  attach(server: Server, framework: RequestListener): void {
-    server.off('request', framework);
-    server.on('request', (request, response) => {
+  /**
+   * @param framework the listener that gets all other requests
+   * @returns the listener that takes its place
+   */
+  before(framework: RequestListener): RequestListener {
+    return (request, response) => {
       try {
         runMiddleware(this.options.steps, request, response, (error) => {
           if (error === undefined) {
@@ -36,7 +38,7 @@ export class RequestEntrance {
       } catch (error) {
         this.options.refuse(error, request, response);
       }
-    });
+    };
   }
 
   private pass(request: IncomingMessage, response: ServerResponse, framework: RequestListener): void {

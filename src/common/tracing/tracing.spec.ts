@@ -31,6 +31,10 @@ class WrittenTracer extends Tracer {
     };
   }
 
+  override adopt(): string {
+    return 'a caller';
+  }
+
   override record(): void {
     this.log.push('recorded');
   }

@@ -48,8 +48,11 @@ export type SpanProgram = 'service' | 'agent-server';
 
 /** Port to what keeps spans. There is one per process, and none while tracing is off. */
 export abstract class Tracer {
-  /** @param parent `traceparent` of a span of another program or of a job, from whomever; null: begins a trace */
+  /** @param parent `traceparent` of a span of another replica or of a job, or what `adopt` returned; null: begins a trace */
   abstract start(span: SpanStart, parent: Span | string | null): Span;
+
+  /** The `traceparent` for work that a caller asked for: their trace and span, and our own decision whether it is kept. */
+  abstract adopt(caller: TraceContext): string;
 
   abstract record(spans: readonly MeasuredSpan[], parent: Span, program: SpanProgram): void;
 }

@@ -199,22 +199,22 @@ export function extraMembers(dto: object): readonly string[] {
 }
 
 /** More elements than this serve no request of ours, and each one costs time and perhaps a line in the response. */
-const MAX_ELEMENTS = 1_000;
+export const MAX_ELEMENTS = 1_000;
 
 /** Stands in for a list or map with too many elements, so that nothing walks through them. */
 class TooManyElements {
-  constructor(readonly count: number) {}
+  constructor(readonly most: number) {}
 }
 
 /** What `convert` makes of `count` elements, or the stand-in when there are too many of them. */
-export function unlessTooMany<T>(count: number, convert: () => T): T | TooManyElements {
-  return count > MAX_ELEMENTS ? new TooManyElements(count) : convert();
+export function unlessTooMany<T>(count: number, convert: () => T, most = MAX_ELEMENTS): T | TooManyElements {
+  return count > most ? new TooManyElements(most) : convert();
 }
 
 /** The problem of a value that is no list or map: it is something else, or has too many elements. */
 export function noCollection(otherwise: FieldProblem): DescribeProblems {
   return (value) =>
     value instanceof TooManyElements
-      ? [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }]
+      ? [{ type: 'too_long', msg: `Expected at most ${value.most} elements.` }]
       : [otherwise];
 }

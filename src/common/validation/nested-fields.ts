@@ -1,5 +1,5 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import { isJsonObject } from '../json-merge.js';
+import { isJsonObject, type JsonObject } from '../json-merge.js';
 import { SchemaRules } from '../openapi/schema-rules.js';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
 import {
@@ -12,6 +12,7 @@ import {
   extraMembers,
   type FieldOptions,
   type FieldProblem,
+  MAX_ELEMENTS,
   noCollection,
   presence,
   rememberExtraMembers,
@@ -23,13 +24,27 @@ import { type KeySchema, mapSchema, type TextForm } from './text-fields.js';
 const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
 const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
 
-/** An object whose members are not validated here. */
-export function FreeObject(options: FieldOptions): PropertyDecorator {
+/** An object that is kept as it is, up to a number of characters of JSON. */
+export function FreeObject({
+  maxLength,
+  ...options
+}: FieldOptions & { maxLength: number }): PropertyDecorator {
   return composeDecorators(
     documentedField(options, mapSchema({})),
     presence(options, NO_MAP),
     IsObject(because(NO_MAP)),
+    customRule('jsonLength', (value) => (isJsonObject(value) ? jsonLengthProblems(value, maxLength) : [])),
   );
+}
+
+/** The problem of an object with too many members, or too large as JSON. */
+export function jsonLengthProblems(value: JsonObject, maxLength: number): FieldProblem[] {
+  if (Object.keys(value).length > MAX_ELEMENTS) {
+    return [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} members.` }];
+  }
+  return JSON.stringify(value).length > maxLength
+    ? [{ type: 'value_error', msg: `Expected at most ${maxLength} characters of JSON.` }]
+    : [];
 }
 
 interface NestedOptions extends FieldOptions {
@@ -105,10 +120,13 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
       : noList(value);
   return composeDecorators(
     documentModel(type),
-    documentedField(options, { type: 'array', items: elementSchema(options), ...options.form }, (value) =>
-      Array.isArray(value)
-        ? unlessTooMany(value.length, () => value.map((element) => toElement(options, element)))
-        : value,
+    documentedField(
+      options,
+      { type: 'array', items: elementSchema(options), maxItems: MAX_ELEMENTS, ...options.form },
+      (value) =>
+        Array.isArray(value)
+          ? unlessTooMany(value.length, () => value.map((element) => toElement(options, element)))
+          : value,
     ),
     ValidateNested({ each: true }),
     presence(options, noList),

@@ -6,6 +6,7 @@ import {
   documentedField,
   type FieldOptions,
   type FieldProblem,
+  MAX_ELEMENTS,
   noCollection,
   presence,
   unlessTooMany,
@@ -70,7 +71,7 @@ export function IntegerList(options: FieldOptions & NumberBounds): PropertyDecor
   return composeDecorators(
     documentedField(
       options,
-      { type: 'array', items: { type: 'integer', ...integerBounds(options) } },
+      { type: 'array', maxItems: MAX_ELEMENTS, items: { type: 'integer', ...integerBounds(options) } },
       (value) => (Array.isArray(value) ? unlessTooMany(value.length, () => value.map(coerceInteger)) : value),
     ),
     presence(options, noList),

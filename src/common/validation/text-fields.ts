@@ -19,6 +19,7 @@ import {
   documentedField,
   type FieldOptions,
   type FieldProblem,
+  MAX_ELEMENTS,
   noCollection,
   presence,
   unlessTooMany,
@@ -37,7 +38,7 @@ interface TextOptions extends FieldOptions {
   format?: string;
   /** White space around the text does not count. */
   trim?: boolean;
-  /** Most characters; a sentence of its own if the usual one does not do. */
+  /** Most characters, unless a `rule` with a `form` limits them; a sentence of its own if the usual one does not do. */
   maxLength?: number | { value: number; expected: string };
   /** What the text must match, and the sentence for one that does not. */
   pattern?: { regex: RegExp; expected: string };
@@ -49,16 +50,24 @@ interface TextOptions extends FieldOptions {
 
 const NOT_TEXT: FieldProblem = { type: 'string_type', msg: 'Expected a string.' };
 
+/** Most characters of a text that nothing else is said of. */
+const MAX_TEXT = 1_024;
+export const MAX_URL = 2_048;
+/** Most characters of keys, tokens and the values of secrets: a file with credentials fits. */
+export const MAX_SECRET = 65_536;
+export const MAX_EMAIL = 320;
+
 /** A string; nothing else is turned into one. */
 export function Text(options: TextOptions): PropertyDecorator {
-  const { maxLength, pattern, rule } = options;
+  const { form, pattern, rule } = options;
+  const { maxLength = form?.maxLength === undefined ? MAX_TEXT : undefined } = options;
   const most = typeof maxLength === 'number' ? atMost(maxLength) : maxLength;
   return composeDecorators(
     documentedField(
       options,
       {
         type: String,
-        ...options.form,
+        ...form,
         ...(most && { maxLength: most.value }),
         ...(pattern && { pattern: patternText(pattern.regex, options.trim === true) }),
         ...(options.format !== undefined && { format: options.format }),
@@ -103,9 +112,10 @@ function sentenceRule(name: string, rule: (text: string) => string | null): Prop
 export function Email(options: FieldOptions): PropertyDecorator {
   const why = because({ type: 'value_error', msg: 'Expected an email address such as ada@example.com.' });
   return composeDecorators(
-    documentedField(options, { type: String, format: 'email' }),
+    documentedField(options, { type: String, format: 'email', maxLength: MAX_EMAIL }),
     presence(options, NOT_TEXT),
     IsString(because(NOT_TEXT)),
+    maxLengthRules(atMost(MAX_EMAIL)),
     IsEmail({ require_tld: false }, why),
   );
 }
@@ -173,6 +183,9 @@ export function Choice(options: ChoiceOptions): PropertyDecorator {
   );
 }
 
+/** Most words of a comma list. */
+export const MAX_WORDS = 100;
+
 interface CommaListOptions extends FieldOptions {
   values: readonly string[];
 }
@@ -183,11 +196,14 @@ export function CommaList(options: CommaListOptions): PropertyDecorator {
   const noText: FieldProblem = { type: 'string_type', msg: 'Expected one comma-separated list.' };
   const unknown: FieldProblem = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
   return composeDecorators(
-    documentedField(options, { type: String }, (value) =>
-      typeof value === 'string' ? value.split(',').map((word) => word.trim()) : value,
+    documentedField(options, { type: String, maxLength: MAX_TEXT }, (value) =>
+      typeof value === 'string' && value.length <= MAX_TEXT
+        ? value.split(',').map((word) => word.trim())
+        : value,
     ),
     presence(options, noText),
     IsArray(because(noText)),
+    ArrayMaxSize(MAX_WORDS, because({ type: 'too_long', msg: `Expected at most ${MAX_WORDS} words.` })),
     IsIn([...values], because(unknown, { each: true })),
   );
 }
@@ -206,12 +222,13 @@ export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
   return composeDecorators(
     documentedField(
       options,
-      { type: 'array', items: { type: 'string', ...form }, maxItems: most },
+      { type: 'array', items: { type: 'string', maxLength: MAX_TEXT, ...form }, maxItems: most },
       (value) => (typeof value === 'string' ? [value] : value),
     ),
     presence(options, noList),
     IsArray(because(noList)),
     IsString(because(noList, { each: true })),
+    textLengths(form?.maxLength),
     ArrayMaxSize(most, because({ type: 'too_long', msg: `Expected at most ${most} values.` })),
   );
 }
@@ -221,13 +238,16 @@ type TextParser<Value> = (text: string) => { value: Value; problem: null } | { p
 
 /** The collection that a text stands for; anything else, and a text that is none, stays as it is. */
 function parsed<Value>(value: unknown, parse: TextParser<Value> | undefined): unknown {
-  const outcome = typeof value === 'string' ? parse?.(value) : undefined;
+  const outcome = typeof value === 'string' && value.length <= MAX_SECRET ? parse?.(value) : undefined;
   return outcome?.problem === null ? outcome.value : value;
 }
 
 /** Says of a text why it is no collection, where texts are taken at all. */
 function unlessParsed(parse: TextParser<unknown> | undefined, describe: DescribeProblems): DescribeProblems {
   return (value) => {
+    if (parse !== undefined && typeof value === 'string' && value.length > MAX_SECRET) {
+      return [{ type: 'value_error', msg: atMost(MAX_SECRET).expected }];
+    }
     const problem = typeof value === 'string' ? parse?.(value).problem : undefined;
     return typeof problem === 'string' ? [{ type: 'value_error', msg: problem }] : describe(value);
   };
@@ -239,6 +259,8 @@ function nullChoice({ nullable, nullIsAbsent }: FieldOptions): { type: 'null' }[
 }
 
 interface TextListOptions extends FieldOptions {
+  /** Most characters of each text. */
+  itemLength?: number;
   /** What OpenAPI says of the list and its texts; it is checked elsewhere. */
   form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
   /** Accepts one text for the list, and says which list it stands for. */
@@ -249,7 +271,8 @@ interface TextListOptions extends FieldOptions {
 
 /** A list of strings. */
 export function TextList(options: TextListOptions): PropertyDecorator {
-  const { fromText, form } = options;
+  const { fromText, form, itemLength = MAX_TEXT } = options;
+  const items = { type: 'string' as const, maxLength: itemLength, ...form?.items };
   const noList = unlessParsed(
     fromText,
     noCollection({ type: 'list_type', msg: 'Expected a list of strings.' }),
@@ -263,12 +286,12 @@ export function TextList(options: TextListOptions): PropertyDecorator {
   const schema: ApiPropertyOptions = fromText
     ? {
         oneOf: [
-          { type: 'array', items: { type: 'string' } },
-          { type: 'string', ...options.textForm },
+          { type: 'array', items, maxItems: MAX_ELEMENTS },
+          { type: 'string', maxLength: MAX_SECRET, ...options.textForm },
           ...nullChoice(options),
         ],
       }
-    : { type: 'array', ...form, items: { type: 'string', ...form?.items } };
+    : { type: 'array', maxItems: MAX_ELEMENTS, ...form, items };
   return composeDecorators(
     documentedField(options, schema, (value) => {
       const list = parsed(value, fromText);
@@ -277,6 +300,20 @@ export function TextList(options: TextListOptions): PropertyDecorator {
     presence(options, noList),
     IsArray(because(noList)),
     IsString(because(noTexts, { each: true })),
+    textLengths(itemLength),
+  );
+}
+
+/** Each text of a list or a map has at most so many characters. */
+function textLengths(most = MAX_TEXT): PropertyDecorator {
+  return customRule('textLengths', (value) =>
+    Array.isArray(value) || value instanceof Map
+      ? [...value.entries()].flatMap(([key, text]: [unknown, unknown]) =>
+          typeof text === 'string' && text.length > most
+            ? [{ type: 'value_error', msg: atMost(most).expected, path: [String(key)] }]
+            : [],
+        )
+      : [],
   );
 }
 
@@ -289,11 +326,15 @@ export interface KeySchema {
 
 /** The OpenAPI schema of an object used as a map. `propertyNames` is of JSON Schema, so new in OpenAPI 3.1. */
 export function mapSchema(values: Record<string, unknown>, keys?: KeySchema): ApiPropertyOptions {
-  const map = { type: 'object' as const, additionalProperties: values };
+  const map = { type: 'object' as const, additionalProperties: values, maxProperties: MAX_ELEMENTS };
   return keys ? Object.assign(map, { propertyNames: keys }) : map;
 }
 
 interface TextMapOptions extends FieldOptions {
+  /** Most entries. */
+  most?: number;
+  /** Most characters of each value. */
+  valueLength?: number;
   /** Schema of the keys in OpenAPI; it is `keyRule` that checks them. */
   keySchema?: KeySchema;
   /** The sentence for a bad key, or null. */
@@ -306,7 +347,7 @@ interface TextMapOptions extends FieldOptions {
 
 /** An object whose values are strings; arrives as a `Map`. */
 export function TextMap(options: TextMapOptions): PropertyDecorator {
-  const { fromText } = options;
+  const { fromText, most = MAX_ELEMENTS, valueLength = MAX_TEXT } = options;
   const noMap = unlessParsed(
     fromText,
     noCollection({ type: 'dict_type', msg: 'Expected an object whose values are strings.' }),
@@ -322,26 +363,34 @@ export function TextMap(options: TextMapOptions): PropertyDecorator {
         })
       : noMap(value);
   const keys = options.keySchema && { propertyNames: options.keySchema };
-  const map = Object.assign({ type: 'object' as const, additionalProperties: { type: 'string' } }, keys);
+  const values = { type: 'string', maxLength: valueLength };
+  const map = Object.assign(
+    { type: 'object' as const, additionalProperties: values, maxProperties: most },
+    keys,
+  );
   const schema: ApiPropertyOptions = fromText
     ? // Without a type, the generator would describe the class Map.
-      { type: Object, oneOf: [map, { type: 'string', ...options.textForm }, ...nullChoice(options)] }
+      {
+        type: Object,
+        oneOf: [map, { type: 'string', maxLength: MAX_SECRET, ...options.textForm }, ...nullChoice(options)],
+      }
     : map;
   return composeDecorators(
     documentedField(options, schema, (given) => {
       const value = parsed(given, fromText);
       if (value instanceof Map) {
-        return unlessTooMany(value.size, () => value);
+        return unlessTooMany(value.size, () => value, most);
       }
       if (!isJsonObject(value)) {
         return value;
       }
       const entries = Object.entries(value);
-      return unlessTooMany(entries.length, () => new Map(entries));
+      return unlessTooMany(entries.length, () => new Map(entries), most);
     }),
     presence(options, noMap),
     IsInstance(Map, because(noMap)),
     IsString(because(badEntries, { each: true })),
+    textLengths(valueLength),
     customRule('mapKeys', badEntries),
   );
 }

@@ -206,7 +206,7 @@ describe('InputValidationPipe', () => {
   });
 
   it.each([
-    ['text', ['isOptional', 'isString']],
+    ['text', ['isOptional', 'isString', 'maxLength', 'maxSize']],
     ['whole', ['isOptional', 'isInt', 'min', 'max']],
     ['amount', ['isNumber', 'min']],
     ['flag', ['isBoolean']],

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { findPlatformPackage, platformPackageName, prepareBinaries } from './binaries.js';
+import { findPlatformPackage, notInstalled, platformPackageName, prepareBinaries } from './binaries.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 
 const STRANGER = { name: 'stranger', uid: 54_321, gid: 54_321 };
@@ -107,4 +107,11 @@ describe('findPlatformPackage', () => {
     expect(found.native).toMatch(/native$/);
     expect(found.version.startsWith(`${found.major}.`)).toBe(true);
   });
+});
+
+it('advises what helps: an image has no npm to run', () => {
+  expect(notInstalled('x', true)).toContain('npm ci');
+  expect(notInstalled('x', false)).toBe(
+    'There is no embedded PostgreSQL in this image: set DATABASE_URL to a PostgreSQL 15-18 server',
+  );
 });

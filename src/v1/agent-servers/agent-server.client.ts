@@ -19,10 +19,15 @@ const SWITCH_TIMEOUT_MS = 30_000;
 /** Bounds of a page of events (a single event may hold pictures) or of conversations (with settings and skills). */
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
+/** Agent servers read their clock once for the uptime and once for the idle time. */
+const CLOCK_SECONDS = 0.005;
+
 /** Whether anything happens in a sandbox. */
 export interface AgentServerActivity {
   /** Seconds since something last ran or a user did something. */
   idleSeconds: number;
+  /** Whether nothing has run in it, and no user has done anything, since it started. */
+  isUnused: boolean;
   /** Whether a conversation runs right now. */
   running: boolean;
 }
@@ -85,8 +90,10 @@ export class AgentServerClient {
       this.http.json(target, '/server_info'),
       this.http.json(target, '/api/conversations/search', { query: { status: 'running', limit: 1 } }),
     ]);
+    const idleSeconds = jsonNumber(info, 'idle_time') ?? 0;
     return {
-      idleSeconds: jsonNumber(info, 'idle_time') ?? 0,
+      idleSeconds,
+      isUnused: idleSeconds >= (jsonNumber(info, 'uptime') ?? Infinity) - CLOCK_SECONDS,
       running: jsonList(running, 'items').length > 0,
     };
   }

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
+import { textTail } from '../../common/well-formed-text.js';
 
 const FIRST_POLL_MS = 15;
 const MAX_POLL_MS = 500;
@@ -113,7 +114,7 @@ export class AgentServerCommands {
     }
     const stdout = jsonText(ended, 'stdout') ?? '';
     const output = stdout + (jsonText(ended, 'stderr') ?? '');
-    return { exitCode, output: output.slice(-keepCharacters), stdout: stdout.slice(-keepCharacters) };
+    return { exitCode, output: textTail(output, keepCharacters), stdout: textTail(stdout, keepCharacters) };
   }
 
   private async outputs(
@@ -146,11 +147,11 @@ class OutputTail {
   add(piece: string): void {
     this.#text += piece;
     if (this.#text.length > 2 * this.characters) {
-      this.#text = this.#text.slice(-this.characters);
+      this.#text = textTail(this.#text, this.characters);
     }
   }
 
   get text(): string {
-    return this.#text.slice(-this.characters);
+    return textTail(this.#text, this.characters);
   }
 }

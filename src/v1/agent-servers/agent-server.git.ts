@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { GitPrepareResponse, GitPrepareFailure, GitPrepareRequest } from '../../agent-protocol/git.js';
-import { jsonAt, jsonText } from '../../common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
@@ -50,6 +50,7 @@ export class AgentServerGit {
       output: jsonText(response, 'output') ?? '',
       head: jsonText(response, 'head'),
       branch: jsonText(response, 'branch'),
+      notices: jsonList(response, 'notices').filter((notice) => typeof notice === 'string'),
     };
   }
 }

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher, FormData } from 'undici';
 import { SPANS_HEADER } from '../../agent-protocol/server.js';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { errorWithCauses } from '../../common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
-import { JsonBoundsError } from '../../common/requests/json-outline.js';
+import { JsonBoundsError } from '../../common/json-outline.js';
 import { TRACEPARENT_HEADER } from '../../common/tracing/trace-context.js';
 import {
   currentSpan,
@@ -16,6 +16,7 @@ import { AgentServerConnections } from './agent-server.connections.js';
 import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
 import { agentServerSpans } from './agent-server.spans.js';
 import type { AgentServerTarget } from './sandbox-address.js';
+import { textHead } from '../../common/well-formed-text.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 const MIB = 1024 * 1024;
@@ -317,7 +318,7 @@ function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') {
     return 'the request timed out';
   }
-  return errorMessage(error).slice(0, MAX_DETAIL);
+  return textHead(errorWithCauses(error), MAX_DETAIL);
 }
 
 /**
@@ -330,10 +331,10 @@ export function failureDetail(text: string): string {
   const parsed = parseJson(text);
   if (parsed === undefined) {
     // Not every failure is JSON; then the text is the only detail.
-    return text.slice(0, MAX_DETAIL) || NO_REASON;
+    return textHead(text, MAX_DETAIL) || NO_REASON;
   }
   const detail = jsonText(parsed, 'detail') ?? jsonList(parsed, 'detail').map(describeProblem).join('; ');
-  return detail.slice(0, MAX_DETAIL) || NO_REASON;
+  return textHead(detail, MAX_DETAIL) || NO_REASON;
 }
 
 function describeProblem(problem: unknown): string {

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { AuditAction } from '../../audit/audit-action.js';
 import type { AuditDetails } from '../../audit/audit.repository.js';
-import type { SendMessageRequest } from '../../agent-protocol/conversation-api.js';
+import { hasFailed, type SendMessageRequest } from '../../agent-protocol/conversation-api.js';
 import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
@@ -11,7 +11,7 @@ import { unknownConversation } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
-import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { SandboxesService } from '../sandboxes/sandboxes.service.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
@@ -41,17 +41,34 @@ export class ConversationActionsService {
     private readonly repository: ConversationRepository,
     private readonly startTasks: StartTaskQueries,
     private readonly running: RunningSandboxQueries,
-    private readonly sandboxes: SandboxRepository,
+    private readonly sandboxes: SandboxesService,
     private readonly credentials: CredentialRefreshService,
     private readonly syncRequests: SyncRequests,
     private readonly agentServers: AgentServerClient,
   ) {}
 
-  async sendMessage(userId: string, givenId: string, message: SendMessageRequest): Promise<void> {
+  /**
+   * @param resume whether a paused sandbox is resumed for it
+   * @returns whether it was
+   */
+  async sendMessage(
+    userId: string,
+    givenId: string,
+    message: SendMessageRequest,
+    resume: boolean,
+  ): Promise<boolean> {
+    const resumed = resume && (await this.wake(userId, givenId));
     // Not audited: the conversation's own log has messages with their sources.
-    await this.act(userId, givenId, null, (target, { id }) =>
-      this.agentServers.sendMessage(target, id, message),
-    );
+    await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
+      const position = await this.syncRequests.position(id);
+      await this.agentServers.sendMessage(target, id, message);
+      if (message.run === true) {
+        await this.syncRequests.acknowledge(id, 'running', position);
+      } else if (before === 'finished' || hasFailed(before)) {
+        await this.syncRequests.acknowledge(id, 'idle', position);
+      }
+    });
+    return resumed;
   }
 
   /** Allows or refuses what the agent waits for. */
@@ -61,14 +78,22 @@ export class ConversationActionsService {
     response: { accept: boolean; reason?: string },
   ): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.respond', details: { accepted: response.accept } };
-    await this.act(userId, givenId, entry, (target, { id }) =>
-      this.agentServers.respondToConfirmation(target, id, response),
-    );
+    await this.act(userId, givenId, entry, async (target, { id }) => {
+      const position = await this.syncRequests.position(id);
+      await this.agentServers.respondToConfirmation(target, id, response);
+      if (response.accept) {
+        await this.syncRequests.acknowledge(id, 'running', position);
+      }
+    });
   }
 
   async run(userId: string, givenId: string): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.run' };
-    await this.act(userId, givenId, entry, (target, { id }) => this.agentServers.run(target, id));
+    await this.act(userId, givenId, entry, async (target, { id }) => {
+      const position = await this.syncRequests.position(id);
+      await this.agentServers.run(target, id);
+      await this.syncRequests.acknowledge(id, 'running', position);
+    });
   }
 
   /** Needs no credentials, because it makes the agent do nothing. */
@@ -91,6 +116,25 @@ export class ConversationActionsService {
   async read<T>(userId: string, givenId: string, action: ConversationAction<T>): Promise<T> {
     const { conversation, target } = await this.open(userId, givenId);
     return translateErrors(() => action(target, conversation));
+  }
+
+  /**
+   * Resumes the sandbox of a conversation if it is paused, and waits for it.
+   *
+   * @returns whether it was paused
+   * @throws DomainError as `SandboxesService.wake`
+   */
+  async wake(userId: string, givenId: string): Promise<boolean> {
+    const id = parseHexId(givenId);
+    const conversation = id === null ? null : await this.conversations.find(userId, id);
+    const status = conversation?.sandbox_status ?? null;
+    const isPaused = status === 'PAUSED' || status === 'PAUSING';
+    const isWaking = conversation !== null && this.sandboxes.isWaking(conversation.sandbox_id);
+    if (conversation === null || !(isPaused || isWaking)) {
+      return false;
+    }
+    await this.sandboxes.wake(userId, conversation.sandbox_id);
+    return true;
   }
 
   /** Makes the agent work. */
@@ -150,7 +194,9 @@ export class ConversationActionsService {
         ? sandboxNotRunning('STARTING', '')
         : unknownConversation();
     }
-    const status = toWireStatus(conversation.sandbox_status);
+    const { sandbox_status: given, address } = conversation;
+    // Nothing is begun any more in a sandbox that is about to be stopped.
+    const status = given === 'PAUSING' ? 'PAUSED' : toWireStatus(given, address);
     if (status !== 'RUNNING') {
       throw sandboxNotRunning(status, conversation.sandbox_id);
     }

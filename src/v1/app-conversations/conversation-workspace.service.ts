@@ -2,8 +2,9 @@ import path from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { JsonStringStream } from '../../common/json-string.stream.js';
+import { isText, JsonStringStream } from '../../common/json-string.stream.js';
 import { AgentServerError, AgentServerHttp } from '../agent-servers/agent-server.http.js';
+import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
 const MIB = 1024 * 1024;
@@ -11,8 +12,23 @@ const MIB = 1024 * 1024;
 const MAX_FILE_BYTES = 256 * MIB;
 /** From the first byte to the last one: clients that read slowly are dropped by whoever sends to them. */
 const FILE_TIMEOUT_MS = 30 * 60_000;
+/** Of a file, to tell whether it is a text. */
+const BEGINNING_BYTES = 64 * 1024;
+const TEXT = { 'Content-Type': 'application/json; charset=utf-8' };
+const BYTES = {
+  'Content-Type': 'application/octet-stream',
+  'Content-Disposition': 'attachment',
+  'X-Content-Type-Options': 'nosniff',
+};
 /** A repository may have many changed files. What exceeds this is no breach, since the user chose the repository. */
 const GIT_CALL = { bounds: { bytes: 8 * MIB, values: 250_000 }, mayExceed: true };
+
+/** Which changes are asked for. */
+interface GitQuery {
+  path: string;
+  ref?: string;
+  resume?: boolean;
+}
 
 /** Reads files and git changes in the folders that conversations work in, through their agent servers. */
 @Injectable()
@@ -23,12 +39,14 @@ export class ConversationWorkspaceService {
   ) {}
 
   /**
-   * The text of a file as a JSON string, which is sent while it is read; empty when there is no such file.
+   * A file, which is sent while it is read: a text as a JSON string, everything else as its bytes. Empty when there is no
+   * such file.
    *
+   * @param asBytes texts too
    * @param file below the conversation's folder, or absolute
    * @throws DomainError too_large when the file is too large for one string; others as `ConversationActionsService.read`
    */
-  async file(userId: string, id: string, file: string): Promise<Readable> {
+  async file(userId: string, id: string, file: string, asBytes: boolean): Promise<Download> {
     return this.actions.read(userId, id, async (target, { working_dir: folder }) => {
       try {
         const { body, bytes } = await this.http.open(target, '/api/file/download', {
@@ -39,20 +57,40 @@ export class ConversationWorkspaceService {
           body.destroy();
           throw tooLarge(bytes, target.sandboxId);
         }
+        if (asBytes) {
+          return { headers: BYTES, content: body };
+        }
+        const { isText: isString, content } = await lookInto(body);
+        if (!isString) {
+          return { headers: BYTES, content };
+        }
         const text = new JsonStringStream(MAX_FILE_BYTES);
         // What goes wrong from now on ends the text, and whoever reads it sees that.
-        return pipeline(body, text, () => undefined);
+        return { headers: TEXT, content: pipeline(content, text, () => undefined) };
       } catch (error) {
         if (error instanceof AgentServerError && error.status === 404) {
-          return Readable.from(['""']);
+          return asBytes
+            ? { headers: BYTES, content: Readable.from([]) }
+            : { headers: TEXT, content: Readable.from(['""']) };
         }
         throw error;
       }
     });
   }
 
-  /** What changed below a folder, as the agent server reports it. Throws like `file`. */
-  async changes(userId: string, id: string, folder: string, ref: string | undefined): Promise<unknown> {
+  /**
+   * What changed below a folder, as the agent server reports it. Throws like `file`.
+   *
+   * @param resume whether a paused sandbox is resumed for it; it is paused again when nothing else uses it
+   */
+  async changes(
+    userId: string,
+    id: string,
+    { path: folder, ref, resume = true }: GitQuery,
+  ): Promise<unknown> {
+    if (resume) {
+      await this.actions.wake(userId, id);
+    }
     return this.actions.read(userId, id, async (target, { working_dir: base }) =>
       this.http.json(target, '/api/git/changes', {
         query: { path: path.posix.resolve('/', base, folder), ref },
@@ -61,8 +99,11 @@ export class ConversationWorkspaceService {
     );
   }
 
-  /** Both sides of one file, as the agent server reports them. Throws like `file`. */
-  async diff(userId: string, id: string, file: string, ref: string | undefined): Promise<unknown> {
+  /** Both sides of one file, as the agent server reports them. Resumes and throws like `changes`. */
+  async diff(userId: string, id: string, { path: file, ref, resume = true }: GitQuery): Promise<unknown> {
+    if (resume) {
+      await this.actions.wake(userId, id);
+    }
     return this.actions.read(userId, id, async (target, { working_dir: base }) =>
       this.http.json(target, '/api/git/diff', {
         query: { path: path.posix.resolve('/', base, file), ref },
@@ -70,6 +111,33 @@ export class ConversationWorkspaceService {
       }),
     );
   }
+}
+
+/**
+ * Reads no more than tells whether a file is a text.
+ *
+ * @returns whether it is, and all of it
+ * @throws AgentServerError when it breaks off
+ */
+async function lookInto(body: Readable): Promise<{ isText: boolean; content: Readable }> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    const read: AsyncIterable<Uint8Array> = body.iterator({ destroyOnReturn: false });
+    for await (const chunk of read) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= BEGINNING_BYTES) {
+        const beginning = Buffer.concat(chunks);
+        body.unshift(beginning);
+        return { isText: isText(beginning, false), content: body };
+      }
+    }
+  } catch (error) {
+    throw new AgentServerError(null, 'it broke off within a file', { cause: error });
+  }
+  const whole = Buffer.concat(chunks);
+  return { isText: isText(whole, true), content: Readable.from([whole]) };
 }
 
 function tooLarge(bytes: number, sandboxId: string): DomainError {

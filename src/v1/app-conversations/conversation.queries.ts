@@ -1,17 +1,23 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-api.js';
+import type {
+  ConversationFailure,
+  ConversationStatus,
+  MetricsSnapshot,
+} from '../../agent-protocol/conversation-api.js';
 import {
-  decodePageId,
   formatTimeCursor,
   type Page,
+  parsePageId,
   parseTimeCursor,
+  requireAll,
   toPage,
 } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import { endAtBytes, type Measured } from '../../database/page-bytes.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
-import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
 
@@ -53,6 +59,8 @@ export interface ConversationRow {
   /** The loopback port at which the service forwards to it. */
   expose_port: number | null;
   execution_status: ConversationStatus | null;
+  /** Null unless the agent gave up. */
+  error: ConversationFailure | null;
   metrics: MetricsSnapshot | null;
   sub_conversation_ids: string[];
 }
@@ -68,9 +76,10 @@ const CONVERSATION_COLUMNS = `
   c.created_at, c.updated_at,
   to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
   s.status AS sandbox_status,
-  CASE WHEN s.status = 'RUNNING' THEN s.session_key END AS session_key,
-  CASE WHEN s.status = 'RUNNING' THEN s.address END AS address, s.expose_port,
+  CASE WHEN ${isShownRunning('s')} THEN s.session_key END AS session_key,
+  CASE WHEN ${isShownRunning('s')} THEN s.address END AS address, s.expose_port,
   CASE WHEN f.execution_status = 'running' AND ${IS_STOPPED} THEN 'paused' ELSE f.execution_status END AS execution_status,
+  CASE WHEN f.execution_status IN ('error', 'stuck') THEN f.error END AS error,
   f.metrics,
   CASE WHEN c.result_schema IS NOT NULL THEN f.result END AS result`;
 
@@ -112,25 +121,51 @@ const FILTER = `
   AND ($8::boolean OR c.parent_conversation_id IS NULL)
   AND ($9::jsonb IS NULL OR c.tags @> $9)`;
 
-/** Not named: a plan that must suit any filter reads all rows of the user. */
-const SEARCH = `
+const LARGE = [
+  'run.metadata::text',
+  'run.tags::text',
+  'run.pull_requests::text',
+  'run.pr_number::text',
+  'run.metrics::text',
+  'run.result::text',
+  'run.sub_conversation_ids::text',
+];
+
+/** @param after number of the parameters for the place where the page begins ($after, $after + 1) and its limit */
+function search(filter: string, after: number): string {
+  return endAtBytes(
+    `
   SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
   FROM app_conversations c ${JOINED_TABLES}
-  WHERE ${FILTER} AND (c.created_at, c.id) < ($10::timestamptz, $11::uuid)
-  ORDER BY c.created_at DESC, c.id DESC LIMIT $12`;
+  WHERE ${filter} AND (c.created_at, c.id) < ($${after}::timestamptz, $${after + 1}::uuid)
+  ORDER BY c.created_at DESC, c.id DESC LIMIT $${after + 2}`,
+    LARGE,
+  );
+}
+
+/** Not named: a plan that must suit any filter reads all rows of the user. */
+const SEARCH = search(FILTER, 10);
+const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
+  'app_conversations_search',
+  search('c.user_id = $1 AND c.parent_conversation_id IS NULL', 2),
+);
 
 const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
 
 /** By id before anything else: a plan for the average user would read all conversations of one who has many. */
-const FIND = new NamedStatement<ConversationRow>(
-  'app_conversations_find',
-  `WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
+const BY_ID = `
+  WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
    SELECT ${CONVERSATION_COLUMNS},
      ARRAY(SELECT sub.id FROM app_conversations sub
            WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id
            ORDER BY sub.created_at, sub.id) AS sub_conversation_ids
    FROM c ${JOINED_TABLES}
-   WHERE c.user_id = $1`,
+   WHERE c.user_id = $1`;
+
+const FIND = new NamedStatement<ConversationRow>('app_conversations_find', BY_ID);
+const FIND_SEVERAL = new NamedStatement<ConversationRow & Measured>(
+  'app_conversations_find_several',
+  endAtBytes(BY_ID, LARGE),
 );
 
 /** A conversation whose agent server was restarted since it was last given the conversation's credentials. */
@@ -178,21 +213,28 @@ const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' 
 export class ConversationQueries {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Newest first. An invalid page id means the first page. */
+  /**
+   * Newest first.
+   *
+   * @throws InvalidInputError for a page id that is not of this list
+   */
   async search(
     userId: string,
     filter: ConversationFilter,
     { limit, pageId }: { limit: number; pageId?: string },
   ): Promise<Page<ConversationRow>> {
-    const after = parseTimeCursor(decodePageId(pageId)) ?? FIRST_PAGE;
-    const rows = await this.dataSource.query<ConversationRow[]>(SEARCH, [
-      userId,
-      ...filterValues(filter),
-      after.at,
-      after.id,
-      limit + 1,
-    ]);
-    return toPage(rows, limit, (row) => formatTimeCursor({ at: row.created_at_text, id: row.id }));
+    const after = parsePageId('app-conversations', pageId, parseTimeCursor) ?? FIRST_PAGE;
+    const place = [after.at, after.id, limit + 1];
+    const rows = isEmpty(filter)
+      ? await SEARCH_ALL.run(this.dataSource, [userId, ...place])
+      : await this.dataSource.query<(ConversationRow & Measured)[]>(SEARCH, [
+          userId,
+          ...filterValues(filter),
+          ...place,
+        ]);
+    const cursor = (row: ConversationRow): string =>
+      formatTimeCursor({ at: row.created_at_text, id: row.id });
+    return toPage('app-conversations', rows, limit, cursor, rows[0]?.found);
   }
 
   async count(userId: string, filter: ConversationFilter): Promise<number> {
@@ -200,14 +242,20 @@ export class ConversationQueries {
     return row?.count ?? 0;
   }
 
-  /** By id, without unknown ones and those of other users. */
+  /**
+   * By id, without unknown ones and those of other users.
+   *
+   * @throws InvalidInputError when all together are larger than a page
+   */
   async findAll(userId: string, ids: readonly string[]): Promise<Map<string, ConversationRow>> {
-    const rows = ids.length === 0 ? [] : await FIND.run(this.dataSource, [userId, ids]);
+    const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids]);
+    requireAll(rows, rows[0]?.found ?? 0, 'ids');
     return new Map(rows.map((row) => [row.id, row]));
   }
 
   async find(userId: string, id: string): Promise<ConversationRow | null> {
-    return (await this.findAll(userId, [id])).get(id) ?? null;
+    const [row = null] = await FIND.run(this.dataSource, [userId, [id]]);
+    return row;
   }
 
   /** Ids of a host's running sandboxes with conversations to resume. */
@@ -225,6 +273,10 @@ export class ConversationQueries {
       executionStatus: row.execution_status,
     }));
   }
+}
+
+function isEmpty({ withSubConversations, ...others }: ConversationFilter): boolean {
+  return !withSubConversations && Object.values(others).every((value) => value === undefined);
 }
 
 function filterValues(filter: ConversationFilter): unknown[] {

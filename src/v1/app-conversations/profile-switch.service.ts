@@ -5,7 +5,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
-import { agentDialect, modelVerdict } from './agent-request/agent-settings.js';
+import { agentDialect, modelVerdict, ownParameters } from './agent-request/agent-settings.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
@@ -58,6 +58,7 @@ export class ProfileSwitchService {
           llm_model: llm.model,
           llm_api_key: llm.api_key,
           llm_base_url: llm.base_url,
+          llm_parameters: ownParameters(settings.llm_parameters),
           // Without its price the budget would not count what it costs.
           model_prices: price ? { [model]: price } : {},
         });

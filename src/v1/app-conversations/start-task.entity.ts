@@ -64,6 +64,9 @@ export interface StartRequest {
   /** `owner/name` or a longer path, well-formed. */
   selected_repository: string | null;
   selected_branch: string | null;
+  /** Absent in rows of earlier versions, as the following one. */
+  clone_submodules?: boolean;
+  fetch_lfs?: boolean;
   git_provider: ProviderType | null;
   suggested_task: Record<string, unknown> | null;
   title: string | null;
@@ -113,6 +116,7 @@ export function workingBranch({
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
   where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
 })
+@Index('app_conversation_start_tasks_kept_idx', ['userId', 'updatedAt', 'id'], { where: 'NOT trimmed' })
 @Index('app_conversation_start_tasks_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
 export class StartTask {
@@ -167,6 +171,13 @@ export class StartTask {
   /** Folder in the sandbox that the agent works in; null until it is known. */
   @Column('text', { name: 'working_dir', nullable: true })
   workingDir: string | null;
+
+  /**
+   * Its user has started so much since that it is not shown any more. What its conversation still needs stays: the secrets
+   * it was started with, and the names of those that it may see.
+   */
+  @Column('boolean', { default: false })
+  trimmed: boolean;
 
   /** Counts the workers that took it up: an earlier one, taken for dead, changes nothing any more. */
   @Column('integer', { default: 0 })

@@ -3,13 +3,15 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { parseHexId } from '../../common/identifiers.js';
 import {
-  decodePageId,
   formatTimeCursor,
   type Page,
+  parsePageId,
   parseTimeCursor,
+  requireAll,
   toPage,
 } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import { endAtBytes, type Measured } from '../../database/page-bytes.js';
 import { countRows } from '../../metrics/metrics.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import type { StartRequest, StartTaskStatus } from './start-task.entity.js';
@@ -64,7 +66,7 @@ const WITH_SANDBOX = 'LEFT JOIN sandboxes s ON s.id = t.sandbox_id AND s.user_id
 const TABLES = `app_conversation_start_tasks t ${WITH_SANDBOX}`;
 
 const FILTER = `
-  t.user_id = $1
+  t.user_id = $1 AND NOT t.trimmed
   AND ($2::uuid IS NULL OR t.app_conversation_id = $2)
   AND ($3::timestamptz IS NULL OR t.created_at >= $3)`;
 
@@ -72,10 +74,16 @@ const FILTER = `
 const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
 
 /** By id before anything else: a plan for the average user would read all tasks of one who has many. */
-const FIND = new NamedStatement<StartTaskRow>(
-  'start_tasks_find',
-  `WITH t AS MATERIALIZED (SELECT * FROM app_conversation_start_tasks WHERE id = ANY ($2::uuid[]))
-   SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1`,
+const BY_ID = `
+  WITH t AS MATERIALIZED (SELECT * FROM app_conversation_start_tasks WHERE id = ANY ($2::uuid[]))
+  SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1 AND NOT t.trimmed`;
+
+const LARGE = ['run.request::text', 'run.detail', `array_to_string(run.notes, '')`];
+
+const FIND = new NamedStatement<StartTaskRow>('start_tasks_find', BY_ID);
+const FIND_SEVERAL = new NamedStatement<StartTaskRow & Measured>(
+  'start_tasks_find_several',
+  endAtBytes(BY_ID, LARGE),
 );
 
 const SEARCHES = {
@@ -106,7 +114,7 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 export class StartTaskQueries {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** A page id that is not ours means the first page. */
+  /** @throws InvalidInputError for a page id that is not of this list */
   async search(
     userId: string,
     filter: StartTaskFilter,
@@ -115,15 +123,16 @@ export class StartTaskQueries {
     const beginning = order.endsWith('_DESC')
       ? { at: 'infinity', id: LAST_ID }
       : { at: '-infinity', id: FIRST_ID };
-    const after = parseTimeCursor(decodePageId(pageId)) ?? beginning;
-    const rows = await this.dataSource.query<StartTaskRow[]>(SEARCHES[order], [
+    const after = parsePageId('start-tasks', pageId, parseTimeCursor) ?? beginning;
+    const rows = await this.dataSource.query<(StartTaskRow & Measured)[]>(SEARCHES[order], [
       userId,
       ...filterValues(filter),
       after.at,
       after.id,
       limit + 1,
     ]);
-    return toPage(rows, limit, (row) => formatTimeCursor({ at: row.cursor_at, id: row.id }));
+    const cursor = (row: StartTaskRow): string => formatTimeCursor({ at: row.cursor_at, id: row.id });
+    return toPage('start-tasks', rows, limit, cursor, rows[0]?.found);
   }
 
   async count(userId: string, filter: StartTaskFilter): Promise<number> {
@@ -131,19 +140,22 @@ export class StartTaskQueries {
     return row?.count ?? 0;
   }
 
-  /** By id, without those that are unknown or another user's. */
-  async findAll(userId: string, ids: readonly string[]): Promise<Map<string, StartTaskRow>> {
-    const rows = ids.length === 0 ? [] : await FIND.run(this.dataSource, [userId, ids]);
-    return new Map(rows.map((row) => [row.id, row]));
+  /** Null when it is unknown, or another user's. */
+  async find(userId: string, id: string): Promise<StartTaskRow | null> {
+    const [row = null] = await FIND.run(this.dataSource, [userId, [id]]);
+    return row;
   }
 
-  /** In the order of the ids; null for each that is unknown, another user's, or not an id. */
+  /**
+   * In the order of the ids; null for each that is unknown, another user's, or not an id.
+   *
+   * @throws InvalidInputError when all together are larger than a page
+   */
   async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
     const ids = givenIds.map(parseHexId);
-    const found = await this.findAll(
-      userId,
-      ids.filter((id) => id !== null),
-    );
+    const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids.filter((id) => id !== null)]);
+    requireAll(rows, rows[0]?.found ?? 0, 'ids');
+    const found = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
   }
 
@@ -167,11 +179,12 @@ export class StartTaskQueries {
 
 function searchBy(column: 'created_at' | 'updated_at', direction: 'asc' | 'desc'): string {
   const beyond = direction === 'desc' ? '<' : '>';
-  return `
+  const run = `
     SELECT ${COLUMNS}, to_char(t.${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS cursor_at
     FROM ${TABLES}
     WHERE ${FILTER} AND (t.${column}, t.id) ${beyond} ($4::timestamptz, $5::uuid)
     ORDER BY t.${column} ${direction}, t.id ${direction} LIMIT $6`;
+  return endAtBytes(run, LARGE);
 }
 
 function filterValues({ conversationId, createdFrom }: StartTaskFilter): unknown[] {

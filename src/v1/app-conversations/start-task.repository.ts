@@ -8,6 +8,7 @@ import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import {
   FINISHED_STATUSES,
   isFinished,
@@ -31,7 +32,7 @@ export class StartSuperseded extends Error {
 /** A task at its beginning; its request has its secrets in clear. */
 export type NewStartTask = Omit<
   StartTask,
-  'user' | 'detail' | 'attempt' | 'requestSecrets' | 'createdAt' | 'updatedAt'
+  'user' | 'detail' | 'attempt' | 'requestSecrets' | 'trimmed' | 'createdAt' | 'updatedAt'
 >;
 
 /** What a worker may set besides the status. */
@@ -73,7 +74,49 @@ const SECRET_NAMES = new NamedStatement<{ names: string[] | null }>(
 /** Most tasks read at a time. */
 const MAX_BATCH = 50;
 
-/** How responses show a secret. */
+/** Ended tasks of a user that are kept. */
+const MAX_ENDED = 100;
+/** Most tasks that the end of one start trims: an earlier version kept all of them. */
+const TRIM_BATCH = 500;
+
+/** Starts of one user that end at the same time trim one after the other, so that each sees the ends before its own. */
+const LOCK_TRIMMING = `SELECT pg_advisory_xact_lock(hashtext('${START_TASKS_CHANNEL}'), hashtext($1))`;
+
+/** What of a request takes room, and has no use after the start. The other members stay, as earlier versions expect them. */
+const WITHOUT_TEXTS = `'${JSON.stringify({
+  initial_message: null,
+  system_message_suffix: null,
+  processors: null,
+  suggested_task: null,
+  observability_metadata: null,
+  observability_tags: null,
+  observability_span_name: null,
+  plugins: null,
+  secrets: null,
+  metadata: {},
+  result_schema: null,
+})}'::jsonb`;
+
+/**
+ * Nobody waits for a row that another transaction has locked. A conversation's task goes with the conversation
+ * (`deleteOfConversation`); until then it is reduced to what the conversation needs.
+ */
+const TRIM = new NamedStatement(
+  'start_task_trim',
+  `WITH surplus AS (
+    SELECT id FROM app_conversation_start_tasks
+    WHERE user_id = $1 AND NOT trimmed AND status IN ('READY', 'ERROR')
+    ORDER BY updated_at DESC, id DESC OFFSET ${MAX_ENDED} LIMIT ${TRIM_BATCH}
+  ), locked AS (
+    SELECT t.id, EXISTS (SELECT FROM app_conversations c WHERE c.id = t.app_conversation_id) AS is_needed
+    FROM app_conversation_start_tasks t JOIN surplus USING (id) FOR UPDATE OF t SKIP LOCKED
+  ), reduced AS (
+    UPDATE app_conversation_start_tasks t
+    SET trimmed = true, detail = NULL, notes = '{}', request = t.request || ${WITHOUT_TEXTS}
+    FROM locked WHERE t.id = locked.id AND locked.is_needed
+  )
+  DELETE FROM app_conversation_start_tasks t USING locked WHERE t.id = locked.id AND NOT locked.is_needed`,
+);
 
 /**
  * Rows of start tasks. A worker changes one only while it is the last that took it up and the status is the one it
@@ -88,6 +131,7 @@ export class StartTaskRepository {
     @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
     private readonly cipher: SecretCipher,
     private readonly webhooks: WebhookDeliveryRepository,
+    private readonly sandboxes: SandboxRepository,
   ) {
     this.rows = new EntityRows(tasks, 'app_conversation_start_tasks');
     this.takeUpRow = new NamedStatement('start_task_take_up', TAKE_UP + this.rows.columns);
@@ -125,11 +169,19 @@ export class StartTaskRepository {
     if (!row) {
       throw new Error('a start task was not stored');
     }
-    return { ...task, detail: null, attempt: 0, createdAt: row.created_at, updatedAt: row.updated_at };
+    return {
+      ...task,
+      detail: null,
+      attempt: 0,
+      trimmed: false,
+      createdAt: row.created_at,
+      updatedAt: row.updated_at,
+    };
   }
 
+  /** Null when it is gone, or not shown any more. */
   async find(manager: EntityManager, id: string): Promise<StartTask | null> {
-    return manager.findOneBy(StartTask, { id });
+    return manager.findOneBy(StartTask, { id, trimmed: false });
   }
 
   /** Takes a task over from any earlier worker; null when it is finished or gone. */
@@ -201,9 +253,19 @@ export class StartTaskRepository {
     }
     const written: StartTask = Object.assign({}, task, change);
     if (change.status !== undefined && isFinished(change.status)) {
-      await this.webhooks.publish(manager, task.userId, startEvent(written));
+      await this.end(manager, written);
     }
     return written;
+  }
+
+  /** What happens with the end of a start, in the transaction that ends it. */
+  private async end(manager: EntityManager, task: StartTask): Promise<void> {
+    await this.webhooks.publish(manager, task.userId, startEvent(task));
+    if (!(await this.needsSandbox(manager, task.sandboxId))) {
+      await this.sandboxes.endKeepAlive(manager, task.sandboxId);
+    }
+    await manager.query(LOCK_TRIMMING, [task.userId]);
+    await TRIM.within(manager, [task.userId]);
   }
 
   /**

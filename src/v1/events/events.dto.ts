@@ -77,11 +77,11 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 
-  @Text({ description: '`next_page_id` of the page before.', example: 'MTAw' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({
-    description: 'Events on a page; large events make a page shorter.',
+    description: 'Events on a page; one of 4 MiB ends earlier.',
     minimum: 1,
     maximum: 100,
     default: 100,

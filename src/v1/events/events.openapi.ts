@@ -102,7 +102,7 @@ export function StreamEventsOperation(): MethodDecorator & ClassDecorator {
       operationId: 'stream_events',
       summary: 'Events of a conversation as they happen',
       description:
-        'Server-sent events: `id` counts the events of the conversation (1, 2, 3 …), `event` is the kind, `data` the event as in the search. It begins with the first event, or after the one that Last-Event-ID names, without a gap or a repeat. It begins with `retry` and the id after which it begins, for clients that lose the connection before the first event. A comment every 15 seconds keeps it open. It ends when the key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A user may have 32 open streams.',
+        'Server-sent events: `id` counts the events of the conversation (1, 2, 3 …), `event` is the kind, `data` the event as in the search. It begins with the first event, or after the one that Last-Event-ID names, without a gap or a repeat. It begins with `retry` and the id after which it begins, for clients that lose the connection before the first event. Where the agent has given up, a `ConversationStateUpdateEvent` without an id follows, which is no event of the log: its `value` has `execution_status` and `error`. A comment every 15 seconds keeps it open. It ends when the key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A user may have 32 open streams.',
     }),
     ApiHeader({
       name: 'Last-Event-ID',

@@ -2,10 +2,10 @@ import { Injectable } from '@nestjs/common';
 import type { AgentEvent } from '../../agent-protocol/events.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
-import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
+import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
 import { isAgentEvent } from '../agent-servers/agent-server.client.js';
 import { FollowedConversationRepository, type StoredLog } from './followed-conversation.repository.js';
-import { type EventFilter, EventQueries, mayBeCut } from './store/event.queries.js';
+import { type EventFilter, EventQueries } from './store/event.queries.js';
 
 const MAX_SEQ = 2_147_483_647;
 
@@ -33,19 +33,15 @@ export class EventsService {
     return log;
   }
 
-  /** @throws DomainError not_found */
+  /** @throws DomainError not_found; InvalidInputError for a page id that is not of this log */
   async search(userId: string, conversationId: string, search: EventSearch): Promise<Page<AgentEvent>> {
     const log = await this.open(userId, conversationId);
     const { descending, limit } = search;
-    const seq = seqOf(search.pageId) ?? (descending ? MAX_SEQ : 0);
+    const list = `events ${log.id}`;
+    const seq = parsePageId(list, search.pageId, parseNumberCursor(MAX_SEQ)) ?? (descending ? MAX_SEQ : 0);
     // Reads one more than the limit, to learn whether there is a next page.
     const rows = await this.events.search(log, search, { seq, descending, limit: limit + 1 });
-    const last = rows.at(-1);
-    const rest =
-      last !== undefined && rows.length <= limit && mayBeCut(rows)
-        ? await this.events.search(log, search, { seq: last.seq, descending, limit: 1 })
-        : [];
-    const page = toPage([...rows, ...rest], Math.min(limit, rows.length), (row) => String(row.seq));
+    const page = toPage(list, rows, limit, (row) => String(row.seq), rows[0]?.found);
     return { items: page.items.map(({ body }) => parseEvent(body)), nextPageId: page.nextPageId };
   }
 
@@ -76,7 +72,7 @@ export class EventsService {
   /**
    * Events by id, in the order asked for, null for unknown ones.
    *
-   * @throws DomainError not_found
+   * @throws DomainError not_found; InvalidInputError when all together are larger than a page
    */
   async batch(
     userId: string,
@@ -95,11 +91,6 @@ export class EventsService {
 /** Also used for other users' conversations, so that nobody learns that they exist. */
 export function unknownConversation(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
-}
-
-function seqOf(pageId: string | undefined): number | null {
-  const text = decodePageId(pageId);
-  return text !== null && /^\d{1,10}$/.test(text) && Number(text) <= MAX_SEQ ? Number(text) : null;
 }
 
 function parseEvent(body: string): AgentEvent {

@@ -8,7 +8,11 @@ import {
   PrimaryColumn,
   UpdateDateColumn,
 } from 'typeorm';
-import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-api.js';
+import type {
+  ConversationFailure,
+  ConversationStatus,
+  MetricsSnapshot,
+} from '../../agent-protocol/conversation-api.js';
 import { User } from '../../auth/user.repository.js';
 
 /** What the service knows about a conversation at its agent server, and how far its log was read. */
@@ -33,6 +37,10 @@ export class FollowedConversation {
   /** Last reported by the agent server; meaningful only while the sandbox runs. */
   @Column('text', { name: 'execution_status', nullable: true })
   executionStatus: ConversationStatus | null;
+
+  /** The last error that its log tells of since it last did anything else than fail. */
+  @Column('jsonb', { nullable: true })
+  error: ConversationFailure | null;
 
   @Column('jsonb', { nullable: true })
   metrics: MetricsSnapshot | null;

@@ -1,6 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import {
+  type ConversationFailure,
+  type ConversationStatus,
+  hasFailed,
+} from '../../agent-protocol/conversation-api.js';
 import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
@@ -28,16 +33,21 @@ const UPDATE_STATE = `
       metrics = coalesce($3::jsonb, f.metrics),
       title = coalesce($4, f.title),
       result = coalesce($5::jsonb, f.result),
+      error = CASE WHEN $6 THEN $7::jsonb ELSE f.error END,
       updated_at = now()
-  FROM (SELECT id, execution_status, metrics, title, result FROM followed_conversations WHERE id = $1 FOR UPDATE) AS old
+  FROM (
+    SELECT id, execution_status, metrics, title, result, error FROM followed_conversations
+    WHERE id = $1 AND ($8::text IS NULL OR updated_at::text = $8)
+    FOR UPDATE) AS old
   WHERE f.id = old.id
     AND (coalesce($2, old.execution_status) IS DISTINCT FROM old.execution_status
       OR coalesce($3::jsonb, old.metrics) IS DISTINCT FROM old.metrics
       OR coalesce($4, old.title) IS DISTINCT FROM old.title
-      OR coalesce($5::jsonb, old.result) IS DISTINCT FROM old.result)
+      OR coalesce($5::jsonb, old.result) IS DISTINCT FROM old.result
+      OR ($6 AND $7::jsonb IS DISTINCT FROM old.error))
   RETURNING f.user_id, f.sandbox_id, f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
-    f.title IS DISTINCT FROM old.title AS title_changed`;
+    f.title IS DISTINCT FROM old.title AS title_changed, f.error`;
 
 /**
  * Joins the sandboxes table of another feature, so that counting need not load every running sandbox. `OFFSET 0`
@@ -65,6 +75,7 @@ interface StateChanges {
   status_changed: boolean;
   metrics_changed: boolean;
   title_changed: boolean;
+  error: ConversationFailure | null;
 }
 
 /** How far a log is stored. */
@@ -74,6 +85,8 @@ export interface LogProgress {
   lastEventId: string | null;
   /** No event of the log was stored earlier than this. */
   since: Date;
+  /** Changes with each event and each change of the state; absent when it was not read. */
+  version?: string;
 }
 
 /**
@@ -86,6 +99,8 @@ export interface StoredLog {
   eventCount: number;
   since: Date;
   until: Date;
+  /** What the conversation has come to, where its agent gave up; else null. */
+  failure: { execution_status: ConversationStatus; error: ConversationFailure } | null;
 }
 
 /** A database that another one has replaced may have had another time. */
@@ -95,9 +110,13 @@ const UNTIL = `greatest(opened_at, updated_at) + interval '1 day' AS until`;
 /** Rows of followed conversations: the state and the progress of each conversation's log. */
 @Injectable()
 export class FollowedConversationRepository {
-  private readonly logOfOwn = new NamedStatement<{ event_count: number; since: Date; until: Date }>(
+  private readonly logOfOwn = new NamedStatement<
+    Pick<StoredLog, 'since' | 'until' | 'failure'> & { event_count: number }
+  >(
     'followed_conversation_owned',
-    `SELECT event_count, ${SINCE}, ${UNTIL} FROM followed_conversations WHERE id = $1 AND user_id = $2`,
+    `SELECT event_count, ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
+       THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
+     FROM followed_conversations WHERE id = $1 AND user_id = $2`,
   );
   private readonly eventCountsOf = new NamedStatement<{ id: string; event_count: number }>(
     'followed_conversation_counts',
@@ -107,9 +126,10 @@ export class FollowedConversationRepository {
     event_count: number;
     last_event_id: string | null;
     since: Date;
+    version: string;
   }>(
     'followed_conversation_progress',
-    `SELECT event_count, last_event_id, ${SINCE} FROM followed_conversations WHERE id = $1`,
+    `SELECT event_count, last_event_id, ${SINCE}, updated_at::text AS version FROM followed_conversations WHERE id = $1`,
   );
   private readonly sandboxOf = new NamedStatement<{ sandbox_id: string }>(
     'followed_conversation_sandbox',
@@ -145,7 +165,11 @@ export class FollowedConversationRepository {
   /** Null unless the conversation is this user's. */
   async findLog(id: string, userId: string): Promise<StoredLog | null> {
     const [row] = await this.logOfOwn.run(this.dataSource, [id, userId]);
-    return row ? { id, eventCount: row.event_count, since: row.since, until: row.until } : null;
+    if (!row) {
+      return null;
+    }
+    const { event_count: eventCount, since, until, failure } = row;
+    return { id, eventCount, since, until, failure };
   }
 
   /** Number of the last event of each conversation; removed conversations are left out. */
@@ -157,7 +181,11 @@ export class FollowedConversationRepository {
   /** How far a log is stored; null when the conversation was removed. */
   async progress(id: string): Promise<LogProgress | null> {
     const [row] = await this.progressOf.run(this.dataSource, [id]);
-    return row ? { eventCount: row.event_count, lastEventId: row.last_event_id, since: row.since } : null;
+    if (!row) {
+      return null;
+    }
+    const { event_count: eventCount, last_event_id: lastEventId, since, version } = row;
+    return { eventCount, lastEventId, since, version };
   }
 
   /** Null when the conversation is unknown. */
@@ -174,19 +202,21 @@ export class FollowedConversationRepository {
    * Stores what was observed of a conversation's state; the user's webhook endpoints are told of a new status.
    *
    * @param manager the caller's transaction; a new one by default
+   * @param before nothing is stored when anything has changed since it was read
    * @returns the members that changed; null when none did
    */
   async updateState(
     id: string,
-    { executionStatus, metrics, title, result }: ObservedState,
+    { executionStatus, metrics, title, result, error }: ObservedState,
     manager?: EntityManager,
+    before?: LogProgress,
   ): Promise<ObservedState | null> {
-    if ([executionStatus, metrics, title, result].every((member) => member === undefined)) {
+    if ([executionStatus, metrics, title, result, error].every((member) => member === undefined)) {
       return null;
     }
     if (manager === undefined) {
       return this.dataSource.transaction((own) =>
-        this.updateState(id, { executionStatus, metrics, title, result }, own),
+        this.updateState(id, { executionStatus, metrics, title, result, error }, own, before),
       );
     }
     const [rows] = await manager.query<[StateChanges[], number]>(UPDATE_STATE, [
@@ -195,6 +225,9 @@ export class FollowedConversationRepository {
       metrics === undefined ? null : JSON.stringify(metrics),
       title ?? null,
       result === undefined ? null : JSON.stringify(result),
+      error !== undefined,
+      error ? JSON.stringify(error) : null,
+      before?.version ?? null,
     ]);
     const [changes] = rows;
     if (changes?.status_changed === true) {
@@ -212,11 +245,17 @@ export class FollowedConversationRepository {
   private async publishStatus(
     manager: EntityManager,
     id: string,
-    { user_id: userId, sandbox_id: sandboxId }: StateChanges,
-    status: string | undefined,
+    { user_id: userId, sandbox_id: sandboxId, error }: StateChanges,
+    status: ConversationStatus | undefined,
   ): Promise<void> {
     const event =
-      status === undefined ? null : statusEvent(status, { conversationId: toHexId(id), sandboxId });
+      status === undefined
+        ? null
+        : statusEvent(status, {
+            conversationId: toHexId(id),
+            sandboxId,
+            error: hasFailed(status) ? error : null,
+          });
     if (event) {
       await this.webhooks.publish(manager, userId, event);
     }

@@ -42,7 +42,7 @@ export class RepositoryListsController {
     @Res({ passthrough: true }) response: Response,
   ): Promise<RepositoryPageDto> {
     const found = await this.lists.findRepositories(user.id, query.provider, toRepositoryQuery(query));
-    return toListPage(withStatus(response, found), toRepositoryDto);
+    return toListPage('repositories', withStatus(response, found), toRepositoryDto);
   }
 
   @Get('branches/search')
@@ -53,7 +53,7 @@ export class RepositoryListsController {
     @Res({ passthrough: true }) response: Response,
   ): Promise<BranchPageDto> {
     const found = await this.lists.findBranches(user.id, query.provider, toBranchQuery(query));
-    return toListPage(withStatus(response, found), toBranchDto);
+    return toListPage('branches', withStatus(response, found), toBranchDto);
   }
 
   @Get('installations/search')
@@ -63,8 +63,12 @@ export class RepositoryListsController {
     @Query() query: SearchInstallationsQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<InstallationPageDto> {
-    const found = await this.lists.findInstallations(user.id, query.provider, toListRange(query));
-    return toListPage(withStatus(response, found), (id) => id);
+    const found = await this.lists.findInstallations(
+      user.id,
+      query.provider,
+      toListRange('installations', query),
+    );
+    return toListPage('installations', withStatus(response, found), (id) => id);
   }
 }
 

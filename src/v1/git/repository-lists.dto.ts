@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { NextPageId } from '../../common/openapi/responses.js';
-import { decodePageId } from '../../common/pagination/page.js';
+import { encodePageId, parseNumberCursor, parsePageId } from '../../common/pagination/page.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
@@ -18,8 +18,8 @@ import type { ProviderListing } from '../../git-providers/repository-lists.servi
 const DEFAULT_LIMIT = 100;
 const DEFAULT_BRANCHES = 30;
 const MAX_QUERY_LENGTH = 256;
-/** The content of a page id: where the provider's next part begins. */
-const POSITION = /^[1-9]\d{0,8}$/;
+/** A page id holds where the provider's next part begins, at most here. */
+const MAX_POSITION = 999_999_999;
 
 function Provider(): PropertyDecorator {
   return Choice({
@@ -31,7 +31,7 @@ function Provider(): PropertyDecorator {
 }
 
 function PageId(): PropertyDecorator {
-  return Text({ description: '`next_page_id` of the page before.', example: 'Mg' });
+  return Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' });
 }
 
 /** Query of `GET /api/v1/git/repositories/search`. */
@@ -206,7 +206,7 @@ export function toRepositoryQuery(query: SearchRepositoriesQueryDto): Repository
     text: orNull(query.query),
     installation: orNull(query.installation_id),
     sort: query.sort_order ?? null,
-    ...toListRange(query, DEFAULT_LIMIT),
+    ...toListRange('repositories', query, DEFAULT_LIMIT),
   };
 }
 
@@ -214,28 +214,32 @@ export function toBranchQuery(query: SearchBranchesQueryDto): BranchQuery {
   return {
     repository: query.repository,
     text: orNull(query.query.trim()),
-    ...toListRange(query, DEFAULT_BRANCHES),
+    ...toListRange('branches', query, DEFAULT_BRANCHES),
   };
 }
 
-/** An invalid page id means the first page. */
+type ListName = 'repositories' | 'branches' | 'installations';
+
+/** @throws InvalidInputError for a page id that is not of this list */
 export function toListRange(
+  list: ListName,
   { page_id: pageId, limit }: { page_id?: string; limit?: number },
   usual = DEFAULT_LIMIT,
 ): ListRange {
-  const cursor = decodePageId(pageId) ?? '';
-  return { position: POSITION.test(cursor) ? Number(cursor) : 1, limit: limit ?? usual };
+  const position = parsePageId(list, pageId, parseNumberCursor(MAX_POSITION)) ?? 1;
+  return { position, limit: limit ?? usual };
 }
 
 /** A page of a response, from one part of a provider's list. */
 export function toListPage<Found, Dto>(
+  list: ListName,
   { provider, read }: ProviderListing<Found>,
   toDto: (found: Found, provider: ProviderType) => Dto,
 ): { items: Dto[]; next_page_id: string | null } {
   const { items, next } = read.value;
   return {
     items: items.map((found) => toDto(found, provider)),
-    next_page_id: next === null ? null : Buffer.from(String(next), 'utf8').toString('base64url'),
+    next_page_id: next === null ? null : encodePageId(list, String(next)),
   };
 }
 

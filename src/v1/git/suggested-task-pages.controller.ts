@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
 import { NextPageId } from '../../common/openapi/responses.js';
-import { decodePageId, toPage } from '../../common/pagination/page.js';
+import { parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
@@ -38,12 +38,12 @@ function SearchSuggestedTasksOperation(): MethodDecorator & ClassDecorator {
 }
 
 const DEFAULT_LIMIT = 30;
-/** The content of a page id: how many tasks come before the page. */
-const OFFSET = /^\d{1,4}$/;
+/** A page id holds how many tasks come before the page, at most these. */
+const MAX_OFFSET = 9999;
 
 /** Query of `GET /api/v1/git/suggested-tasks/search`. */
 export class SearchSuggestedTasksQueryDto {
-  @Text({ description: '`next_page_id` of the page before.', example: 'MzA' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ description: 'Tasks on a page.', minimum: 1, maximum: 100, default: 30 })
@@ -60,13 +60,12 @@ export class SuggestedTaskPageDto {
   next_page_id: string | null;
 }
 
-/** An invalid page id means the first page. */
+/** @throws InvalidInputError for a page id that is not of this list */
 export function toPageRange({ page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto): {
   offset: number;
   limit: number;
 } {
-  const cursor = decodePageId(pageId) ?? '';
-  return { offset: OFFSET.test(cursor) ? Number(cursor) : 0, limit };
+  return { offset: parsePageId('suggested-tasks', pageId, parseNumberCursor(MAX_OFFSET)) ?? 0, limit };
 }
 
 /** The suggested tasks page by page, as V1 clients of OpenHands read them. */
@@ -88,7 +87,7 @@ export class SuggestedTaskPagesController {
     if (statuses.length > 0) {
       response.set('X-Provider-Status', providerStatusHeader(statuses));
     }
-    const page = toPage(tasks.slice(offset), limit, () => String(offset + limit));
+    const page = toPage('suggested-tasks', tasks.slice(offset), limit, () => String(offset + limit));
     return { items: page.items.map(toSuggestedTaskDto), next_page_id: page.nextPageId };
   }
 }

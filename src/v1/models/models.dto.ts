@@ -9,7 +9,7 @@ const DEFAULT_LIMIT = 50;
 
 /** Query of `GET /api/v1/config/providers/search`. */
 export class SearchProvidersQueryDto {
-  @Text({ description: '`next_page_id` of the page before.', example: 'NTA' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ minimum: 1, maximum: 100, default: DEFAULT_LIMIT, description: 'Most entries of a page.' })

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
+import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
 import { type ListedModel, ModelCatalogue } from '../app-conversations/agent-request/model-catalogue.js';
 
 /** Which entries of a list, and which page of them. */
@@ -16,19 +16,20 @@ interface ListedProvider {
 }
 
 const DEFAULT_LIMIT = 50;
-/** The content of a page id: how many entries come before the page. */
-const OFFSET = /^\d{1,6}$/;
+/** A page id holds how many entries come before the page, at most these. */
+const MAX_OFFSET = 999_999;
 
 /** Searches the models that users may choose, and their providers. */
 @Injectable()
 export class ModelsService {
   constructor(private readonly catalogue: ModelCatalogue) {}
 
-  /** By provider and name. An invalid page id means the first page. */
+  /** By provider and name. */
   async searchModels(search: ListSearch & { provider__eq?: string }): Promise<Page<ListedModel>> {
     const { provider__eq: provider } = search;
     const models = await this.catalogue.list();
     return pageOf(
+      'models',
       provider === undefined ? models : models.filter((model) => model.provider === provider),
       search,
     );
@@ -44,11 +45,12 @@ export class ModelsService {
       }
     }
     const listed = [...providers.values()].toSorted((a, b) => Number(b.verified) - Number(a.verified));
-    return pageOf(listed, search);
+    return pageOf('providers', listed, search);
   }
 }
 
 function pageOf<Entry extends ListedProvider>(
+  list: string,
   entries: readonly Entry[],
   { query = '', verified__eq: verified, page_id: pageId, limit = DEFAULT_LIMIT }: ListSearch,
 ): Page<Entry> {
@@ -57,7 +59,6 @@ function pageOf<Entry extends ListedProvider>(
     (entry) =>
       entry.name.toLowerCase().includes(part) && (verified === undefined || entry.verified === verified),
   );
-  const cursor = decodePageId(pageId) ?? '';
-  const offset = OFFSET.test(cursor) ? Number(cursor) : 0;
-  return toPage(found.slice(offset, offset + limit + 1), limit, () => String(offset + limit));
+  const offset = parsePageId(list, pageId, parseNumberCursor(MAX_OFFSET)) ?? 0;
+  return toPage(list, found.slice(offset, offset + limit + 1), limit, () => String(offset + limit));
 }

@@ -13,13 +13,33 @@ import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-
 /** Credentials for the service. Clients may send them anyway, but programs in a sandbox must not see them. */
 const SERVICE_HEADERS = ['authorization', 'cookie', 'x-access-token'];
 
-/** Headers that programs in a sandbox must not set, because they would apply to the service's whole origin. */
+/** Headers that programs in a sandbox must not set. */
 const FORBIDDEN_RESPONSE_HEADERS = [
+  // They would apply to the service's whole origin, some of them long after the response.
   'set-cookie',
   'clear-site-data',
-  'content-security-policy',
   'strict-transport-security',
+  'service-worker-allowed',
+  'set-login',
+  'alt-svc',
+  'accept-ch',
+  'origin-agent-cluster',
+  'nel',
+  'report-to',
+  'reporting-endpoints',
+  // It would lead away from an address that people trust.
+  'refresh',
+  // The service's own stand in their place.
+  'content-security-policy',
+  'content-security-policy-report-only',
+  'cross-origin-resource-policy',
+  'referrer-policy',
+  'x-content-type-options',
+  'x-frame-options',
 ];
+
+/** Of everything on the service's own origin that a sandbox answers: a page of it runs nothing, sends nothing, and has another origin. */
+const SANDBOX_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; form-action 'none'";
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 /** `Retry-After` for a sandbox that is not running: a resume takes about a second. */
@@ -92,6 +112,10 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     address: AgentServerAddress,
   ): Promise<void> {
     const { sandboxId } = address;
+    if (!address.isOwn) {
+      // Also for what fails.
+      response.setHeader('Content-Security-Policy', SANDBOX_POLICY);
+    }
     const proxied = await this.authorize(request, address);
     if (!SAFE_METHODS.includes(request.method ?? '')) {
       // Reads do not keep a sandbox awake, and neither do requests that it refuses.
@@ -152,7 +176,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       return new DomainError(
         'unavailable',
         'sandbox_not_running',
-        `The sandbox at this address is ${toWireStatus(status)}. Unless it is STARTING, resume it: POST /api/v1/sandboxes/{id}/resume. The address stays the same, the session_api_key does not.`,
+        `The sandbox at this address is ${status === 'PAUSING' ? 'being paused' : toWireStatus(status, null)}. Unless it is STARTING, resume it: POST /api/v1/sandboxes/{id}/resume. The address stays the same, the session_api_key does not.`,
         { retryAfterSeconds: RETRY_SECONDS },
       );
     }

@@ -122,8 +122,9 @@ export class AgentServerTargets implements OnApplicationShutdown {
   /** The sandbox as its row is now; null when it is not running. */
   async findAnew(sandboxId: string): Promise<ConnectedSandbox | null> {
     const readAt = performance.now();
-    const sandbox = await this.running.target(sandboxId);
-    if (sandbox === null) {
+    const sandbox = await this.running.lastTarget(sandboxId);
+    // One that is being paused is shown as RUNNING, and answers until it is.
+    if (sandbox?.status !== 'RUNNING' && sandbox?.status !== 'PAUSING') {
       this.forget(sandboxId);
       return null;
     }

@@ -1,11 +1,13 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '../../common/http/address-rules.js';
 import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
-import { Choice, Text } from '../../common/validation/text-fields.js';
+import { Choice, MAX_URL, Text } from '../../common/validation/text-fields.js';
 import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_PATH_LENGTH = 8_192;
+/** What the body of any request may have. */
+const MAX_BODY_LENGTH = 1_048_576;
 
 @ApiSchema({ name: 'CloudProxyHeaders' })
 class CloudProxyHeadersDto {
@@ -26,6 +28,7 @@ export class CloudProxyDto {
     description: 'Where the agent server of the sandbox is, as `conversation_url` says.',
     example: 'http://127.0.0.1:13042',
     form: { pattern: `^${MODEL_ADDRESS}$` },
+    maxLength: MAX_URL,
     rule: (url) => addressProblem(url, ['http', 'https']),
   })
   host: string;
@@ -45,6 +48,11 @@ export class CloudProxyDto {
   @Nested({ type: CloudProxyHeadersDto, required: true, description: 'Other headers are not sent.' })
   headers: CloudProxyHeadersDto;
 
-  @FreeObject({ nullable: true, description: 'Sent as JSON; null for nothing.', example: null })
+  @FreeObject({
+    nullable: true,
+    description: 'Sent as JSON; null for nothing.',
+    example: null,
+    maxLength: MAX_BODY_LENGTH,
+  })
   body?: Record<string, unknown> | null;
 }

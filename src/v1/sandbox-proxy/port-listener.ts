@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ConnectionDrain } from '../../common/requests/connection-drain.js';
+import { ServerConnections } from '../../common/requests/server-connections.js';
 import { isWebSocket } from './sandbox-forwarder.js';
 
 /** Clients on this machine only. */
@@ -38,16 +38,19 @@ export class PortListener {
       keepAliveTimeout: main.keepAliveTimeout,
     });
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
-    ConnectionDrain.attach(server);
+    const connections = ServerConnections.attach(server);
     server.on('connection', onConnection);
-    server.on('request', (request, response) => {
-      const [, nonce] = CHALLENGE.exec(request.url ?? '') ?? [];
-      if (nonce === undefined) {
-        main.emit('request', request, response);
-      } else {
-        void prove(response, port, nonce, sessionKey);
-      }
-    });
+    server.on(
+      'request',
+      connections.inTurn((request, response) => {
+        const [, nonce] = CHALLENGE.exec(request.url ?? '') ?? [];
+        if (nonce === undefined) {
+          main.emit('request', request, response);
+        } else {
+          void prove(response, port, nonce, sessionKey);
+        }
+      }),
+    );
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       main.emit('upgrade', request, socket, head);
     });

@@ -11,6 +11,7 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { mayHaveBody } from '../../common/requests/json-body.js';
+import { SharedLimit } from '../../common/shared-limit.js';
 import {
   requestOrigin,
   requireSandboxAddress,
@@ -73,8 +74,8 @@ interface ProgramResponse {
 export class SandboxForwarder {
   readonly #unreachable: string;
   readonly #joined = new Set<JoinedSocket>();
-  /** Requests and WebSockets under way, by the address of the program. */
-  readonly #underWay = new Map<string, number>();
+  /** Requests and WebSockets under way; holders are programs by their addresses, and their callers without a key. */
+  readonly #underWay = new SharedLimit(Infinity, MAX_PER_PROGRAM);
   #isStopping = false;
 
   /** @param unreachable one sentence for when the program does not answer */
@@ -184,19 +185,11 @@ export class SandboxForwarder {
   #begin({ target, isProven }: ProxiedRequest, client: Writable): boolean {
     // The two keys cannot collide, because an address has no spaces.
     const callers = isProven ? target : `${target} unproven`;
-    const count = this.#underWay.get(callers) ?? 0;
-    if (count >= limitOf({ isProven })) {
+    const place = this.#underWay.take(callers, limitOf({ isProven }));
+    if (typeof place === 'string') {
       return false;
     }
-    this.#underWay.set(callers, count + 1);
-    client.once('close', () => {
-      const left = (this.#underWay.get(callers) ?? 1) - 1;
-      if (left === 0) {
-        this.#underWay.delete(callers);
-      } else {
-        this.#underWay.set(callers, left);
-      }
-    });
+    client.once('close', place);
     return true;
   }
 

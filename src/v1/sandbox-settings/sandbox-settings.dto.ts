@@ -2,11 +2,18 @@ import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { StoredMcpConfig } from '../../mcp-config/mcp-config.types.js';
+import { isJsonObject, type JsonObject, mergePatch } from '../../common/json-merge.js';
 import { MASK } from '../../common/secret-mask.js';
 import type { AgentSecretDescription } from '../../settings/agent-secrets.reader.js';
+import { masked } from '../../settings/nested-settings.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets.dto.js';
-import type { SettingsKeys, SettingsRow } from '../../settings/settings-table.js';
+import type { SettingsKeys } from '../../settings/settings-table.js';
 import { StoredSettingsDto, toStoredSettingsDto } from '../../settings/stored-settings.dto.js';
+import {
+  type NestedSettings,
+  ShownProfilesDto,
+  toShownNestedSettingsDto,
+} from '../settings/nested-settings.dto.js';
 
 /** Path of the routes of one sandbox. */
 export class SandboxIdDto {
@@ -66,6 +73,19 @@ const KEY_PROPERTY = {
   example: MASK,
 } as const;
 
+/** Clients store what they like. */
+const PREFERENCE = {
+  description: 'As it was stored with `POST /api/v1/settings`; null when it was not.',
+  anyOf: [
+    { type: 'string' },
+    { type: 'number' },
+    { type: 'boolean' },
+    { type: 'array', items: {} },
+    { type: 'object', additionalProperties: true },
+    { type: 'null' },
+  ],
+};
+
 /** Response of `GET /api/v1/users/me`: the user's id and settings. */
 @ApiSchema({ name: 'UserInfo' })
 export class UserInfoDto extends OmitType(StoredSettingsDto, [
@@ -84,6 +104,30 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
 
   @ApiProperty(KEY_PROPERTY)
   sandbox_api_key: string | null;
+
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: true,
+    description:
+      'As `GET /api/v1/settings` shows them, but for its keys: masked, or with `expose_secrets` in clear.',
+    example: { agent: 'CodeActAgent' },
+  })
+  agent_settings: JsonObject;
+
+  @ApiProperty({ type: 'object', additionalProperties: true, example: { max_iterations: 500 } })
+  conversation_settings: JsonObject;
+
+  @ApiProperty({ type: ShownProfilesDto, description: 'Keys are masked, or with `expose_secrets` in clear.' })
+  llm_profiles: ShownProfilesDto;
+
+  @ApiProperty({ ...PREFERENCE, example: null })
+  disabled_skills: unknown;
+
+  @ApiProperty({ ...PREFERENCE, example: 'NO_GROUPING' })
+  sandbox_grouping_strategy: unknown;
+
+  @ApiProperty({ ...PREFERENCE, example: null })
+  default_sandbox_spec_id: unknown;
 }
 
 /** The secrets of a user's settings in clear. */
@@ -93,18 +137,58 @@ export interface ExposedSecrets {
 }
 
 /** @param exposed null: all secrets are masked */
-export function toUserInfoDto(id: string, row: SettingsRow, exposed: ExposedSecrets | null): UserInfoDto {
+export function toUserInfoDto(
+  id: string,
+  settings: NestedSettings,
+  exposed: ExposedSecrets | null,
+): UserInfoDto {
+  const { row } = settings;
   const shown: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
   return {
     id,
     ...shown,
-    llm_api_key: exposed ? exposed.keys.llm_api_key : masked(row.llm_api_key_set),
-    search_api_key: exposed ? exposed.keys.search_api_key : masked(row.search_api_key_set),
-    sandbox_api_key: exposed ? exposed.keys.sandbox_api_key : masked(row.sandbox_api_key_set),
+    llm_api_key: exposed ? exposed.keys.llm_api_key : maskedKey(row.llm_api_key_set),
+    search_api_key: exposed ? exposed.keys.search_api_key : maskedKey(row.search_api_key_set),
+    sandbox_api_key: exposed ? exposed.keys.sandbox_api_key : maskedKey(row.sandbox_api_key_set),
     mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
+    ...nestedInfo(settings, exposed !== null),
   };
 }
 
-function masked(isSet: boolean): string | null {
+type NestedMember =
+  | 'agent_settings'
+  | 'conversation_settings'
+  | 'llm_profiles'
+  | 'disabled_skills'
+  | 'sandbox_grouping_strategy'
+  | 'default_sandbox_spec_id';
+
+/** What newer clients of the peer look for. */
+function nestedInfo(settings: NestedSettings, expose: boolean): Pick<UserInfoDto, NestedMember> {
+  const { details, inClear, mcpServers, profiles, activeProfile } = settings;
+  const shown = toShownNestedSettingsDto(settings);
+  const key = expose || inClear.llmKey === null ? inClear.llmKey : MASK;
+  // The stored members stand over their masks.
+  const agent = expose ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
+  return {
+    agent_settings: {
+      ...agent,
+      llm: { ...(isJsonObject(agent['llm']) && agent['llm']), api_key: key },
+      mcp_config: expose ? inClear.mcpServers : mcpServers,
+    },
+    conversation_settings: shown.conversation_settings,
+    llm_profiles: {
+      profiles: Object.fromEntries(
+        profiles.map(({ name, config }) => [name, expose ? { ...config } : masked({ llm: config })['llm']]),
+      ),
+      active: activeProfile,
+    },
+    disabled_skills: shown['disabled_skills'],
+    sandbox_grouping_strategy: shown['sandbox_grouping_strategy'],
+    default_sandbox_spec_id: shown['default_sandbox_spec_id'],
+  };
+}
+
+function maskedKey(isSet: boolean): string | null {
   return isSet ? MASK : null;
 }

@@ -1,12 +1,15 @@
 import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
 import { exposedConfig } from '../../mcp-config/mcp-secrets.js';
 import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/agent-secrets.reader.js';
-import { emptySettingsRow } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
+import { NestedSettingsService } from '../settings/nested-settings.service.js';
 import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
 /** Reads a user's settings and secrets for programs in the user's sandboxes. */
@@ -18,11 +21,14 @@ export class SandboxSettingsService {
     private readonly secrets: AgentSecretsReader,
     private readonly sandboxKeys: SandboxKeyQueries,
     private readonly starts: StartTaskRepository,
+    private readonly audit: AuditRepository,
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly nested: NestedSettingsService,
   ) {}
 
   /** The user's settings with all secrets masked. */
   async userInfo(userId: string): Promise<UserInfoDto> {
-    return toUserInfoDto(userId, (await this.settings.load(userId)) ?? emptySettingsRow(), null);
+    return toUserInfoDto(userId, await this.nested.find(userId), null);
   }
 
   /**
@@ -40,12 +46,20 @@ export class SandboxSettingsService {
     if (sandbox.userId !== userId) {
       throw new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
     }
-    const [{ row, keys }, mcpConfig] = await Promise.all([
-      this.settings.loadShownWithKeys(userId),
+    const [settings, { keys }, mcpConfig] = await Promise.all([
+      this.nested.find(userId),
+      this.settings.loadWithKeys(userId),
       this.mcpConfigs.read(userId),
     ]);
+    const { sandboxId } = sandbox;
+    await this.record({
+      action: 'settings.expose',
+      resourceId: null,
+      ownerId: userId,
+      details: { sandbox_id: sandboxId },
+    });
     const exposed = { keys, mcpConfig: mcpConfig && exposedConfig(mcpConfig) };
-    return toUserInfoDto(userId, row ?? emptySettingsRow(), exposed);
+    return toUserInfoDto(userId, settings, exposed);
   }
 
   /**
@@ -70,7 +84,13 @@ export class SandboxSettingsService {
     if (value === null) {
       throw new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
     }
+    await this.record({ action: 'secret.expose', resourceId: name, ownerId: holder.userId });
     return value;
+  }
+
+  /** Nothing is shown in clear of which no entry is kept. */
+  private async record(entry: NewAuditEntry): Promise<void> {
+    await this.dataSource.transaction((manager) => this.audit.append(manager, entry));
   }
 
   private async visibleNames({ userId, sandboxId }: SandboxKeyHolder): Promise<string[] | null> {

@@ -88,7 +88,7 @@ export function toSandboxSpecPageDto(page: Page<SandboxSpec>): SandboxSpecPageDt
 
 /** Query of `GET /api/v1/sandbox-specs/search`. */
 export class SearchSandboxSpecsQueryDto {
-  @Text({ description: '`next_page_id` of the page before.', example: 'c2xpcHdheQ' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ description: 'Specifications on a page.', minimum: 1, maximum: 100, default: 100 })

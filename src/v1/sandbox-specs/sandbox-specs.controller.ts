@@ -8,7 +8,7 @@ import {
   getSchemaPath,
 } from '@nestjs/swagger';
 import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
-import { decodePageId, toPage } from '../../common/pagination/page.js';
+import { parsePageId, toPage } from '../../common/pagination/page.js';
 import {
   SandboxSpecDto,
   SandboxSpecIdsQueryDto,
@@ -66,9 +66,12 @@ export class SandboxSpecsController {
     @Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSandboxSpecsQueryDto,
   ): SandboxSpecPageDto {
     const all = this.specs.all();
-    const after = decodePageId(pageId);
-    const start = after === null ? 0 : all.findIndex(({ id }) => id === after) + 1;
-    return toSandboxSpecPageDto(toPage(all.slice(start, start + limit + 1), limit, ({ id }) => id));
+    const start =
+      parsePageId('sandbox-specs', pageId, (after) => all.findIndex(({ id }) => id === after) + 1 || null) ??
+      0;
+    return toSandboxSpecPageDto(
+      toPage('sandbox-specs', all.slice(start, start + limit + 1), limit, ({ id }) => id),
+    );
   }
 
   @Get()

@@ -87,6 +87,7 @@ export async function createSandboxBackend(
       minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,
       sandboxBytes: sandboxes.diskMb * MEBIBYTE,
     },
+    readPaths: sandboxes.readPaths.map((name) => path.resolve(name)),
     hiddenPaths: [
       dataDir,
       homedir(),

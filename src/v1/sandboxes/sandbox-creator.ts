@@ -79,7 +79,8 @@ export class SandboxCreator {
    * Inserts a STARTING row in the caller's transaction. The caller calls `SandboxWorkerSignal.wake` once it is committed.
    *
    * @returns `busy` when the quota is exhausted, and no sandbox could be paused
-   * @throws DomainError forbidden when the user may have no sandboxes here
+   * @throws DomainError forbidden when the user may have no sandboxes here; conflict (`stored_sandbox_limit`) when the
+   *   user has as many as are kept
    */
   async create(
     manager: EntityManager,
@@ -90,6 +91,7 @@ export class SandboxCreator {
     if (claim === 'busy') {
       return claim;
     }
+    await this.quota.assertStorable(manager, userId);
     const { paused } = claim;
     const id = givenId ?? (await this.warm.claim(manager, spec, overrides, hostId)) ?? newSandboxId();
     const now = this.clock.now();

@@ -94,6 +94,22 @@ export class SandboxQuota {
   }
 
   /**
+   * To be called under the lock of the user that `claim` takes.
+   *
+   * @throws DomainError conflict (`stored_sandbox_limit`) when the user has as many sandboxes as are kept
+   */
+  async assertStorable(manager: EntityManager, userId: string): Promise<void> {
+    const { maxStored } = this.config.sandboxes;
+    if (await this.queries.hasAsMany(manager, userId, maxStored)) {
+      throw new DomainError(
+        'conflict',
+        'stored_sandbox_limit',
+        `You have ${maxStored} sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.`,
+      );
+    }
+  }
+
+  /**
    * Makes room for one more sandbox of the user: where the quota is exhausted the longest idle one is paused, if the
    * policy allows it.
    *

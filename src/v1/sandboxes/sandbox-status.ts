@@ -17,17 +17,30 @@ export type SandboxStatus = (typeof SANDBOX_STATUSES)[number];
 const WIRE: Record<SandboxRowStatus, SandboxStatus> = {
   STARTING: 'STARTING',
   RUNNING: 'RUNNING',
-  // It becomes PAUSED without anybody doing anything; requests under way may still end.
-  PAUSING: 'PAUSED',
+  // It was asked to pause, and runs until the backend has stopped it.
+  PAUSING: 'RUNNING',
   PAUSED: 'PAUSED',
   ERROR: 'ERROR',
   MISSING: 'MISSING',
   DELETING: 'MISSING',
 };
 
-/** @param status null: there is no row, which clients see as MISSING */
-export function toWireStatus(status: SandboxRowStatus | null): SandboxStatus {
+/**
+ * What was last observed of a sandbox, whatever it was asked to do.
+ *
+ * @param status null: there is no row, which clients see as MISSING
+ * @param address of its agent server; null: it has not answered since the last start
+ */
+export function toWireStatus(status: SandboxRowStatus | null, address: string | null): SandboxStatus {
+  if (status === 'PAUSING' && address === null) {
+    return 'STARTING';
+  }
   return status === null ? 'MISSING' : WIRE[status];
+}
+
+/** SQL: whether clients see a sandbox as RUNNING, with its addresses and its key. */
+export function isShownRunning(table: string): string {
+  return `(${table}.status = 'RUNNING' OR ${table}.status = 'PAUSING' AND ${table}.address IS NOT NULL)`;
 }
 
 /** What can happen to a sandbox. */

@@ -3,10 +3,10 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { jsonList, jsonNumber } from '../../common/json-access.js';
-import { decodePageId, type Page, toPage } from '../../common/pagination/page.js';
+import { type Page, parsePageId, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
-import type { SandboxRowStatus } from './sandbox-status.js';
+import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
@@ -17,7 +17,7 @@ export interface SandboxView {
   specId: string;
   status: SandboxRowStatus;
   statusDetail: string | null;
-  /** Null unless it is RUNNING. */
+  /** Null unless it runs, or is about to be paused. */
   address: string | null;
   /** The loopback port at which the service forwards to it; null: it has none. */
   exposePort: number | null;
@@ -44,12 +44,12 @@ export interface SandboxCount {
 /** The cursor has microseconds: several rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
   id, user_id, spec_id, status, status_detail, address, expose_port, port_addresses, generation, created_at,
-  CASE WHEN status = 'RUNNING' THEN session_key END AS session_key,
+  CASE WHEN ${isShownRunning('found')} THEN session_key END AS session_key,
   to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_exactly`;
 
 const SEARCH = `
   SELECT ${COLUMNS}
-  FROM sandboxes
+  FROM sandboxes found
   WHERE user_id = $1 AND status <> 'DELETING'
     AND (created_at, id) < ($2::timestamptz, $3)
   ORDER BY created_at DESC, id DESC
@@ -91,6 +91,11 @@ const COUNT_ACTIVE = `
   SELECT count(*)::int AS count FROM sandboxes
   WHERE user_id = $1 AND status IN ('STARTING', 'RUNNING') AND id <> $2`;
 
+/** Stops reading at the bound. */
+const HAS_AS_MANY = `
+  SELECT count(*) = $2 AS "hasAsMany"
+  FROM (SELECT FROM sandboxes WHERE user_id = $1 AND status <> 'DELETING' LIMIT $2) AS found`;
+
 /** Any number that no other advisory lock of ours has. */
 const FIRST_USER_LOCK = 7_305_218_441;
 
@@ -126,6 +131,11 @@ export class SandboxQueries {
   );
   private readonly countRows = new NamedStatement<{ count: number }>('sandboxes_count_taken', COUNT_ACTIVE);
 
+  private readonly asManyRows = new NamedStatement<{ hasAsMany: boolean }>(
+    'sandboxes_has_as_many',
+    HAS_AS_MANY,
+  );
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
@@ -134,9 +144,10 @@ export class SandboxQueries {
   /** The user's sandboxes, newest first. */
   async search(userId: string, limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
     // The first page has a cursor too, so that one plan suits all pages.
-    const [, createdAt = 'infinity', id = ''] = CURSOR.exec(decodePageId(pageId) ?? '') ?? [];
+    const [, createdAt = 'infinity', id = ''] =
+      parsePageId('sandboxes', pageId, (cursor) => CURSOR.exec(cursor)) ?? [];
     const rows = await this.searchRows.run(this.dataSource, [userId, createdAt, id, limit + 1]);
-    const page = toPage(rows, limit, (row) => `${row.created_exactly} ${row.id}`);
+    const page = toPage('sandboxes', rows, limit, (row) => `${row.created_exactly} ${row.id}`);
     return { items: page.items.map((row) => this.view(row)), nextPageId: page.nextPageId };
   }
 
@@ -169,6 +180,12 @@ export class SandboxQueries {
       ? await this.countRows.within(manager, values)
       : await this.countRows.run(this.dataSource, values);
     return row?.count ?? 0;
+  }
+
+  /** Whether a user has at least this many sandboxes, in whatever status, without those that are being removed. */
+  async hasAsMany(manager: EntityManager, userId: string, count: number): Promise<boolean> {
+    const [row] = await this.asManyRows.within(manager, [userId, count]);
+    return row?.hasAsMany === true;
   }
 
   /** Those that `countActive` counts. */
@@ -208,7 +225,7 @@ export class SandboxQueries {
   }
 
   private view(row: SandboxRow): SandboxView {
-    const isRunning = row.status === 'RUNNING';
+    const isRunning = toWireStatus(row.status, row.address) === 'RUNNING';
     return {
       id: row.id,
       userId: row.user_id,

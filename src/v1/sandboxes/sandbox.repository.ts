@@ -48,6 +48,8 @@ const KEEP_ALIVE = `
   SET held_until = greatest(held_until, $2::timestamptz), last_activity_at = greatest(last_activity_at, $3::timestamptz)
   WHERE id = $1`;
 
+const END_KEEP_ALIVE = 'UPDATE sandboxes SET held_until = NULL WHERE id = $1 AND held_until IS NOT NULL';
+
 type StartingSandbox = Pick<
   Sandbox,
   | 'id'
@@ -257,6 +259,11 @@ export class SandboxRepository {
   async keepAlive(id: string, seconds: number): Promise<void> {
     const now = this.clock.now();
     await this.sandboxes.query(KEEP_ALIVE, [id, new Date(now + seconds * 1000), new Date(now)]);
+  }
+
+  /** What it was kept alive for is over: from now on it is idle when nothing goes on in it. */
+  async endKeepAlive(manager: EntityManager, id: string): Promise<void> {
+    await manager.query(END_KEEP_ALIVE, [id]);
   }
 
   async delete(id: string, condition: SandboxCondition): Promise<boolean> {

@@ -142,6 +142,7 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxUrls,
     SandboxWorkerSignal,
     SandboxesService,
+    SandboxesService,
   ],
 })
 export class SandboxesModule {}

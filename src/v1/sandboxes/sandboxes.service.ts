@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -8,15 +9,22 @@ import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.j
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
 import { pausedNotes, quotaExceeded, SandboxQuota } from './sandbox-quota.js';
-import { statusAfter } from './sandbox-status.js';
+import { type SandboxRowStatus, type SandboxStatus, statusAfter, toWireStatus } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
+
+/** How long a request waits for a sandbox that it wakes, and for one that it pauses. */
+const WAKE_MS = 60_000;
+const PAUSE_MS = 10_000;
+const POLL_MS = 50;
 
 const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
 
 /** What users do with their own sandboxes. Another user's sandbox is as unknown as one that never existed. */
 @Injectable()
 export class SandboxesService {
+  private readonly wakes = new Map<string, Promise<SandboxStatus>>();
+
   constructor(
     private readonly queries: SandboxQueries,
     private readonly sandboxes: SandboxRepository,
@@ -56,7 +64,8 @@ export class SandboxesService {
   }
 
   /**
-   * Requests a stop that keeps the files. What ran in it stays stopped after a resume, also where it was paused already.
+   * Requests a stop that keeps the files, and waits until everything in it has ended, at most for ten seconds: it goes
+   * on stopping then. What ran in it stays stopped after a resume, also where it was paused already.
    *
    * @throws DomainError not_found
    */
@@ -74,6 +83,7 @@ export class SandboxesService {
           ? await this.sandboxes.update(id, stopped, asSeen)
           : await this.sandboxes.transition(id, 'pause', { ...stopped, statusDetail: null }, asSeen);
       if (isDone) {
+        await this.waitWhile('PAUSING', id, PAUSE_MS);
         return;
       }
       // It started, stopped or failed in this moment.
@@ -104,6 +114,49 @@ export class SandboxesService {
     });
     this.worker.wake();
     return paused;
+  }
+
+  /**
+   * Resumes a sandbox and waits until it runs, at most for a minute; callers during that time wait for the same start.
+   *
+   * @returns its status then
+   * @throws DomainError as `resume` does
+   */
+  async wake(userId: string, id: string): Promise<SandboxStatus> {
+    const wake = this.wakes.get(id) ?? this.resumeAndWait(userId, id).finally(() => this.wakes.delete(id));
+    this.wakes.set(id, wake);
+    return wake;
+  }
+
+  /** Whether this process is waking it. */
+  isWaking(id: string): boolean {
+    return this.wakes.has(id);
+  }
+
+  /** Its user does something in it. */
+  touch(id: string): void {
+    this.sandboxes.touch(id);
+  }
+
+  private async resumeAndWait(userId: string, id: string): Promise<SandboxStatus> {
+    await this.resume(userId, id);
+    const status = await this.waitWhile('STARTING', id, WAKE_MS);
+    return status === 'PAUSING' ? 'PAUSED' : toWireStatus(status, null);
+  }
+
+  /** @returns its status once that is another one, or at the end of the time */
+  private async waitWhile(
+    passing: SandboxRowStatus,
+    id: string,
+    timeoutMs: number,
+  ): Promise<SandboxRowStatus | null> {
+    for (let waited = 0; ; waited += POLL_MS) {
+      const { status } = await this.queries.snapshot(id);
+      if (status !== passing || waited >= timeoutMs) {
+        return status;
+      }
+      await delay(POLL_MS);
+    }
   }
 
   /**

@@ -9,7 +9,7 @@ import {
   toGitProvidersUnsetDto,
 } from '../../git-providers/git-providers.dto.js';
 import { GitProvidersService } from '../../git-providers/git-providers.service.js';
-import { CreateSecretDto, UpdateSecretDto } from '../../settings/secrets.dto.js';
+import { CreateSecretDto, secretWarning, UpdateSecretDto } from '../../settings/secrets.dto.js';
 import { SecretsService } from '../../settings/secrets.service.js';
 import {
   type EditResponseDto,
@@ -47,7 +47,7 @@ export class SecretsV1Controller {
   @StoreSecretOperation()
   async store(@CurrentUser() user: AuthUser, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
     await this.secrets.store(user.id, body);
-    return { message: 'Secret created successfully' };
+    return { message: 'Secret created successfully', ...secretWarning(body.name, body.value) };
   }
 
   // Declared before the routes with a name, which would match it too.
@@ -76,7 +76,7 @@ export class SecretsV1Controller {
     @Body() body: UpdateSecretDto,
   ): Promise<EditResponseDto> {
     await this.secrets.update(user.id, name, body);
-    return { message: 'Secret updated successfully' };
+    return { message: 'Secret updated successfully', ...secretWarning(body.name, body.value) };
   }
 
   @Delete(':secret_id')

@@ -4,7 +4,7 @@ import type { Page } from '../../common/pagination/page.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from '../../settings/custom-secret.repository.js';
-import { CustomSecretName } from '../../settings/secrets.dto.js';
+import { CustomSecretName, SecretWarningProperty } from '../../settings/secrets.dto.js';
 
 const MAX_PAGE = 100;
 
@@ -13,7 +13,7 @@ export class SecretSearchDto {
   @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'TOKEN' })
   name__contains?: string;
 
-  @Text({ description: '`next_page_id` of the page before.', example: 'REVQTE9ZX1RPS0VO' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ minimum: 1, maximum: MAX_PAGE, default: MAX_PAGE, description: 'Most secrets of a page.' })
@@ -57,4 +57,7 @@ export function toSecretPageDto({ items, nextPageId }: Page<SecretDescription>):
 export class EditResponseDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' })
   message: string;
+
+  @SecretWarningProperty()
+  warning?: string;
 }

@@ -6,6 +6,8 @@ import {
   fieldRule,
   composeDecorators,
 } from '../../common/validation/field.js';
+import { jsonLengthProblems } from '../../common/validation/nested-fields.js';
+import { mapSchema } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from '../../settings/llm-profile.repository.js';
 import {
   masked,
@@ -19,11 +21,16 @@ import { shownProfileConfig } from './profiles.dto.js';
 
 const NO_OBJECT: DescribeProblems = () => [{ type: 'dict_type', msg: 'Expected an object.' }];
 
+/** All settings together have a limit of their own; tool servers come with scripts and keys. */
+const MAX_DIFF_LENGTH = 1_048_576;
+
 /** A JSON object of any shape. */
 function AnyObject(description: string, example: object): PropertyDecorator {
   return composeDecorators(
-    documentedField({ description, example }, { type: 'object', additionalProperties: true }),
-    fieldRule('anyObject', {}, (value) => (isJsonObject(value) ? [] : NO_OBJECT(value))),
+    documentedField({ description, example }, mapSchema({})),
+    fieldRule('anyObject', {}, (value) =>
+      isJsonObject(value) ? jsonLengthProblems(value, MAX_DIFF_LENGTH) : NO_OBJECT(value),
+    ),
   );
 }
 
@@ -79,7 +86,7 @@ export function preferencesOf(body: JsonObject, known: ReadonlySet<string>): Jso
 }
 
 @ApiSchema({ name: 'LLMProfiles' })
-class ShownProfilesDto {
+export class ShownProfilesDto {
   @ApiProperty({
     type: 'object',
     additionalProperties: true,
@@ -139,6 +146,8 @@ export interface NestedSettings {
   details: SettingsDetails;
   /** By name, masked. */
   mcpServers: JsonObject;
+  /** For programs that may have the secrets themselves. */
+  inClear: { llmKey: string | null; mcpServers: JsonObject };
   profiles: readonly ClearLlmProfile[];
   activeProfile: string | null;
 }

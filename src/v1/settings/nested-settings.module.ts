@@ -11,5 +11,6 @@ import { ProfilesService } from './profiles.service.js';
   imports: [SettingsModule, McpConfigModule],
   controllers: [ProfilesController, OrganizationProfilesController, NestedSettingsController],
   providers: [NestedSettingsService, ProfilesService],
+  exports: [NestedSettingsService],
 })
 export class NestedSettingsModule {}

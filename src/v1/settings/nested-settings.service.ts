@@ -3,14 +3,13 @@ import { InvalidInputError, type InputProblem } from '../../common/errors/domain
 import { OutboundAddresses } from '../../common/http/host-allowlist.js';
 import { addressProblem } from '../../common/http/address-rules.js';
 import type { JsonObject } from '../../common/json-merge.js';
-import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token-changes.js';
 import { McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
 import { McpConfigService } from '../../mcp-config/mcp-config.service.js';
-import { shownNamedServers } from '../../mcp-config/named-servers.js';
+import { namedServers, shownNamedServers } from '../../mcp-config/named-servers.js';
 import { LlmProfileRepository } from '../../settings/llm-profile.repository.js';
 import { changesDetails, mergeDetails, readNestedChange } from '../../settings/nested-settings.js';
 import { emptySettingsRow, SETTINGS } from '../../settings/settings-table.js';
-import { SettingsDto } from '../../settings/settings.dto.js';
+import { SettingsDto, type StoredWarning } from '../../settings/settings.dto.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { SettingsService } from '../../settings/settings.service.js';
 import { activeProfile } from './profiles.service.js';
@@ -53,6 +52,7 @@ export class NestedSettingsService {
       row: shown,
       details,
       mcpServers: shownNamedServers(mcpConfig),
+      inClear: { llmKey: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
       profiles,
       activeProfile: activeProfile(profiles, shown, keys, details),
     };
@@ -64,7 +64,7 @@ export class NestedSettingsService {
    * @param body the request as it was sent, unknown members included
    * @throws InvalidInputError, and what `SettingsService.store` throws
    */
-  async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<ProviderTokenWarning[]> {
+  async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<StoredWarning[]> {
     refuseLegacyMembers(body);
     const { agent_settings_diff: agent = {}, conversation_settings_diff: conversation = {}, ...flat } = dto;
     const change = readNestedChange(agent, conversation, preferencesOf(body, KNOWN_MEMBERS));

@@ -9,6 +9,7 @@ import {
   type ProfileListDto,
   type ProfileMutationDto,
   ProfileNameDto,
+  type ProfileSavedDto,
   RenameProfileDto,
   SaveProfileDto,
   textOrNull,
@@ -50,9 +51,9 @@ export class ProfilesController {
     @CurrentUser() user: AuthUser,
     @Param() { name }: ProfileNameDto,
     @Body(new OptionalBodyPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
-  ): Promise<ProfileMutationDto> {
-    await this.profiles.save(user.id, name, body);
-    return { name, message: `Profile '${name}' saved` };
+  ): Promise<ProfileSavedDto> {
+    const warning = await this.profiles.save(user.id, name, body);
+    return { name, message: `Profile '${name}' saved`, ...(warning && { warnings: [warning] }) };
   }
 
   @Delete(':name')

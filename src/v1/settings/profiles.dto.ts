@@ -4,8 +4,8 @@ import { composeDecorators, documentedField, fieldRule } from '../../common/vali
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from '../../settings/llm-profile.repository.js';
-import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
-import { fieldSchema, LLM_ECHOES, LLM_FIELDS } from '../../settings/setting-fields.js';
+import { MODEL_ADDRESS, ModelWarningDto } from '../../settings/settings.dto.js';
+import { fieldSchema, LLM_ECHOES, LLM_FIELDS, MAX_MODEL_TEXT } from '../../settings/setting-fields.js';
 import { masked, shownLlm } from '../../settings/nested-settings.js';
 
 /** Profile names are part of URLs. */
@@ -35,10 +35,16 @@ export class RenameProfileDto {
 /** Members of `llm`: those of the settings, and further members of a shown profile, which are accepted and ignored. */
 const LLM_PROPERTIES = {
   ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
-  model: { type: 'string' as const, pattern: String.raw`\S`, description: 'Model of new conversations.' },
+  model: {
+    type: 'string' as const,
+    maxLength: MAX_MODEL_TEXT,
+    pattern: String.raw`\S`,
+    description: 'Model of new conversations.',
+  },
   base_url: {
     type: 'string' as const,
     nullable: true,
+    maxLength: MAX_MODEL_TEXT,
     pattern: `^(?:${MODEL_ADDRESS})?$`,
     description: "Address of the model's API; none: that of its provider.",
   },
@@ -140,6 +146,17 @@ export class ProfileMutationDto {
 
   @ApiProperty({ example: "Profile 'fast' saved" })
   message: string;
+}
+
+/** Response of `POST /api/v1/settings/profiles/{name}`. */
+@ApiSchema({ name: 'ProfileSavedResponse' })
+export class ProfileSavedDto extends ProfileMutationDto {
+  @ApiProperty({
+    type: [ModelWarningDto],
+    required: false,
+    description: 'Says why the model was stored unverified; absent when it was not.',
+  })
+  warnings?: ModelWarningDto[];
 }
 
 /** Response of `POST /api/v1/settings/profiles/{name}/activate`. */

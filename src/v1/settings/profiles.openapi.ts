@@ -13,6 +13,7 @@ import {
   ProfileDetailDto,
   ProfileListDto,
   ProfileMutationDto,
+  ProfileSavedDto,
   SaveProfileDto,
 } from './profiles.dto.js';
 
@@ -55,14 +56,15 @@ export function SaveProfileOperation(): MethodDecorator & ClassDecorator {
     ApiOperation({
       operationId: 'save_profile_api_v1_settings_profiles__name__post',
       summary: 'Store a model under a name',
-      description: "Replaces a profile of that name. Without a body, the settings' model is stored.",
+      description:
+        "Replaces a profile of that name. Without a body, the settings' model is stored. A model that its server does not accept, or that cannot be checked, is stored and named in `warnings`.",
     }),
     ApiExtraModels(SaveProfileDto),
     ApiBody({
       schema: { anyOf: [{ $ref: getSchemaPath(SaveProfileDto) }, { type: 'null' }] },
       required: false,
     }),
-    ApiCreatedResponse({ type: ProfileMutationDto, description: 'Stored' }),
+    ApiCreatedResponse({ type: ProfileSavedDto, description: 'Stored' }),
     ApiProblems(
       { status: 404, detail: 'Settings not found', description: 'Nothing is stored that could be saved' },
       {

@@ -6,6 +6,7 @@ import { addressProblem } from '../../common/http/address-rules.js';
 import { OutboundAddresses } from '../../common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '../../common/json-merge.js';
 import { type ClearLlmProfile, LlmProfileRepository } from '../../settings/llm-profile.repository.js';
+import { type CheckedModel, headersIn, ModelCheck, type ModelWarning } from '../../settings/model-check.js';
 import { isSameModelServer } from '../../settings/model-server.js';
 import { type SettingsDetails, unmasked } from '../../settings/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../../settings/setting-fields.js';
@@ -75,6 +76,7 @@ export class ProfilesService {
     private readonly profiles: LlmProfileRepository,
     private readonly settings: SettingsRepository,
     private readonly addresses: OutboundAddresses,
+    private readonly models: ModelCheck,
   ) {}
 
   /** Oldest first, and the name of the one that the settings follow. */
@@ -97,12 +99,18 @@ export class ProfilesService {
   /**
    * Stores a profile, or replaces the one of that name.
    *
+   * @returns a warning when the server of a changed model does not accept it
    * @throws InvalidInputError for invalid members; DomainError conflict when the user has the maximum number of profiles
    */
-  async save(userId: string, name: string, request: SaveProfileDto): Promise<void> {
+  async save(userId: string, name: string, request: SaveProfileDto): Promise<ModelWarning | null> {
+    let changed: CheckedModel | null = null;
     await this.settings.transaction(userId, async (manager) => {
       const existing = await this.profiles.findNamed(userId, name, manager);
       const config = this.checked(await this.requested(manager, userId, request, existing));
+      const model = modelOf(config);
+      // Without a configuration of its own it is the settings' model, which was checked there.
+      changed =
+        !request.llm || (existing && isDeepStrictEqual(modelOf(existing.config), model)) ? null : model;
       if (existing) {
         await this.profiles.replace(manager, userId, existing, config);
         return;
@@ -116,6 +124,7 @@ export class ProfilesService {
       }
       await this.profiles.add(manager, userId, name, config);
     });
+    return changed && (await this.models.warning(userId, changed));
   }
 
   /**
@@ -250,6 +259,15 @@ export class ProfilesService {
     }
     return config;
   }
+}
+
+function modelOf(config: JsonObject): CheckedModel {
+  return {
+    model: textOrNull(config['model']),
+    baseUrl: textOrNull(config['base_url']),
+    apiKey: textOrNull(config['api_key']),
+    headers: headersIn(config),
+  };
 }
 
 function llmProblems(llm: JsonObject): InputProblem[] {

@@ -26,7 +26,7 @@ describe('readOperatorSkills', () => {
       'changes.md',
       '---\nname: change-log\ndescription: Lines\ntriggers:\n- changelog\n- release\n---\nOne line each.\n',
     );
-    await write('deploy/SKILL.md', '---\ntriggers: [deploy]\n---\nUse the staging host.');
+    await write('deploy/SKILL.md', '---\ntriggers: deploy\n---\nUse the staging host.');
     await write('README.md', 'What is here');
     await write('.git/config', '');
     await write('notes.txt', 'x');
@@ -45,6 +45,7 @@ describe('readOperatorSkills', () => {
 
   it.each<[string, Record<string, string>, RegExp]>([
     ['a head that is not YAML', { 'a.md': '---\n: [\n---\nx' }, /a\.md: its frontmatter is not YAML/],
+    ['a head without an end', { 'a.md': '---\nname: a\nx' }, /a\.md: its frontmatter has no end/],
     [
       'triggers that are not strings',
       { 'a.md': '---\ntriggers: [1]\n---\nx' },

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ascending } from '../../common/compare.js';
 import { errorMessage } from '../../common/errors/error-message.js';
 import { splitFrontmatter } from '../../common/frontmatter.js';
-import { jsonList, jsonText } from '../../common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
 import { ConfigError } from '../../config/config.error.js';
 import type { OperatorSkill } from './operator-skills.js';
 
@@ -61,7 +61,8 @@ function skillFile(entry: Dirent): { file: string; name: string } | null {
 function toSkill(text: string, fileName: string): OperatorSkill {
   const { head, content } = splitFrontmatter(text);
   const name = jsonText(head, 'name') ?? fileName;
-  const triggers = jsonList(head, 'triggers');
+  const single = jsonAt(head, 'triggers');
+  const triggers = typeof single === 'string' ? [single] : jsonList(head, 'triggers');
   if (name.length > MAX_NAME) {
     throw new TypeError(`its name has more than ${MAX_NAME} characters`);
   }

@@ -1,7 +1,7 @@
 import { applyDecorators, Controller, Get, Query } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
-import { decodePageId, toPage } from '../../common/pagination/page.js';
+import { parsePageId, toPage } from '../../common/pagination/page.js';
 import { OperatorSkills } from './operator-skills.js';
 import { SearchSkillsQueryDto, SkillPageDto, toSkillPageDto } from './skills.dto.js';
 
@@ -31,8 +31,8 @@ export class SkillsController {
   @SearchSkillsOperation()
   search(@Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSkillsQueryDto): SkillPageDto {
     const all = this.skills.all();
-    const after = decodePageId(pageId);
-    const start = after === null ? 0 : all.findIndex(({ name }) => name === after) + 1;
-    return toSkillPageDto(toPage(all.slice(start, start + limit + 1), limit, ({ name }) => name));
+    const start =
+      parsePageId('skills', pageId, (after) => all.findIndex(({ name }) => name === after) + 1 || null) ?? 0;
+    return toSkillPageDto(toPage('skills', all.slice(start, start + limit + 1), limit, ({ name }) => name));
   }
 }

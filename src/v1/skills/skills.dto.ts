@@ -7,7 +7,7 @@ import type { OperatorSkill } from './operator-skills.js';
 
 /** Query of `GET /api/v1/skills/search`. */
 export class SearchSkillsQueryDto {
-  @Text({ description: '`next_page_id` of the page before.', example: 'cmVsZWFzZS1ub3Rlcw' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ description: 'Skills on a page.', minimum: 1, maximum: 100, default: 100 })

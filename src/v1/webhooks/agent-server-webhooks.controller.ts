@@ -1,17 +1,10 @@
 import { applyDecorators, Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
-import {
-  ApiBody,
-  ApiExtraModels,
-  ApiOkResponse,
-  ApiOperation,
-  ApiTags,
-  getSchemaPath,
-} from '@nestjs/swagger';
+import { ApiBody, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
 import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
 import type { BodyKind } from '../../common/requests/json-body.js';
-import { ConversationEventDto, ConversationPathDto } from '../events/events.dto.js';
+import { ConversationPathDto } from '../events/events.dto.js';
 import { EVENT_EXAMPLE } from '../events/events.openapi.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -26,6 +19,8 @@ const PROBLEMS: DocumentedProblem[] = [
   },
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];
+/** Of all events of a request together. */
+const MAX_VALUES = 1_000_000;
 const HINT =
   "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know, because a client began it at the agent server itself, becomes one of the sandbox's owner.";
 
@@ -43,7 +38,6 @@ function ConversationWebhookOperation(): MethodDecorator & ClassDecorator {
         required: ['id'],
         properties: {
           id: { type: 'string', format: 'uuid', description: 'Id of the conversation.' },
-          execution_status: { type: 'string', description: 'As the agent server has it.' },
         },
         example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
       },
@@ -61,11 +55,11 @@ function ConversationWebhookOperation(): MethodDecorator & ClassDecorator {
 function EventsWebhookOperation(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiOperation({ operationId: 'on_event', summary: 'A conversation has new events', description: HINT }),
-    ApiExtraModels(ConversationEventDto),
     ApiBody({
       schema: {
         type: 'array',
-        items: { $ref: getSchemaPath(ConversationEventDto) },
+        maxItems: MAX_VALUES,
+        items: { type: 'object', additionalProperties: true, maxProperties: MAX_VALUES },
         example: [EVENT_EXAMPLE],
       },
     }),
@@ -75,7 +69,7 @@ function EventsWebhookOperation(): MethodDecorator & ClassDecorator {
 }
 
 /** Agent servers send several events at once, with images and the output of commands in them. */
-const EVENTS: Partial<JsonBodyOptions> = { bytes: 32 * 1024 * 1024, values: 1_000_000, skim: true };
+const EVENTS: Partial<JsonBodyOptions> = { bytes: 32 * 1024 * 1024, values: MAX_VALUES, skim: true };
 /** A conversation is sent with its settings, its skills and the statistics of each model call. */
 const CONVERSATION: Partial<JsonBodyOptions> = { bytes: 4 * 1024 * 1024, anyText: true };
 

@@ -29,10 +29,8 @@ export const pauseAgainstStart: Attack = {
     }
     await Promise.all(paused.map((id) => client.sandboxIn(id, 'PAUSED')));
     await Promise.all(removed.map((id) => client.sandboxIn(id, 'MISSING')));
-    const processes = (): number =>
-      [...paused, ...removed].flatMap((id) => world.sandboxProcesses(id)).length;
-    if (world.backend !== 'docker') {
-      await until(() => processes() === 0);
+    for (const id of [...paused, ...removed]) {
+      await until(async () => !(await world.runs(id)));
     }
     for (const id of paused) {
       await client.post(`/api/v1/sandboxes/${id}/resume`);

@@ -1,3 +1,6 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Client } from 'pg';
 import type { FakeWorld } from '../../fakes/fake-world.js';
 import type { GitHttpServer } from '../../fakes/git-http-server.js';
 import type { ScriptedLlm } from '../../fakes/scripted-llm.js';
@@ -110,6 +113,32 @@ export class HostileWorld {
     await until(async () => !(await this.runs(tenant.sandboxId)));
   }
 
+  /** Whether anything of a sandbox runs: a process, its container, its pod. */
+  async runs(sandboxId: string): Promise<boolean> {
+    switch (this.backend) {
+      case 'docker':
+        return hasContainer(this.instanceId, sandboxId);
+      case 'kubernetes':
+        return (await podOfSandbox(this.instanceId, sandboxId)) !== null;
+      case 'process':
+      case 'unwrapped':
+        return this.sandboxProcesses(sandboxId).length > 0;
+    }
+  }
+
+  /** Runs one statement on the embedded database of the service. */
+  async query(sql: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+    const password = (await readFile(path.join(this.dataDir, 'postgres-password'), 'utf8')).trim();
+    const names = { user: 'slipway', database: 'slipway' };
+    const client = new Client({ ...names, host: path.join(this.dataDir, 'postgres'), password });
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(sql, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
   /** A user without a sandbox, with the model in the settings. */
   async createUser(): Promise<ApiClient> {
     return this.journey.createUser();
@@ -190,18 +219,6 @@ export class HostileWorld {
     const create = async (name: string) => Tenant.create(name, await this.journey.createUser());
     // One after the other: an old engine sometimes refuses one of two containers that start at the same moment.
     return [await create('Alice'), await create('Bob')];
-  }
-
-  private async runs(sandboxId: string): Promise<boolean> {
-    switch (this.backend) {
-      case 'docker':
-        return hasContainer(this.instanceId, sandboxId);
-      case 'kubernetes':
-        return (await podOfSandbox(this.instanceId, sandboxId)) !== null;
-      case 'process':
-      case 'unwrapped':
-        return this.sandboxProcesses(sandboxId).length > 0;
-    }
   }
 
   private tenant(index: 0 | 1): Tenant {

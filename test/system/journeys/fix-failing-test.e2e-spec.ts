@@ -12,7 +12,7 @@ jest.setTimeout(180_000);
 const REPOSITORY = {
   'add.sh': 'echo $(($1 - $2))\n',
   'test.sh': '[ "$(sh add.sh 1 2)" = 3 ] && echo passed || { echo "not passed"; exit 1; }\n',
-  '.openhands/setup.sh': 'echo set up >> "$HOME/setup.txt"\n',
+  '.openhands/setup.sh': 'echo set up >> "$HOME/setup.txt"\nexport TESTS=test.sh\n',
   '.openhands/pre-commit.sh': 'sh test.sh\n',
 };
 const WHERE = 'fix/it';
@@ -33,7 +33,9 @@ const fixes = (results: string[]) => {
           })
         : call('finish', { message: 'Nothing fails.' });
     case 2:
-      return call('terminal', { command: 'sh test.sh && git commit -qam "fix: add" && git status --short' });
+      return call('terminal', {
+        command: 'sh "${TESTS:?}" && git commit -qam "fix: add" && git status --short',
+      });
     case 3:
       return call('create_pull_request', { source_branch: WHERE, title: 'Fix it', body: 'It subtracted.' });
     default:

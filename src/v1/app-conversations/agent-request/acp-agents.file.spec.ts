@@ -41,6 +41,10 @@ describe('readAcpAgents', () => {
     ['- { name: own, command: x, secret: [A] }', /secret/],
     ['- { name: own, command: x, env: { KEY: "${OTHER}" } }', /KEY.*\$\{OTHER\} is neither/],
     ['- { name: own, command: x, env: { KEY: "${llm_api_key}" } }', /llm_api_key\} is neither/],
+    [
+      '- { name: own, command: x, secrets: [git_tokens], env: { KEY: "${git_tokens}" } }',
+      /git_tokens\} is neither/,
+    ],
     ['- { name: own, command: x }\n- { name: own, command: y }', /twice/],
     ['a: 1', /^ACP_AGENTS_FILE: /],
     ['[', /^ACP_AGENTS_FILE: /],

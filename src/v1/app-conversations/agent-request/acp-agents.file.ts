@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { namedValues } from '../../../common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
-import { type AcpAgent, PLACEHOLDER } from './acp-agents.js';
+import { type AcpAgent, PLACEHOLDER, SECRET_GROUPS } from './acp-agents.js';
 
 /** Settings that are no secret: any agent may see them. */
 const OPEN_SETTINGS = ['llm_model', 'llm_base_url'] as const;
@@ -26,7 +26,8 @@ const agentSchema = z
     install: z.string().min(1).nullable().default(null),
   })
   .superRefine(({ env, secrets, model }, context) => {
-    const known = new Set<string>([...OPEN_SETTINGS, ...secrets]);
+    const groups = new Set<string>(Object.values(SECRET_GROUPS));
+    const known = new Set<string>([...OPEN_SETTINGS, ...secrets.filter((name) => !groups.has(name))]);
     const values = [...Object.entries(env), ...(model === null ? [] : [['model', model] as const])];
     for (const [name, value] of values) {
       for (const [, used = ''] of value.matchAll(PLACEHOLDER)) {

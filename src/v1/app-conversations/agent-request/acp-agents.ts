@@ -1,7 +1,10 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { AcpAgentSpec } from '../../../agent-protocol/conversation-api.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { isJsonObject } from '../../../common/json-merge.js';
+import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
+import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
 
 /** An agent of the operator's list. */
@@ -20,6 +23,9 @@ export interface AcpAgent {
   /** How to install it, for people. */
   install: string | null;
 }
+
+/** What the list's `secrets` may name besides secrets: all of the user's tokens for git servers; tool servers with keys. */
+export const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;
 
 /** `${NAME}` in a value. */
 export const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
@@ -64,6 +70,9 @@ export class AcpAgents implements OnModuleInit {
   }
 }
 
+/** The prompt lists an agent's secrets with their descriptions. */
+const OF_THE_AGENT = 'of this agent itself, not for tasks';
+
 /** How an agent from the operator's list is started. */
 export interface StartedAcpAgent {
   spec: AcpAgentSpec;
@@ -71,6 +80,69 @@ export interface StartedAcpAgent {
   secrets: ReadonlyMap<string, AgentSecret>;
   /** For the user: which of its variables have no value. */
   notes: string[];
+}
+
+/** An agent that the operator has taken off the list gets nothing any more. */
+const NOTHING: Pick<AcpAgent, 'secrets'> = { secrets: [] };
+
+/**
+ * What the operator's list gives an agent of what its user has stored.
+ *
+ * @param agent null: it has been taken off the list
+ */
+export function grantedInputs(
+  agent: Pick<AcpAgent, 'secrets'> | null,
+  { settings, mcpConfig, secrets, credentials, ...rest }: AgentInputs,
+): AgentInputs {
+  const named = new Set((agent ?? NOTHING).secrets);
+  const isNamed = (name: string): boolean => named.has(name);
+  return {
+    ...rest,
+    settings: {
+      ...settings,
+      search_api_key: isNamed('search_api_key') ? settings.search_api_key : null,
+    },
+    mcpConfig: mcpConfig === null || isNamed(SECRET_GROUPS.mcpKeys) ? mcpConfig : withoutKeys(mcpConfig),
+    secrets: new Map([...secrets].filter(([name]) => isNamed(name))),
+    credentials: isNamed(SECRET_GROUPS.gitTokens) ? credentials : [],
+  };
+}
+
+/** Secrets of the request, and tool servers, that the operator does not let the agent have. */
+export function withheldNotes(
+  { name, secrets }: AcpAgent,
+  own: ReadonlyMap<string, string>,
+  { stored, mcpConfig }: { stored: AgentInputs; mcpConfig: ClearMcpConfig | null },
+): string[] {
+  const withheld = [...own.keys()].filter((secret) => !secrets.includes(secret));
+  const given = mcpServerEntries(mcpConfig);
+  const servers = Object.keys(mcpServerEntries(stored.mcpConfig)).filter((server) => !(server in given));
+  return [
+    ...(withheld.length === 0
+      ? []
+      : [`acp:${name} is not given ${withheld.join(', ')}: the operator's list of agents does not name it.`]),
+    ...(servers.length === 0
+      ? []
+      : [
+          `acp:${name} is not given the tool servers ${servers.join(', ')}, which have keys: the operator's list of agents does not name ${SECRET_GROUPS.mcpKeys}.`,
+        ]),
+  ];
+}
+
+/** The tool servers that are asked without a key. */
+function withoutKeys({ sseServers, stdioServers, shttpServers }: ClearMcpConfig): ClearMcpConfig {
+  return {
+    sseServers: sseServers.filter(isOpen),
+    stdioServers: stdioServers.filter(({ env }) => env.size === 0),
+    shttpServers: shttpServers.filter(isOpen),
+  };
+}
+
+function isOpen({ url, apiKey, details = {} }: ClearRemoteMcpServer): boolean {
+  const { headers } = details;
+  const hasHeaders = isJsonObject(headers) && Object.keys(headers).length > 0;
+  const { search, username, password } = new URL(url);
+  return apiKey === null && !hasHeaders && [search, username, password].every((part) => part === '');
 }
 
 type KnownSettings = Pick<AgentSettings, 'llm_model' | 'llm_base_url' | 'llm_api_key' | 'search_api_key'>;
@@ -109,7 +181,7 @@ export function toStartedAcpAgent(
     if (used.some((placeholder) => !valueOf(placeholder))) {
       missing.push(name);
     } else if (used.some((placeholder) => !Object.hasOwn(open, placeholder))) {
-      hidden.set(name, { value: fill(template, valueOf), description: null });
+      hidden.set(name, { value: fill(template, valueOf), description: OF_THE_AGENT });
     } else {
       shown[name] = fill(template, valueOf);
     }

@@ -4,7 +4,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { AcpAgents, toStartedAcpAgent } from './acp-agents.js';
+import { AcpAgents, grantedInputs, toStartedAcpAgent } from './acp-agents.js';
 import {
   AgentInputsReader,
   GitAccessReader,
@@ -12,7 +12,7 @@ import {
   secretSources,
 } from './agent-inputs.reader.js';
 import { isSameModelServer, type NamedModel } from '../../../settings/model-server.js';
-import { agentLimits, type AgentSettings } from './agent-settings.js';
+import { agentLimits, type AgentSettings, ownParameters } from './agent-settings.js';
 
 /**
  * Builds the request that gives a conversation its credentials again: after a restart of its agent server, which
@@ -46,10 +46,11 @@ export class AgentCredentialsBuilder {
     if (begun?.adopted === true) {
       return this.buildAdopted(id, userId, begun);
     }
-    const { settings, mcpConfig, secrets, credentials } = await this.inputs.read(userId, own, {
-      names,
-      profile: begun?.llmProfile ?? null,
-    });
+    const stored = await this.inputs.read(userId, own, { names, profile: begun?.llmProfile ?? null });
+    const agent = this.acpAgents.find(begun?.agent ?? null);
+    const { settings, mcpConfig, secrets, credentials } = begun?.agent
+      ? grantedInputs(agent, stored)
+      : stored;
     const common = {
       search_api_key: settings.search_api_key,
       tavily_api_url: this.config.agent.tavilyApiUrl,
@@ -61,7 +62,6 @@ export class AgentCredentialsBuilder {
     };
     if (begun?.agent) {
       // An agent that the operator has taken off the list is not started again.
-      const agent = this.acpAgents.find(begun.agent);
       const acp = agent && toStartedAcpAgent(agent, settings, secrets, begun.llmModel);
       return acp === null ? common : { ...common, acp: acp.spec, secrets: secretSources(acp.secrets) };
     }
@@ -74,7 +74,9 @@ export class AgentCredentialsBuilder {
     return {
       ...(model.model && { llm_model: model.model }),
       llm_base_url: model.baseUrl === '' ? null : model.baseUrl,
-      ...(isForModel ? { llm_api_key: settings.llm_api_key } : { llm_key_withheld: true }),
+      ...(isForModel
+        ? { llm_api_key: settings.llm_api_key, llm_parameters: ownParameters(settings.llm_parameters) }
+        : { llm_key_withheld: true }),
       ...common,
       secrets: secretSources(secrets),
     };

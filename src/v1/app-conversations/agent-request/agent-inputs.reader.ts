@@ -10,12 +10,17 @@ import {
   type StoredCredential,
 } from '../../../git-providers/tokens/provider-token.repository.js';
 import { McpConfigRepository } from '../../../mcp-config/mcp-config.repository.js';
-import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../mcp-config/mcp-config.types.js';
+import {
+  allowedTools,
+  type ClearMcpConfig,
+  type ClearRemoteMcpServer,
+} from '../../../mcp-config/mcp-config.types.js';
 import { serverName } from '../../../mcp-config/named-servers.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
+import { type AgentDialect, type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
+import { textHead } from '../../../common/well-formed-text.js';
 
 /** The settings that say who commits. */
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
@@ -81,10 +86,7 @@ export function gitIdentity({ git_user_name: name, git_user_email: email }: GitS
 
 /** git's configuration is line-based. */
 function oneLine(text: string | null): string {
-  return (text ?? '')
-    .replaceAll(/[\p{Cc}<>]+/gu, ' ')
-    .trim()
-    .slice(0, 200);
+  return textHead((text ?? '').replaceAll(/[\p{Cc}<>]+/gu, ' ').trim(), 200);
 }
 
 /** What decides whether a conversation can begin. */
@@ -96,7 +98,7 @@ interface AgentConfiguration {
 }
 
 /** Everything a user has stored for agents, in clear. Must never get into a response, a row or a log. */
-interface AgentInputs extends AgentConfiguration {
+export interface AgentInputs extends AgentConfiguration {
   /** By name. */
   secrets: ReadonlyMap<string, AgentSecret>;
   /** For git servers. */
@@ -167,16 +169,22 @@ export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record
  * A user's tool servers as agent servers take them, by name. A command has a name; a remote server is named after its
  * kind and its position in the list.
  */
-export function mcpServerEntries(config: ClearMcpConfig | null): Record<string, McpServerEntry> {
+export function mcpServerEntries(
+  config: ClearMcpConfig | null,
+  dialect: AgentDialect = 'slipway',
+): Record<string, McpServerEntry> {
   if (config === null) {
     return {};
   }
   const commands = config.stdioServers
     .filter(isEnabled)
-    .map(({ name, command, args, env }) => [name, { command, args, env: Object.fromEntries(env) }]);
+    .map(({ name, command, args, env, details }) => [
+      name,
+      { command, args, env: Object.fromEntries(env), ...allowed(dialect, details) },
+    ]);
   return Object.fromEntries([
-    ...remote(config.sseServers, 'sse', 'sse'),
-    ...remote(config.shttpServers, 'shttp', 'http'),
+    ...remote(config.sseServers, 'sse', 'sse', dialect),
+    ...remote(config.shttpServers, 'shttp', 'http', dialect),
     // Last, so that a command wins over a remote server of the same name.
     ...commands,
   ]);
@@ -186,6 +194,7 @@ function remote(
   servers: readonly ClearRemoteMcpServer[],
   kind: string,
   transport: string,
+  dialect: AgentDialect,
 ): [string, McpServerEntry][] {
   return servers.flatMap((server, index): [string, McpServerEntry][] => {
     const { url, apiKey, details = {} } = server;
@@ -193,9 +202,20 @@ function remote(
       ...headersOf(details),
       ...(apiKey !== null && { Authorization: `Bearer ${apiKey}` }),
     };
-    const entry = { url, transport, ...(Object.keys(headers).length > 0 && { headers }) };
+    const entry = {
+      url,
+      transport,
+      ...(Object.keys(headers).length > 0 && { headers }),
+      ...allowed(dialect, details),
+    };
     return isEnabled(server) ? [[serverName(details, `${kind}_${index}`), entry]] : [];
   });
+}
+
+/** Which of its tools are offered; the stock agent server takes `tools` for something else. */
+function allowed(dialect: AgentDialect, details: JsonObject = {}): Pick<McpServerEntry, 'tools'> {
+  const tools = dialect === 'slipway' ? allowedTools(details) : undefined;
+  return tools === undefined ? {} : { tools };
 }
 
 /** Users may switch a server off without removing it. */

@@ -70,6 +70,30 @@ describe('toAgentRequest', () => {
   it.each([
     ['llm_model of the request', { ...START, model: 'o3' }, { agent: { llm: { model: 'o3' } } }],
     [
+      'parameters of the model',
+      withSettings({
+        llm_parameters: {
+          temperature: 0.5,
+          max_output_tokens: 99,
+          num_retries: 2,
+          extra_headers: { 'x-team': 'blue', 'x-cost': 7, 'x-odd': null },
+          litellm_extra_body: { user: 'me' },
+          aws_secret_access_key: 'not for us',
+        },
+      }),
+      {
+        agent: {
+          llm: {
+            temperature: 0.5,
+            max_output_tokens: 99,
+            num_retries: 2,
+            extra_headers: { 'x-team': 'blue', 'x-cost': '7' },
+            litellm_extra_body: { user: 'me' },
+          },
+        },
+      },
+    ],
+    [
       'llm_base_url',
       withSettings({ llm_base_url: 'https://llm.example.com/v1' }),
       { agent: { llm: { base_url: 'https://llm.example.com/v1' } } },
@@ -118,6 +142,14 @@ describe('toAgentRequest', () => {
       {
         confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
         security_analyzer: { kind: 'LLMSecurityAnalyzer' },
+      },
+    ],
+    [
+      'rails',
+      withSettings({ confirmation_mode: true, security_analyzer: 'policy_rail' }),
+      {
+        confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
+        security_analyzer: { kind: 'PolicyRailSecurityAnalyzer' },
       },
     ],
     [
@@ -210,6 +242,29 @@ describe('toAgentRequest', () => {
         sse_0: { url: 'https://sse.example.com', transport: 'sse', headers: { Authorization: 'Bearer k1' } },
         shttp_0: { url: 'https://http.example.com', transport: 'http' },
         files: { command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'k2' } },
+      },
+    });
+  });
+
+  it.each([
+    ['slipway' as const, { tools: ['search'] }],
+    // It takes another kind of member by this name.
+    ['stock' as const, {}],
+  ])('names the allowed tools of a server to the agent server %s', (dialect, allowed) => {
+    const details = { tools: ['search'] };
+    const { agent } = toAgentRequest({
+      ...START,
+      dialect,
+      mcpConfig: {
+        sseServers: [{ url: 'https://sse.example.com', apiKey: null, details }],
+        shttpServers: [],
+        stdioServers: [{ name: 'files', command: 'npx', args: [], env: new Map(), details }],
+      },
+    });
+    expect(agent.mcp_config).toEqual({
+      mcpServers: {
+        sse_0: { url: 'https://sse.example.com', transport: 'sse', ...allowed },
+        files: { command: 'npx', args: [], env: {}, ...allowed },
       },
     });
   });

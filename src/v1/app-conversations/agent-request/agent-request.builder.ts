@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
 import type { GitAccess } from '../../../agent-protocol/git.js';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import type { JsonObject } from '../../../common/json-merge.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
@@ -11,7 +10,14 @@ import { SETTINGS } from '../../../settings/settings-table.js';
 import { type OperatorSkill, OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
-import { type AcpAgent, AcpAgents, type StartedAcpAgent, toStartedAcpAgent } from './acp-agents.js';
+import {
+  type AcpAgent,
+  AcpAgents,
+  grantedInputs,
+  type StartedAcpAgent,
+  toStartedAcpAgent,
+  withheldNotes,
+} from './acp-agents.js';
 import {
   AgentInputsReader,
   GitAccessReader,
@@ -25,6 +31,8 @@ import {
   type CheckedSettings,
   checkSettings,
   ineffectiveSettings,
+  ownParameters,
+  SECURITY_ANALYZERS,
 } from './agent-settings.js';
 import { ModelCatalogue, type ModelFacts } from './model-catalogue.js';
 
@@ -94,15 +102,16 @@ export class AgentRequestBuilder {
   async build(conversation: NewConversation): Promise<AgentRequest> {
     const { userId, request, dialect } = conversation;
     const profile = request.llm_profile ?? null;
-    const { settings, mcpConfig, secrets, credentials, lacksProfile } = await this.inputs.read(
-      userId,
-      conversation.secrets,
-      { names: request.secret_names ?? null, profile },
-    );
-    if (lacksProfile) {
+    const stored = await this.inputs.read(userId, conversation.secrets, {
+      names: request.secret_names ?? null,
+      profile,
+    });
+    if (stored.lacksProfile) {
       return { problem: unknownProfile(profile) };
     }
-    const agent = this.agentOf(request, settings);
+    const agent = this.agentOf(request, stored.settings);
+    const { settings, mcpConfig, secrets, credentials } =
+      agent.acp === null ? stored : grantedInputs(agent.acp, stored);
     const verdict = checkSettings(
       { agent, model: request.llm_model ?? settings.llm_model, settings, mcpConfig, dialect },
       this.addresses,
@@ -136,8 +145,8 @@ export class AgentRequestBuilder {
     });
     const baseUrl = body.agent.llm.base_url ?? '';
     const notes = [
-      ...ineffectiveSettings(dialect, settings),
-      ...requestNotes(agent.acp === null ? dialect : 'stock', request, secrets),
+      ...ineffectiveSettings(dialect, settings, mcpConfig),
+      ...requestNotes(agent.acp === null ? dialect : 'stock', request, stored.secrets),
       ...(acp?.notes ?? []),
     ];
     if (acp === null || agent.acp === null) {
@@ -148,7 +157,7 @@ export class AgentRequestBuilder {
       body,
       model: acp.spec.acp_model ?? null,
       baseUrl: '',
-      notes: [...notes, ...withheldNotes(agent.acp, conversation.secrets)],
+      notes: [...notes, ...withheldNotes(agent.acp, conversation.secrets, { stored, mcpConfig })],
       acp: { agent: agent.acp, hasBudget: settings.max_budget_per_task !== null },
     };
   }
@@ -222,7 +231,7 @@ function toAgent(start: AgentStart): AgentSpec {
   const { dialect, model, facts, settings, config, skills } = start;
   const { price } = facts;
   const llm = {
-    ...modelParameters(dialect, settings.llm_parameters),
+    ...(dialect === 'stock' ? settings.llm_parameters : ownParameters(settings.llm_parameters)),
     model,
     api_key: settings.llm_api_key,
     base_url: settings.llm_base_url === '' ? null : settings.llm_base_url,
@@ -232,7 +241,7 @@ function toAgent(start: AgentStart): AgentSpec {
       output_cost_per_token: price.output / TOKENS_PER_PRICE,
     }),
   };
-  const servers = mcpServerEntries(start.mcpConfig);
+  const servers = mcpServerEntries(start.mcpConfig, start.dialect);
   const suffix = systemSuffix(dialect, start.request, settings.language, start.ports);
   const disabled = settings.disabled_skills ?? [];
   const given = skills.filter(({ name }) => !disabled.includes(name));
@@ -280,14 +289,6 @@ function toAcpAgent(start: AgentStart, { spec }: StartedAcpAgent): AgentSpec {
   };
 }
 
-/** Secrets of the request that the operator does not let the agent see. */
-function withheldNotes({ name, secrets }: AcpAgent, own: ReadonlyMap<string, string>): string[] {
-  const withheld = [...own.keys()].filter((secret) => !secrets.includes(secret));
-  return withheld.length === 0
-    ? []
-    : [`acp:${name} is not given ${withheld.join(', ')}: the operator's list of agents does not name it.`];
-}
-
 /** In the published form, which both agent servers take. */
 function toAgentSkill({ name, description, content, triggers }: OperatorSkill): Record<string, unknown> {
   return {
@@ -300,17 +301,6 @@ function toAgentSkill({ name, description, content, triggers }: OperatorSkill): 
 
 function unknownProfile(name: string | null): string {
   return `There is no profile ${name}: store it with POST /api/v1/settings/profiles/${name}, or choose another.`;
-}
-
-/** Our agent server stores unknown members, so parameters that may be secret are not sent to it. */
-const OWN_PARAMETERS = ['input_cost_per_token', 'output_cost_per_token'];
-
-function modelParameters(dialect: AgentDialect, parameters: JsonObject = {}): JsonObject {
-  return dialect === 'stock'
-    ? parameters
-    : Object.fromEntries(
-        OWN_PARAMETERS.flatMap((name) => (name in parameters ? [[name, parameters[name]]] : [])),
-      );
 }
 
 function numberOf(value: unknown): number | null {
@@ -353,7 +343,7 @@ function portsText(ports: readonly PortAddress[]): string | null {
     : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. A page of one cannot reach the other: let one server answer for page and API. It runs in the background until the sandbox is paused.`;
 }
 
-/** Off: no call waits. On: every call waits or, where the model rates risks, those of high and unknown risk. */
+/** Off: no call waits. On: every call waits or, where an analyzer rates risks, those of high and unknown risk. */
 function confirmation({
   confirmation_mode: isOn,
   security_analyzer: analyzer,
@@ -361,10 +351,11 @@ function confirmation({
   if (isOn !== true) {
     return { confirmation_policy: { kind: 'NeverConfirm' }, security_analyzer: null };
   }
-  return analyzer === 'llm'
+  const chosen = analyzer ? SECURITY_ANALYZERS[analyzer] : undefined;
+  return chosen
     ? {
         confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
-        security_analyzer: { kind: 'LLMSecurityAnalyzer' },
+        security_analyzer: chosen,
       }
     : { confirmation_policy: { kind: 'AlwaysConfirm' }, security_analyzer: null };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import {
   type AgentDialect,
   agentLimits,
@@ -46,6 +47,8 @@ describe('checkSettings', () => {
     ['CodeActAgent', settings({}, { agent: { name: 'CodeActAgent', acp: null, listed: [] } })],
     ['a blank agent', settings({}, { agent: { name: '', acp: null, listed: [] } })],
     ['analyzer llm', settings({ security_analyzer: 'llm' })],
+    ['analyzer pattern', settings({ security_analyzer: 'pattern' })],
+    ['analyzer policy_rail', settings({ security_analyzer: 'policy_rail' })],
     ['a blank analyzer', settings({ security_analyzer: '' })],
     [
       "the user's own model server without a key",
@@ -66,7 +69,7 @@ describe('checkSettings', () => {
     ['a blank model', settings({}, { model: ' ' }), 'llm_model'],
     ['no key', settings({ llm_api_key: null }), 'llm_api_key'],
     ['no key for Anthropic', settings({ llm_api_key: '' }, { model: 'anthropic/claude' }), 'llm_api_key'],
-    ['a provider without its address', settings({}, { model: 'mistral/large' }), 'llm_base_url'],
+    ['a provider without its address', settings({}, { model: 'azure/large' }), 'llm_base_url'],
     ['litellm_proxy without its address', settings({}, { model: 'litellm_proxy/x' }), 'llm_base_url'],
     [
       'another agent',
@@ -104,6 +107,20 @@ it.each<[AgentDialect, Partial<CheckedSettings['settings']>, string[]]>([
   ['stock', { load_memory: true }, []],
   ['stock', { max_budget_per_task: 1, search_api_key: 'tvly' }, ['max_budget_per_task', 'search_api_key']],
 ])('says to a user of the %s agent server what has no effect of %j', (dialect, change, names) => {
-  const notes = ineffectiveSettings(dialect, settings(change).settings);
+  const notes = ineffectiveSettings(dialect, settings(change).settings, null);
   expect(notes.map((note) => /^[\w.]+/.exec(note)?.[0])).toEqual(names);
+});
+
+it('says to a user of the stock agent server that it knows no list of allowed tools', () => {
+  const url = 'https://mcp.example.com';
+  const config = (details: object): ClearMcpConfig => ({
+    sseServers: [],
+    stdioServers: [],
+    shttpServers: [{ url, apiKey: null, details: { ...details } }],
+  });
+  const notes = (dialect: AgentDialect, details: object): string[] =>
+    ineffectiveSettings(dialect, settings({}).settings, config(details));
+  expect(notes('stock', { tools: ['a'] })).toEqual([expect.stringContaining('offers all tools')]);
+  expect(notes('stock', {})).toEqual([]);
+  expect(notes('slipway', { tools: ['a'] })).toEqual([]);
 });

@@ -1,7 +1,8 @@
+import type { SecurityAnalyzer } from '../../../agent-protocol/conversation-api.js';
 import { isJsonObject, type JsonObject, without } from '../../../common/json-merge.js';
 import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import { modelEndpoint } from '../../../common/model-endpoint.js';
-import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import { addressToCheck, isOwnServer, modelEndpoint } from '../../../common/model-endpoint.js';
+import { allowedTools, type ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
@@ -85,6 +86,52 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
   };
 }
 
+/** Members of a model that our agent server uses; it stores others, which may be secret, so they are not sent to it. */
+const OWN_PARAMETERS = [
+  'input_cost_per_token',
+  'output_cost_per_token',
+  'timeout',
+  'temperature',
+  'top_p',
+  'top_k',
+  'seed',
+  'max_output_tokens',
+  'max_input_tokens',
+  'native_tool_calling',
+  'disable_stop_word',
+  'disable_vision',
+  'api_version',
+  'openrouter_site_url',
+  'openrouter_app_name',
+  'extended_thinking_budget',
+  'drop_params',
+  'reasoning_effort',
+  'num_retries',
+  'retry_multiplier',
+  'retry_min_wait',
+  'retry_max_wait',
+  'extra_headers',
+  'litellm_extra_body',
+];
+
+/** The parameters of a model for our agent server. */
+export function ownParameters(parameters: JsonObject = {}): JsonObject {
+  const own = OWN_PARAMETERS.flatMap((name) =>
+    name in parameters ? [[name, parameters[name]] as const] : [],
+  );
+  const { extra_headers: headers, ...others } = Object.fromEntries(own);
+  return isJsonObject(headers) ? { ...others, extra_headers: textMembers(headers) } : others;
+}
+
+/** A header is a text. */
+function textMembers(members: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(members).flatMap(([name, value]) =>
+      typeof value === 'string' || typeof value === 'number' ? [[name, String(value)]] : [],
+    ),
+  );
+}
+
 const DEFAULT_MAX_ITERATIONS = 500;
 
 /** How far an agent may go, as agent servers take it. */
@@ -141,9 +188,12 @@ export const OWN_AGENT = 'CodeActAgent';
 const AGENTS = ['', OWN_AGENT];
 /** What stands for the model of an agent that has one of its own. */
 const OWN_MODEL = '';
-/** The security analyzer that this service has. */
-export const OWN_SECURITY_ANALYZER = 'llm';
-const SECURITY_ANALYZERS = ['', OWN_SECURITY_ANALYZER];
+/** Who can judge the risk of calls: the model itself, signatures, or rules about commands of the shell. */
+export const SECURITY_ANALYZERS: Readonly<Record<string, SecurityAnalyzer>> = {
+  llm: { kind: 'LLMSecurityAnalyzer' },
+  pattern: { kind: 'PatternSecurityAnalyzer' },
+  policy_rail: { kind: 'PolicyRailSecurityAnalyzer' },
+};
 
 /** Checks whether a conversation can begin with these settings. */
 export function checkSettings(
@@ -155,9 +205,10 @@ export function checkSettings(
     const choice = [OWN_AGENT, ...agent.listed].join(' or ');
     return { problem: `There is no agent ${agent.name}: set agent to ${choice} in the settings.` };
   }
-  if (!SECURITY_ANALYZERS.includes(analyzer ?? '')) {
+  if (analyzer && !Object.hasOwn(SECURITY_ANALYZERS, analyzer)) {
+    const choice = Object.keys(SECURITY_ANALYZERS).join(', ');
     return {
-      problem: `There is no security analyzer ${analyzer}: set security_analyzer to llm, or to null, in the settings.`,
+      problem: `There is no security analyzer ${analyzer}: set security_analyzer to ${choice} or null in the settings.`,
     };
   }
   if (agent.acp !== null) {
@@ -183,7 +234,11 @@ export function modelVerdict(
   }
   const problem =
     modelProblem(model, settings, dialect) ??
-    addressProblem('llm_base_url', settings.llm_base_url, addresses);
+    addressProblem(
+      'llm_base_url',
+      dialect === 'slipway' ? addressToCheck(model, settings.llm_base_url) : settings.llm_base_url,
+      addresses,
+    );
   return problem === null ? { problem, model } : { problem };
 }
 
@@ -206,6 +261,9 @@ function modelProblem(
   const endpoint = dialect === 'slipway' ? modelEndpoint(model, baseUrl) : null;
   if (endpoint && 'problem' in endpoint) {
     return endpoint.problem;
+  }
+  if (endpoint !== null && isOwnServer(model)) {
+    return null;
   }
   return apiKey === null || apiKey === ''
     ? `No key is set for the model ${model}: give llm_api_key in the settings.`
@@ -235,6 +293,7 @@ function mcpProblem(config: ClearMcpConfig | null, addresses: OutboundAddresses)
 export function ineffectiveSettings(
   dialect: AgentDialect,
   { max_budget_per_task: budget, search_api_key: searchKey, load_memory: memory }: AgentSettings,
+  mcpConfig: ClearMcpConfig | null,
 ): string[] {
   if (dialect === 'slipway') {
     return memory === true
@@ -244,5 +303,17 @@ export function ineffectiveSettings(
   return [
     ...(budget === null ? [] : ['max_budget_per_task is not enforced by the agent server of this sandbox.']),
     ...(searchKey === null ? [] : ['search_api_key: the agent server of this sandbox has no web search.']),
+    ...(hasAllowedTools(mcpConfig)
+      ? [
+          'mcp_config: the agent server of this sandbox offers all tools of a server, whatever its tools name.',
+        ]
+      : []),
   ];
+}
+
+function hasAllowedTools(config: ClearMcpConfig | null): boolean {
+  const { sseServers = [], stdioServers = [], shttpServers = [] } = config ?? {};
+  return [...sseServers, ...stdioServers, ...shttpServers].some(
+    ({ details = {} }) => allowedTools(details) !== undefined,
+  );
 }

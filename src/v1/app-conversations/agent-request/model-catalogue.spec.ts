@@ -13,6 +13,18 @@ describe('catalogueFacts', () => {
     },
   );
 
+  it.each([
+    'gemini/gemini-2.5-pro',
+    'xai/grok-4-0709',
+    'together_ai/Gryphe/MythoMax-L2-13b',
+    'deepseek/deepseek-chat',
+  ])('knows the price of %s by the prefix of LiteLLM', (name) => {
+    expect(catalogueFacts(catalogue, name).price).toEqual({
+      input: expect.any(Number),
+      output: expect.any(Number),
+    });
+  });
+
   it('takes the first tier of a price that rises', () => {
     expect(catalogueFacts(catalogue, 'anthropic/claude-sonnet-4-5').price).toEqual({ input: 3, output: 15 });
   });

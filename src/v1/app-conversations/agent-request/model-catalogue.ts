@@ -1,6 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type * as genaiPrices from '@pydantic/genai-prices';
 import { ascending } from '../../../common/compare.js';
+import { modelEndpoint } from '../../../common/model-endpoint.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ModelPrice } from './model-prices.file.js';
 
@@ -16,7 +17,7 @@ export interface ModelFacts {
 interface CatalogueModel {
   provider: string;
   name: string;
-  /** A chat model of a provider that our agent server reaches by the name alone. */
+  /** A chat model that our agent server reaches by the name alone. */
   verified: boolean;
 }
 
@@ -75,6 +76,12 @@ async function loadCatalogue(): Promise<typeof genaiPrices> {
   return import('@pydantic/genai-prices');
 }
 
+/** LiteLLM's names that the catalogue does not know as others of its own. */
+const CATALOGUE_IDS: ReadonlyMap<string, string> = new Map([
+  ['fireworks_ai', 'fireworks'],
+  ['together_ai', 'together'],
+]);
+
 /** Too little to leave the first tier: prices do not depend on the usage here. */
 const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };
 
@@ -87,7 +94,11 @@ const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };
 export function catalogueFacts({ calcPrice }: typeof genaiPrices, name: string): ModelFacts {
   const found = candidates(name)
     .map(({ model, provider }) =>
-      calcPrice(ANY_USAGE, model, provider === null ? {} : { providerId: provider }),
+      calcPrice(
+        ANY_USAGE,
+        model,
+        provider === null ? {} : { providerId: CATALOGUE_IDS.get(provider) ?? provider },
+      ),
     )
     .find((result) => result !== null);
   if (!found) {
@@ -119,23 +130,37 @@ function base(price: number | { base: number } | undefined): number | null {
   return typeof price === 'number' ? price : price.base;
 }
 
-/** Providers whose models need no address, see `modelEndpoint`. */
-const KNOWN_BY_NAME: ReadonlySet<string> = new Set(['anthropic', 'openai']);
+/** Providers that the catalogue names otherwise than LiteLLM, whose names are those of the settings. */
+const PREFIXES: ReadonlyMap<string, string> = new Map([
+  ['google', 'gemini'],
+  ['moonshotai', 'moonshot'],
+  ['together', 'together_ai'],
+  ['x-ai', 'xai'],
+]);
+/** Google sells models of others elsewhere than behind its API for Gemini, and Fireworks has longer names for all. */
+const NOT_BY_NAME = /^gemini\/(?!gem)|^fireworks/;
+const NO_AGENT = /embed|[-/](tts|image|ocr|guard|safeguard|audio|realtime|transcribe|computer-use)\b/;
+
+/** Whether our agent server reaches a model by its name alone, and can work with it. */
+function isKnownByName(name: string): boolean {
+  return !('problem' in modelEndpoint(name, null)) && !NOT_BY_NAME.test(name) && !NO_AGENT.test(name);
+}
 
 /** The bundled catalogue; it is never fetched from elsewhere. */
 async function catalogueModels(catalogue: typeof genaiPrices): Promise<CatalogueModel[]> {
   const providers = (await catalogue.waitForUpdate()) ?? [];
-  return providers.flatMap(({ id: provider, models }) =>
-    models
+  return providers.flatMap(({ id, models }) => {
+    const provider = PREFIXES.get(id) ?? id;
+    return models
       .filter(({ deprecated }) => deprecated !== true)
       .map(({ id: name, context_window: contextWindow }) => ({
         provider,
         name,
         // Embeddings, pictures and speech have no window there, and no price of output.
         verified:
-          KNOWN_BY_NAME.has(provider) &&
+          isKnownByName(`${provider}/${name}`) &&
           contextWindow !== undefined &&
           catalogueFacts(catalogue, `${provider}/${name}`).price !== null,
-      })),
-  );
+      }));
+  });
 }

@@ -103,6 +103,9 @@ export class AppConversationsController {
       'Content-Type': 'application/zip',
       'Content-Disposition': 'attachment; filename="conversation.zip"',
     };
-    await this.downloads.send(user.id, response, headers, () => this.exports.pack(user.id, id));
+    await this.downloads.send(user.id, response, async () => ({
+      headers,
+      content: await this.exports.pack(user.id, id),
+    }));
   }
 }

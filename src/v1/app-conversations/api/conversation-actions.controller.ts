@@ -23,6 +23,7 @@ import {
   FileQueryDto,
   GitQueryDto,
   type MessageSentDto,
+  ResumeQueryDto,
   SendMessageDto,
   SwitchAcpModelDto,
   SwitchProfileDto,
@@ -47,10 +48,15 @@ export class ConversationActionsController {
   async sendMessage(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
+    @Query() { resume = true }: ResumeQueryDto,
     @Body() body: SendMessageDto,
   ): Promise<MessageSentDto> {
-    await this.actions.sendMessage(user.id, id, toSendMessageRequest(body));
-    return { success: true, sandbox_status: 'RUNNING', message: null };
+    const resumed = await this.actions.sendMessage(user.id, id, toSendMessageRequest(body), resume);
+    return {
+      success: true,
+      sandbox_status: 'RUNNING',
+      message: resumed ? 'The sandbox was paused, and was resumed for it.' : null,
+    };
   }
 
   @Post('respond-to-confirmation')
@@ -109,6 +115,8 @@ export class ConversationActionsController {
   }
 }
 
+const BYTES = 'application/octet-stream';
+
 @ApiTags('Conversations')
 @ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations/:id')
@@ -126,8 +134,8 @@ export class ConversationWorkspaceController {
     @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
     @Res() response: Response,
   ): Promise<void> {
-    const headers = { 'Content-Type': 'application/json; charset=utf-8' };
-    await this.downloads.send(user.id, response, headers, () => this.workspace.file(user.id, id, file));
+    const asBytes = response.req.accepts(['application/json', BYTES]) === BYTES;
+    await this.downloads.send(user.id, response, () => this.workspace.file(user.id, id, file, asBytes));
   }
 
   @Get('git/changes')
@@ -135,9 +143,9 @@ export class ConversationWorkspaceController {
   async changes(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
-    @Query() { path, ref }: GitQueryDto,
+    @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.changes(user.id, id, path, ref);
+    return this.workspace.changes(user.id, id, query);
   }
 
   @Get('git/diff')
@@ -145,8 +153,8 @@ export class ConversationWorkspaceController {
   async diff(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
-    @Query() { path, ref }: GitQueryDto,
+    @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.diff(user.id, id, path, ref);
+    return this.workspace.diff(user.id, id, query);
   }
 }

@@ -20,7 +20,8 @@ export function SendMessageOperation(): MethodDecorator & ClassDecorator {
     ApiOperation({
       operationId: 'send_message_to_conversation',
       summary: 'Say something',
-      description: 'The agent takes it up at once, or with its next step when it works already.',
+      description:
+        'The agent takes it up at once, or with its next step when it works already. A paused sandbox is resumed for it.',
     }),
     ApiBodyExamples(SendMessageDto, {
       text: {
@@ -184,11 +185,14 @@ export function ReadFileOperation(): MethodDecorator & ClassDecorator {
       operationId: 'read_conversation_file',
       summary: 'Read a file of a conversation',
       description:
-        'A text file in the folder that the agent works in, up to 256 MiB. Eight downloads of a user may be under way at a time.',
+        'A file in the folder that the agent works in, up to 256 MiB: a text (UTF-8, by its first 64 KiB) as a JSON string, any other file as its bytes, and a text too with `Accept: application/octet-stream`. A text with other bytes further on breaks off there. Eight downloads of a user may be under way at a time.',
     }),
     ApiOkResponse({
-      description: 'Its text as a JSON string; empty when there is no such file',
-      schema: { type: 'string', example: '# Plan\n\n1. Read the parser\n' },
+      description: 'Its text as a JSON string, or its bytes; empty when there is no such file',
+      content: {
+        'application/json': { schema: { type: 'string', example: '# Plan\n\n1. Read the parser\n' } },
+        'application/octet-stream': { schema: { type: 'string', format: 'binary' }, example: 'PNG…' },
+      },
     }),
     ApiProblems(
       OUTSIDE_WORKSPACE,

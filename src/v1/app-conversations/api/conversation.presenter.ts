@@ -22,7 +22,8 @@ export class ConversationPresenter {
 
   /** @throws SecretDecryptionError when the sandbox's key is not readable with the configured keys */
   conversation(row: ConversationRow): AppConversationDto {
-    const isRunning = row.sandbox_status === 'RUNNING';
+    const status = toWireStatus(row.sandbox_status, row.address);
+    const isRunning = status === 'RUNNING';
     return {
       id: toHexId(row.id),
       created_by_user_id: row.user_id,
@@ -46,8 +47,9 @@ export class ConversationPresenter {
       result: row.result,
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
-      sandbox_status: toWireStatus(row.sandbox_status),
+      sandbox_status: status,
       execution_status: isRunning ? row.execution_status : null,
+      error: row.error,
       conversation_url: isRunning ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}` : null,
       session_api_key:
         row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
@@ -65,7 +67,10 @@ export class ConversationPresenter {
       detail: startDetail(row),
       app_conversation_id: row.status === 'READY' ? toHexId(row.app_conversation_id) : null,
       sandbox_id: row.status === 'WORKING' ? row.request.sandbox_id : row.sandbox_id,
-      agent_server_url: hasAgentServer && row.sandbox_status === 'RUNNING' ? this.agentServer(row) : null,
+      agent_server_url:
+        hasAgentServer && toWireStatus(row.sandbox_status, row.address) === 'RUNNING'
+          ? this.agentServer(row)
+          : null,
       request: requestEcho(row.request),
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
@@ -94,6 +99,8 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     agent_profile_id: request['agent_profile_id'] ?? null,
     selected_repository: request.selected_repository,
     selected_branch: request.selected_branch,
+    clone_submodules: request.clone_submodules ?? false,
+    fetch_lfs: request.fetch_lfs ?? false,
     git_provider: request.git_provider,
     suggested_task: request.suggested_task,
     title: request.title,

@@ -10,6 +10,12 @@ const MAX_PER_USER = 8;
 /** A client that reads nothing for this long is cut off, and so is a source that sends nothing. */
 const STALL_MS = 60_000;
 
+/** What is sent, and how it is announced. */
+export interface Download {
+  headers: Readonly<Record<string, string>>;
+  content: Readable;
+}
+
 /** Sends responses of any length, no faster than their clients read, so that each takes the memory of a few chunks. */
 @Injectable()
 export class DownloadSender {
@@ -23,12 +29,7 @@ export class DownloadSender {
    * @param open what it throws becomes the response; it is not called when the user has too many downloads
    * @throws DomainError rate_limited when the user has too many
    */
-  async send(
-    userId: string,
-    response: Response,
-    headers: Readonly<Record<string, string>>,
-    open: () => Promise<Readable>,
-  ): Promise<void> {
+  async send(userId: string, response: Response, open: () => Promise<Download>): Promise<void> {
     const running = this.running.get(userId) ?? 0;
     if (running >= MAX_PER_USER) {
       throw new DomainError(
@@ -40,7 +41,7 @@ export class DownloadSender {
     }
     this.running.set(userId, running + 1);
     try {
-      await this.pipe(await open(), response, headers);
+      await this.pipe(await open(), response);
     } finally {
       const left = (this.running.get(userId) ?? 1) - 1;
       if (left === 0) {
@@ -51,21 +52,17 @@ export class DownloadSender {
     }
   }
 
-  private async pipe(
-    source: Readable,
-    response: Response,
-    headers: Readonly<Record<string, string>>,
-  ): Promise<void> {
+  private async pipe({ content, headers }: Download, response: Response): Promise<void> {
     response.set(headers);
     if (response.req.method === 'HEAD') {
-      source.destroy();
+      content.destroy();
       response.end();
       return;
     }
     response.setTimeout(STALL_MS, () => response.destroy());
     try {
       // Ends both when either ends early.
-      await pipeline(source, response);
+      await pipeline(content, response);
     } catch (error) {
       this.logger.debug('failed to send a download to its end', { error: errorMessage(error) });
     }

@@ -2,6 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiHeader, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../../common/openapi/problems.js';
 import { ApiBodyExamples } from '../../../common/openapi/responses.js';
+import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandboxes.openapi.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import { StartTaskDto, StartTaskPageDto } from './dto/start-task.dto.js';
 
@@ -71,7 +72,8 @@ const TOO_MANY_CONVERSATIONS: DocumentedProblem = {
   code: 'conversation_limit',
   detail:
     'You have 10000 conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
-  description: 'As many conversations as one user may have (MAX_CONVERSATIONS_PER_USER)',
+  description:
+    'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
 };
 
 /** Documents `POST /api/v1/app-conversations`. */
@@ -89,7 +91,7 @@ export function StartConversationOperation(): MethodDecorator & ClassDecorator {
     IDEMPOTENCY_KEY,
     ApiBodyExamples(StartConversationDto, START_CONVERSATION_EXAMPLES),
     ApiOkResponse({ type: StartTaskDto, description: 'The start task' }),
-    ApiProblems(TOO_MANY_CONVERSATIONS, 413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
+    ApiProblems(TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, 413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
   );
 }
 
@@ -110,7 +112,7 @@ export function StreamStartOperation(): MethodDecorator & ClassDecorator {
       description: 'The start task as it goes on',
       schema: { type: 'array', items: { $ref: getSchemaPath(StartTaskDto) } },
     }),
-    ApiProblems(TOO_MANY_CONVERSATIONS, 413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
+    ApiProblems(TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, 413, 415, QUOTA_EXCEEDED, INVALID_REPOSITORY),
   );
 }
 

@@ -18,6 +18,7 @@ import { hasUnfinishedStart } from '../start-task.queries.js';
 /** A message that waits until its conversation is ready. Its row goes once the agent server has it. */
 @Entity('pending_messages')
 @Index('pending_messages_conversation_id_position_key', ['conversationId', 'position'], { unique: true })
+@Index('pending_messages_user_id_idx', ['userId'])
 export class PendingMessage {
   @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pending_messages_pkey' })
   id: string;
@@ -129,6 +130,10 @@ export class PendingMessageRepository {
 
   async count(manager: EntityManager, conversationId: string): Promise<number> {
     return manager.countBy(PendingMessage, { conversationId });
+  }
+
+  async countOfUser(manager: EntityManager, userId: string): Promise<number> {
+    return manager.countBy(PendingMessage, { userId });
   }
 
   /** Adds a message behind the others. The caller has locked the user. */

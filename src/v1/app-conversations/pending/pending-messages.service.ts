@@ -13,6 +13,8 @@ import { PendingMessageRepository } from './pending-message.repository.js';
 import { PendingMessageWorker } from './pending-message.worker.js';
 
 const MAX_PENDING = 10;
+/** For all conversations of a user together: each message may be as large as a body. */
+const MAX_PENDING_OF_USER = 100;
 const RETRY_AFTER_SECONDS = 5;
 /** Before the id of a start task, where clients have no id of a conversation yet. */
 const TASK_PREFIX = 'task-';
@@ -55,6 +57,14 @@ export class PendingMessagesService {
           { retryAfterSeconds: RETRY_AFTER_SECONDS },
         );
       }
+      if ((await this.messages.countOfUser(manager, userId)) >= MAX_PENDING_OF_USER) {
+        throw new DomainError(
+          'rate_limited',
+          'rate_limited',
+          `${MAX_PENDING_OF_USER} messages wait for your conversations already, the most allowed: resume their sandboxes, or delete some of them.`,
+          { retryAfterSeconds: RETRY_AFTER_SECONDS },
+        );
+      }
       await this.messages.add(manager, { id, userId, conversationId, content });
       return count + 1;
     });
@@ -68,7 +78,7 @@ export class PendingMessagesService {
     if (id === null) {
       throw unknownConversation();
     }
-    const task = isTask ? ((await this.startTasks.findAll(userId, [id])).get(id) ?? null) : null;
+    const task = isTask ? await this.startTasks.find(userId, id) : null;
     if (isTask && task === null) {
       throw unknownConversation();
     }
@@ -76,7 +86,7 @@ export class PendingMessagesService {
     const conversation = await this.conversations.find(userId, conversationId);
     if (conversation === null) {
       requireUnfinished(task ?? (await this.startOf(userId, conversationId)));
-    } else if (toWireStatus(conversation.sandbox_status) === 'MISSING') {
+    } else if (toWireStatus(conversation.sandbox_status, conversation.address) === 'MISSING') {
       throw sandboxNotRunning('MISSING', conversation.sandbox_id);
     }
     return conversationId;

@@ -23,6 +23,8 @@ interface StartPlan {
   task: Omit<NewStartTask, 'notes' | 'sandboxMade'>;
   /** The sandbox to create; null: it exists. */
   sandbox: SandboxPlan | null;
+  /** Whether the start may take a warm sandbox: one that is going to fail would use it up. */
+  mayBeWarm: boolean;
   /** The sandbox exists and has to be resumed. */
   resumes: boolean;
 }
@@ -64,8 +66,7 @@ export class ConversationStarter {
     const request = await this.requests.read(userId, body);
     const task = await this.start(userId, request, idempotencyKey);
     // The task of a repeated request may have come far: then the state of its sandbox matters.
-    const current =
-      task.status === 'WORKING' ? null : (await this.queries.findAll(userId, [task.id])).get(task.id);
+    const current = task.status === 'WORKING' ? null : await this.queries.find(userId, task.id);
     return current ?? toRow(task);
   }
 
@@ -100,7 +101,7 @@ export class ConversationStarter {
       return created ?? (await this.tasks.find(manager, resourceId));
     });
     if (!task) {
-      throw deletedUnderKey();
+      throw notKeptUnderKey();
     }
     if (created !== null && task.sandboxMade) {
       // The response goes first.
@@ -120,6 +121,12 @@ export class ConversationStarter {
       given,
     );
     await this.queue.prepare(hostId);
+    const [sandbox, problem] = sandboxExists
+      ? [null, null]
+      : await Promise.all([
+          this.sandboxes.plan(userId, given.sandbox_spec_id),
+          this.config.sandboxes.warm === 0 ? null : this.requests.settingsProblem(userId, request),
+        ]);
     return {
       task: {
         id,
@@ -131,12 +138,14 @@ export class ConversationStarter {
         workingDir,
         request,
       },
-      sandbox: sandboxExists ? null : await this.sandboxes.plan(userId, given.sandbox_spec_id),
+      sandbox,
+      mayBeWarm: problem === null,
       resumes: isPaused,
     };
   }
 
-  private async store(manager: EntityManager, { task, sandbox, resumes }: StartPlan): Promise<StartTask> {
+  private async store(manager: EntityManager, plan: StartPlan): Promise<StartTask> {
+    const { task, resumes } = plan;
     const { appConversationId: conversationId } = task;
     if (task.request.conversation_id !== null && (await this.isIdInUse(manager, conversationId))) {
       throw idInUse();
@@ -145,7 +154,7 @@ export class ConversationStarter {
     if (resumes) {
       await this.quota.assertAvailable(manager, task.userId);
     }
-    const made = await this.createSandbox(manager, task, sandbox);
+    const made = await this.createSandbox(manager, plan);
     const stored = await this.tasks.insert(manager, { ...task, ...made });
     await this.audit.append(manager, {
       action: 'conversation.start',
@@ -178,13 +187,12 @@ export class ConversationStarter {
 
   private async createSandbox(
     manager: EntityManager,
-    { sandboxId, userId, hostId }: StartPlan['task'],
-    plan: SandboxPlan | null,
+    { task: { sandboxId, userId, hostId }, sandbox: plan, mayBeWarm }: StartPlan,
   ): Promise<Pick<StartTask, 'sandboxId' | 'sandboxMade' | 'notes'>> {
     if (plan === null) {
       return { sandboxId, sandboxMade: true, notes: [] };
     }
-    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+    const options = { id: mayBeWarm ? null : sandboxId, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
     const created = await this.sandboxes.create(manager, plan, options);
     if (created === 'busy') {
       await this.quota.assertAvailable(manager, userId);
@@ -215,12 +223,12 @@ function idInUse(): InvalidInputError {
   ]);
 }
 
-/** The task that the key stands for was deleted with its conversation. */
-function deletedUnderKey(): InvalidInputError {
+/** The task that the key stands for was deleted with its conversation, or is not among the newest of its user any more. */
+function notKeptUnderKey(): InvalidInputError {
   return new InvalidInputError([
     {
       loc: ['header', 'Idempotency-Key'],
-      msg: 'The conversation that was started under this key has been deleted; use a new key.',
+      msg: 'The conversation that was started under this key has been deleted, or its start is not kept any more; use a new key.',
       type: 'value_error',
     },
   ]);

@@ -18,12 +18,16 @@ import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentDialect } from '../agent-request/agent-settings.js';
 import { newBranchOf, type StartTask } from '../start-task.entity.js';
 import type { StartContext } from './await-sandbox.step.js';
+import { cloneScript, NOTICE_LINE, shellQuote } from './clone-script.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
 /** Failures that may be over in a moment: the step is tried again. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
 const COMMAND_TIMEOUT_SECONDS = 60;
 const CLONE_TIMEOUT_SECONDS = 600;
+/** Its credential helper would answer every server that a submodule names. */
+const NO_PARTS =
+  'Submodules and files of Git LFS are not fetched: only agent servers of this service can do that safely.';
 
 /** What is to be checked out in a sandbox. */
 export interface CheckoutPlan {
@@ -40,6 +44,9 @@ export interface CheckoutPlan {
   branch: string | null;
   /** Branch for the conversation's work, made from the other one; null: none. */
   newBranch: string | null;
+  submodules: boolean;
+  /** Whether files of Git LFS are fetched. */
+  lfs: boolean;
   /** Who commits there. */
   identity: GitIdentity;
 }
@@ -50,6 +57,8 @@ interface CheckoutResult {
   failure: GitPrepareFailure | null;
   /** The end of what git wrote. */
   output: string;
+  /** What is not as the user may expect. */
+  notices: string[];
 }
 
 /** Checks repositories out inside of sandboxes. Credentials reach no address, argument, configuration or log. */
@@ -64,6 +73,7 @@ export class RepositoryCheckout {
   /**
    * Does nothing where the repository exists.
    *
+   * @returns what is not as the user may expect
    * @throws StartFailure with the end of git's output
    */
   async run(
@@ -71,14 +81,15 @@ export class RepositoryCheckout {
     dialect: AgentDialect,
     plan: CheckoutPlan,
     signal: AbortSignal,
-  ): Promise<void> {
-    const { ok, failure, output } =
+  ): Promise<string[]> {
+    const { ok, failure, output, notices } =
       dialect === 'slipway'
         ? await this.throughRoute(target, plan, signal)
         : await this.withCommands(target, plan, signal);
     if (!ok) {
       throw new StartFailure('repository', checkoutFailure(plan, failure ?? 'failed', output));
     }
+    return notices;
   }
 
   /** Our agent server has a route for it. */
@@ -97,6 +108,8 @@ export class RepositoryCheckout {
         username: plan.credential?.username ?? null,
         password: plan.credential?.password ?? null,
         identity: plan.identity,
+        submodules: plan.submodules,
+        lfs: plan.lfs,
         timeout: CLONE_TIMEOUT_SECONDS,
       },
       signal,
@@ -120,8 +133,18 @@ export class RepositoryCheckout {
       timeoutSeconds: CLONE_TIMEOUT_SECONDS,
       signal,
     });
-    return { ok: exitCode === 0, failure: exitCode === 0 ? null : failureOfOutput(output), output };
+    const ok = exitCode === 0;
+    const notices = [...output.matchAll(NOTICE_LINE)].map(([, notice = '']) => notice);
+    if (plan.submodules || plan.lfs) {
+      notices.push(NO_PARTS);
+    }
+    return { ok, failure: ok ? null : failureOfOutput(output), output, notices };
   }
+}
+
+interface PreparedFolder {
+  workingDir: string;
+  notices: string[];
 }
 
 /** PREPARING_REPOSITORY: makes the folder that the agent works in, with the repository in it. Repeatable. */
@@ -135,19 +158,19 @@ export class PrepareRepositoryStep {
   ) {}
 
   /**
-   * @returns absolute folder that the agent works in
+   * @returns absolute folder that the agent works in, and what is not as the user may expect there
    * @throws StartFailure
    */
-  async run(context: StartContext, signal: AbortSignal): Promise<string> {
+  async run(context: StartContext, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
       // The parent conversation prepared it.
-      return task.workingDir;
+      return { workingDir: task.workingDir, notices: [] };
     }
     if (repository === null) {
       const identity = givenSandbox === null ? await this.readIdentity(task.userId) : null;
-      return this.makeWorkingFolder(context, identity, signal);
+      return { workingDir: await this.makeWorkingFolder(context, identity, signal), notices: [] };
     }
     const base = await this.makeWorkingFolder(context, null, signal);
     // A sandbox that was used before may have a folder of the repository's name.
@@ -157,8 +180,8 @@ export class PrepareRepositoryStep {
       this.findAccess(task, repository),
       this.readIdentity(task.userId),
     ]);
-    const { selected_branch: branch } = task.request;
-    await this.checkout.run(
+    const { selected_branch: branch, clone_submodules: submodules, fetch_lfs: lfs } = task.request;
+    const notices = await this.checkout.run(
       sandbox,
       dialect,
       {
@@ -169,11 +192,13 @@ export class PrepareRepositoryStep {
         folder,
         branch,
         newBranch: branch === null ? newBranchOf(task.appConversationId) : null,
+        submodules: submodules ?? false,
+        lfs: lfs ?? false,
         identity,
       },
       signal,
     );
-    return folder;
+    return { workingDir: folder, notices };
   }
 
   private async readIdentity(userId: string): Promise<GitIdentity> {
@@ -245,55 +270,6 @@ function initCommands({ name, email }: GitIdentity): string[] {
     `  git config user.name ${shellQuote(name)} && git config user.email ${shellQuote(email)}`,
     'fi',
   ];
-}
-
-/** Makes a text one word of a POSIX shell. */
-export function shellQuote(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-/** Credential helper that reads user name and password from the environment of this one command. */
-const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
-
-/**
- * Commands for bash that clone a repository where an agent server has no route for it. The clone is made beside its
- * folder and then renamed: it exists as a whole or not at all, and the script can be repeated.
- *
- * @param secretFile file with user name and password on a line each, which is removed before anything else; null: clones
- *   anonymously
- */
-function cloneScript(
-  { url, folder, branch, newBranch, identity }: Omit<CheckoutPlan, 'credential' | 'provider' | 'name'>,
-  secretFile: string | null,
-): string {
-  const target = shellQuote(folder);
-  const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(CREDENTIAL_HELPER)}`;
-  const wanted = branch === null ? '' : ` --branch ${shellQuote(branch)}`;
-  return [
-    'set -e',
-    ...(secretFile === null
-      ? []
-      : [
-          `{ IFS= read -r SLIPWAY_GIT_USERNAME; IFS= read -r SLIPWAY_GIT_PASSWORD; } <${shellQuote(secretFile)}`,
-          `rm -f ${shellQuote(secretFile)}`,
-          'export SLIPWAY_GIT_USERNAME SLIPWAY_GIT_PASSWORD',
-        ]),
-    'export GIT_TERMINAL_PROMPT=0 LC_ALL=C',
-    `[ -e ${target}/.git ] && exit 0`,
-    `new=${target}.slipway-new`,
-    'rm -rf "$new"',
-    `git -c credential.helper=${helper} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
-    `cd "$new"`,
-    ...(newBranch === null ? [] : [`git checkout --quiet -b ${shellQuote(newBranch)}`]),
-    `git config user.name ${shellQuote(identity.name)}`,
-    `git config user.email ${shellQuote(identity.email)}`,
-    `cd /`,
-    `rmdir ${target} 2>/dev/null || true`,
-    `[ ! -e ${target} ] || { echo "the folder has other content" >&2; exit 1; }`,
-    `mv "$new" ${target}`,
-    // The folder may belong to another user than the one who works in it.
-    `git config --global --get-all safe.directory | grep -Fqx -- ${target} || git config --global --add safe.directory ${target} || true`,
-  ].join('\n');
 }
 
 /** What git, curl and the large git servers write in English; the first match counts. */

@@ -1,21 +1,90 @@
 import { Injectable } from '@nestjs/common';
+import { SETUP_ENVIRONMENT } from '../../../agent-protocol/git.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import type { StartContext } from './await-sandbox.step.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
+/** A larger variable does not reach the agent, nor what exceeds the size of all together. */
+const MAX_VARIABLE = 32_768;
+const MAX_ENVIRONMENT = 131_072;
+
 /**
- * Runs `.openhands/setup.sh` of the repository in the current folder, unless it succeeded before. Waits for an attempt
- * that an earlier worker began: the script never runs twice at the same time.
+ * Runs a script, whose name is `$0`, in place, and writes the variables that it exports to the file `$1`. The trap is for
+ * scripts that end with `exit`. Of PATH only the additions are written, without relative folders. It calls no program:
+ * the script may have left a PATH that has none.
  */
-const SETUP_SCRIPT = `
+const CAPTURE = `
+__slipway_out=$1 __slipway_home=$PWD __slipway_base=$PATH
+set --
+__slipway_path() {
+  local IFS=: __slipway_folder __slipway_list=
+  set -f
+  for __slipway_folder in $1; do
+    case $__slipway_folder in /* | "") ;; *) __slipway_folder=$__slipway_home/$__slipway_folder ;; esac
+    __slipway_list=$__slipway_list:$__slipway_folder
+  done
+  printf %q "\${__slipway_list#:}"
+}
+__slipway_dump() {
+  local __slipway_name __slipway_value __slipway_line __slipway_left=${MAX_ENVIRONMENT}
+  compgen -e | while IFS= read -r __slipway_name; do
+    __slipway_value=\${!__slipway_name}
+    case $__slipway_name in PWD | OLDPWD | SHLVL | _ | SLIPWAY_* | __slipway_*) continue ;; esac
+    [ \${#__slipway_value} -le ${MAX_VARIABLE} ] || continue
+    __slipway_line=$__slipway_name=$(printf %q "$__slipway_value")
+    case $__slipway_name:$__slipway_value in
+      PATH:*:"$__slipway_base")
+        __slipway_line=PATH=$(__slipway_path "\${__slipway_value%":$__slipway_base"}")':"$PATH"' ;;
+      PATH:"$__slipway_base":*)
+        __slipway_line='PATH="$PATH":'$(__slipway_path "\${__slipway_value#"$__slipway_base:"}") ;;
+    esac
+    __slipway_left=$((__slipway_left - \${#__slipway_line} - 1))
+    [ "$__slipway_left" -ge 0 ] || break
+    printf '%s\\n' "$__slipway_line"
+  done
+}
+__slipway_before=$(__slipway_dump)
+__slipway_save() {
+  set +aeuo pipefail
+  local __slipway_line
+  __slipway_dump | while IFS= read -r __slipway_line; do
+    case "
+$__slipway_before
+" in *"
+$__slipway_line
+"*) ;; *) printf '%s\\n' "$__slipway_line" ;; esac
+  done >"$__slipway_out" 2>/dev/null
+}
+trap '__slipway_code=$?; __slipway_save; exit $__slipway_code' EXIT
+. "$0"
+__slipway_code=$?
+__slipway_save
+exit $__slipway_code
+`;
+
+/**
+ * Runs `.openhands/setup.sh` of the repository in the current folder, unless it succeeded before, and keeps what it
+ * exports for the agent's shell. Waits for an attempt that an earlier worker began: the script never runs twice at the
+ * same time.
+ */
+export const SETUP_SCRIPT = `
 [ -f .openhands/setup.sh ] || exit 0
-marker="$(git rev-parse --absolute-git-dir)/slipway-setup-done" || exit
+folder=$(git rev-parse --absolute-git-dir) || exit
+marker=$folder/slipway-setup-done exported=$folder/${SETUP_ENVIRONMENT}
 exec 9>"$marker.lock"
 if command -v flock >/dev/null; then flock 9; fi
 [ -e "$marker" ] && exit 0
-bash .openhands/setup.sh </dev/null 9>&-
+capture=$(cat <<'CAPTURE'
+${CAPTURE}
+CAPTURE
+)
+rm -f "$exported.new"
+bash -c "$capture" .openhands/setup.sh "$exported.new" </dev/null 9>&-
 code=$?
-[ "$code" -eq 0 ] && : >"$marker"
+if [ "$code" -eq 0 ]; then
+  [ ! -f "$exported.new" ] || mv -f "$exported.new" "$exported"
+  : >"$marker"
+fi
 exit "$code"
 `;
 

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { textTail } from '../../../common/well-formed-text.js';
 
 /** Why starts fail, in classes that operators can act on. */
 export const START_FAILURE_KINDS = [
@@ -43,5 +44,5 @@ const MAX_CHARACTERS = 2_000;
 export function tailOf(output: string): string {
   // PostgreSQL stores no NUL, and a detail has no colours.
   const plain = stripVTControlCharacters(output).replaceAll('\0', '');
-  return plain.trimEnd().split('\n').slice(-MAX_LINES).join('\n').slice(-MAX_CHARACTERS);
+  return textTail(plain.trimEnd().split('\n').slice(-MAX_LINES).join('\n'), MAX_CHARACTERS);
 }

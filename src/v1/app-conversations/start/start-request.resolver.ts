@@ -12,8 +12,9 @@ import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
-import { OWN_AGENT } from '../agent-request/agent-settings.js';
-import { toStartMessage } from '../api/dto/conversation-actions.dto.js';
+import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
+import { agentDialect, OWN_AGENT } from '../agent-request/agent-settings.js';
+import { MAX_MESSAGE_TEXT, toStartMessage } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
@@ -52,11 +53,24 @@ export class StartRequestResolver {
     private readonly tokens: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
     private readonly config: AppConfig,
+    private readonly requests: AgentRequestBuilder,
   ) {}
 
-  /** @throws InvalidInputError for members that exclude each other, and a provider that is not configured */
+  /**
+   * @throws InvalidInputError for members that exclude each other, more text than a start may have, and a provider that is
+   *   not configured
+   */
   async read(userId: string, body: StartConversationDto): Promise<StartRequest> {
     const request = toStartRequest(body);
+    if (textBytes(request) > MAX_MESSAGE_TEXT) {
+      throw new InvalidInputError([
+        {
+          loc: ['body'],
+          msg: `Expected at most ${MAX_MESSAGE_TEXT / 1024} KiB of text in all; images of the message do not count.`,
+          type: 'too_long',
+        },
+      ]);
+    }
     const task = body.suggested_task ?? null;
     if (task === null) {
       return request;
@@ -68,6 +82,16 @@ export class StartRequestResolver {
       );
     }
     return withSuggestedTask(request, task, await this.gitServer(userId, task));
+  }
+
+  /** Why no conversation can begin with the user's settings; null when one can. */
+  async settingsProblem(userId: string, request: StartRequest): Promise<string | null> {
+    // What runs in an existing sandbox is known later; the settings are checked again then.
+    const dialect =
+      request.sandbox_id === null
+        ? agentDialect(this.specs.find(request.sandbox_spec_id ?? this.specs.default.id))
+        : 'stock';
+    return await this.requests.problem(userId, request, dialect);
   }
 
   /**
@@ -171,6 +195,8 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     agent_profile_id: body.agent_profile_id ?? null,
     selected_repository: body.selected_repository ?? null,
     selected_branch: body.selected_branch ?? null,
+    clone_submodules: body.clone_submodules ?? false,
+    fetch_lfs: body.fetch_lfs ?? false,
     git_provider: body.git_provider ?? null,
     suggested_task: null,
     title: blankAsNull(body.title),
@@ -194,6 +220,21 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     result_schema: body.result_schema ?? null,
     secret_names: body.secret_names ?? null,
   };
+}
+
+/** What a client says with a start, in bytes of UTF-8; images of the message are as large as its body allows. */
+function textBytes({ initial_message: message, agent_type: _type, ...others }: StartRequest): number {
+  const said = message?.content.map((part) => (part.type === 'text' ? part.text : '')) ?? [];
+  return bytesOf([...said, ...Object.values(others)]);
+}
+
+/** Of all texts in a value, names of members included. */
+function bytesOf(value: unknown): number {
+  if (typeof value === 'string') {
+    return Buffer.byteLength(value);
+  }
+  const texts = Array.isArray(value) ? value : Object.entries(Object(value)).flat();
+  return texts.reduce<number>((sum, each) => sum + bytesOf(each), 0);
 }
 
 /** The task determines message, repository and pull request; a trigger of the request's own stays. */

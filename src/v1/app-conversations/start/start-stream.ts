@@ -72,7 +72,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   }
 
   private async write(first: StartTaskRow, response: Response, wakeup: Wakeup): Promise<void> {
-    let next: StartTaskRow | undefined = first;
+    let next: StartTaskRow | null = first;
     let sent: StartTaskRow | null = null;
     while (next) {
       const task: StartTaskRow = next;
@@ -89,7 +89,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
       if (isFinished(status) || !(await wakeup.wait(POLL_MS))) {
         return;
       }
-      next = (await this.tasks.findAll(task.user_id, [task.id])).get(task.id);
+      next = await this.tasks.find(task.user_id, task.id);
     }
   }
 

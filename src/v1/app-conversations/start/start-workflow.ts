@@ -1,10 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
-import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
-import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
-import { agentDialect } from '../agent-request/agent-settings.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
@@ -21,6 +18,7 @@ import { SetUpStep } from './set-up.step.js';
 import { StartFailure } from './start-failure.js';
 import { StartFailureHandler } from './start-failure.handler.js';
 import { StartMetrics } from './start.metrics.js';
+import { StartRequestResolver } from './start-request.resolver.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;
 
@@ -38,8 +36,7 @@ export class StartWorkflow {
     private readonly sandboxes: SandboxRepository,
     private readonly failures: StartFailureHandler,
     private readonly contexts: StartContextReader,
-    private readonly requests: AgentRequestBuilder,
-    private readonly specs: SandboxSpecs,
+    private readonly requests: StartRequestResolver,
     private readonly awaitSandbox: AwaitSandboxStep,
     private readonly prepareRepository: PrepareRepositoryStep,
     private readonly setUp: SetUpStep,
@@ -115,12 +112,7 @@ export class StartWorkflow {
 
   /** @throws StartFailure for settings that no conversation can begin with, before the start waits for a sandbox */
   private async checkSettings({ userId, request }: StartTask): Promise<void> {
-    // What runs in an existing sandbox is known later; the settings are checked again then.
-    const dialect =
-      request.sandbox_id === null
-        ? agentDialect(this.specs.find(request.sandbox_spec_id ?? this.specs.default.id))
-        : 'stock';
-    const problem = await this.requests.problem(userId, request, dialect);
+    const problem = await this.requests.settingsProblem(userId, request);
     if (problem !== null) {
       throw new StartFailure('settings', problem);
     }
@@ -131,8 +123,9 @@ export class StartWorkflow {
     const hasRepository = task.request.selected_repository !== null;
     switch (task.status) {
       case 'PREPARING_REPOSITORY': {
-        const workingDir = await this.prepareRepository.run(context, signal);
-        return this.tasks.advance(task, 'RUNNING_SETUP_SCRIPT', { workingDir });
+        const { workingDir, notices } = await this.prepareRepository.run(context, signal);
+        const notes = [...new Set([...task.notes, ...notices])];
+        return this.tasks.advance(task, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
       }
       case 'RUNNING_SETUP_SCRIPT':
         if (hasRepository) {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
+import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { readLogAfter } from './log-sync.js';
 
 function log(ids: string): (pageId: string | undefined) => Promise<EventPage> {
@@ -33,6 +34,21 @@ describe('readLogAfter', () => {
     ['an empty log that once had events', '', 'x', ['']],
   ])('reads %s', async (_name, ids, after, expected) => {
     expect(await read(ids, after)).toEqual(expected);
+  });
+
+  it('reads everything from a server that refuses an event it does not have', async () => {
+    const pages = readLogAfter(async (pageId) => {
+      if (pageId === 'x') {
+        throw new AgentServerError(422, 'no such page');
+      }
+      return await log('ab')(pageId);
+    }, 'x');
+
+    const ids: string[] = [];
+    for await (const page of pages) {
+      ids.push(...page.map(({ id }) => id));
+    }
+    expect(ids).toEqual(['a', 'b']);
   });
 
   it('ends when pages form a cycle', async () => {

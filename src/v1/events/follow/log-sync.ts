@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
 import { KeyedLimit } from '../../../common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';
@@ -78,10 +78,14 @@ export class LogSync {
    */
   async syncState(target: AgentServerTarget, conversationId: string, signal?: AbortSignal): Promise<boolean> {
     for (let reads = 0; reads < MAX_STATE_READS; reads += 1) {
+      const before = await this.conversations.progress(conversationId);
+      if (before === null) {
+        return true;
+      }
       const state = stateOf(await this.agentServers.findConversation(target, conversationId, signal));
       const result = await this.syncEvents(target, conversationId, signal);
       if (result !== 'stored') {
-        await this.store.storeState(conversationId, state);
+        await this.store.storeState(conversationId, state, before);
         return true;
       }
     }
@@ -162,7 +166,7 @@ const MAX_PAGES = 100_000;
 /** A pass ends after this many empty pages in a row, because no real log has so many. */
 const MAX_EMPTY_PAGES = 100;
 
-/** Returns the page of a log that begins with the given event, or the first page when the log does not have it. */
+/** Returns the page of a log that begins with the given event; the first page when the log does not have it, or 422. */
 type ReadPage = (pageId: string | undefined) => Promise<EventPage>;
 
 /**
@@ -171,7 +175,7 @@ type ReadPage = (pageId: string | undefined) => Promise<EventPage>;
  */
 export async function* readLogAfter(read: ReadPage, after: string | null): AsyncGenerator<AgentEvent[]> {
   let pageId = after ?? undefined;
-  let page = await read(pageId);
+  let page = await readFrom(read, pageId);
   const isKnown = pageId !== undefined && page.items[0]?.id === pageId;
   yield isKnown ? page.items.slice(1) : page.items;
   // Without these checks, pages that form a cycle or never hold an event would be read forever.
@@ -188,5 +192,16 @@ export async function* readLogAfter(read: ReadPage, after: string | null): Async
     page = await read(pageId);
     empty = page.items.length === 0 ? empty + 1 : 0;
     yield page.items;
+  }
+}
+
+async function readFrom(read: ReadPage, pageId: string | undefined): Promise<EventPage> {
+  try {
+    return await read(pageId);
+  } catch (error) {
+    if (pageId !== undefined && error instanceof AgentServerError && error.status === 422) {
+      return await read(undefined);
+    }
+    throw error;
   }
 }

@@ -1,8 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { FollowedConversationRepository } from '../followed-conversation.repository.js';
+import { EventStore } from '../store/event-store.js';
 
 /** Payload: the id of a conversation whose log may have something new. */
 const SYNC_REQUESTS_CHANNEL = 'conversation_pokes';
@@ -15,7 +18,31 @@ export class SyncRequests {
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly notifications: DatabaseNotifications,
+    private readonly conversations: FollowedConversationRepository,
+    private readonly store: EventStore,
   ) {}
+
+  /** Number of the last stored event, for `acknowledge`. */
+  async position(conversationId: string): Promise<number> {
+    return (await this.conversations.progress(conversationId))?.eventCount ?? 0;
+  }
+
+  /**
+   * Shows the status that a request has brought about which the agent server has taken, until the log tells more: the
+   * caller of that request must not see the status of before. Logged when it fails, as the request cannot be taken back.
+   *
+   * @param position of the log before the request
+   */
+  async acknowledge(conversationId: string, status: ConversationStatus, position: number): Promise<void> {
+    try {
+      await this.store.storeExpected(conversationId, status, position);
+    } catch (error) {
+      this.logger.warn('failed to store expected status', {
+        conversation_id: conversationId,
+        error: errorMessage(error),
+      });
+    }
+  }
 
   /** Returns at once. A request that is lost costs the time until the next poll. */
   requestSync(conversationId: string): void {

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
+import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
@@ -87,9 +88,21 @@ export class EventStore {
     };
   }
 
-  /** Stores what changed in the state that an agent server reported. */
-  async storeState(conversationId: string, state: ObservedState): Promise<void> {
-    const changed = await this.conversations.updateState(conversationId, state);
+  /** Stores a status that has to follow, unless an event after a position has told of it already. */
+  async storeExpected(conversationId: string, status: ConversationStatus, position: number): Promise<void> {
+    const changed = await this.events.expectStatus(conversationId, status, position);
+    if (changed) {
+      this.updates.emitState(conversationId, changed);
+    }
+  }
+
+  /**
+   * Stores what changed in the state that an agent server reported.
+   *
+   * @param before how the log was when the state was asked for: nothing is stored when more is known by now
+   */
+  async storeState(conversationId: string, state: ObservedState, before: LogProgress): Promise<void> {
+    const changed = await this.conversations.updateState(conversationId, state, undefined, before);
     if (changed) {
       this.updates.emitState(conversationId, changed);
     }

@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { requireAll } from '../../../common/pagination/page.js';
 import { NamedStatement } from '../../../database/named-statement.js';
+import { endAtBytes, type Measured } from '../../../database/page-bytes.js';
 import type { StoredLog } from '../followed-conversation.repository.js';
 
 /** A stored event. */
@@ -12,15 +14,15 @@ export interface StoredEvent {
   body: string;
 }
 
+/** An event of a page that may end before its limit. */
+export type ReadEvent = StoredEvent & Measured;
+
 export interface EventFilter {
   kind?: string | undefined;
   /** ISO 8601. */
   from?: string | undefined;
   before?: string | undefined;
 }
-
-/** Bytes of events read at once, unless the first one alone has more. */
-const MAX_BYTES = 4 * 1024 * 1024;
 
 const FILTER = `
   conversation_id = $1
@@ -30,8 +32,8 @@ const FILTER = `
   AND stored_at >= $5 AND stored_at < $6`;
 
 /** Not named statements, so that PostgreSQL plans each for the given filters. */
-const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $7 ORDER BY seq LIMIT $8`, 'ASC');
-const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $7 ORDER BY seq DESC LIMIT $8`, 'DESC');
+const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $7 ORDER BY seq LIMIT $8`);
+const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $7 ORDER BY seq DESC LIMIT $8`);
 const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`;
 
 /** Retention has removed the events before this one. */
@@ -46,14 +48,13 @@ const FIRST_USER_MESSAGE = `
 /** Reads stored events. Callers check who may see them. */
 @Injectable()
 export class EventQueries {
-  private readonly findAfter = new NamedStatement<StoredEvent>(
+  private readonly findAfter = new NamedStatement<ReadEvent>(
     'conversation_events_after',
-    bounded('conversation_id = $1 AND seq > $2 AND stored_at >= $4 ORDER BY seq LIMIT $3', 'ASC'),
+    bounded('conversation_id = $1 AND seq > $2 AND stored_at >= $4 ORDER BY seq LIMIT $3'),
   );
-  private readonly findById = new NamedStatement<{ event_id: string; body: string }>(
+  private readonly findById = new NamedStatement<ReadEvent & { event_id: string }>(
     'conversation_events_by_id',
-    `SELECT event_id, body::text AS body FROM conversation_events
-     WHERE conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3 AND stored_at < $4`,
+    bounded('conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3 AND stored_at < $4'),
   );
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -68,7 +69,7 @@ export class EventQueries {
     seq: number,
     limit: number,
     since: Date | null = null,
-  ): Promise<StoredEvent[]> {
+  ): Promise<ReadEvent[]> {
     return await this.findAfter.run(this.dataSource, [conversationId, seq, limit, since ?? '-infinity']);
   }
 
@@ -77,8 +78,8 @@ export class EventQueries {
     log: StoredLog,
     filter: EventFilter,
     { seq, descending, limit }: { seq: number; descending: boolean; limit: number },
-  ): Promise<StoredEvent[]> {
-    return await this.dataSource.query<StoredEvent[]>(descending ? SEARCH_DESCENDING : SEARCH_ASCENDING, [
+  ): Promise<ReadEvent[]> {
+    return await this.dataSource.query<ReadEvent[]>(descending ? SEARCH_DESCENDING : SEARCH_ASCENDING, [
       ...filterValues(log, filter),
       seq,
       limit,
@@ -96,12 +97,17 @@ export class EventQueries {
     return row?.seq ?? null;
   }
 
-  /** JSON texts by event id. */
+  /**
+   * JSON texts by event id.
+   *
+   * @throws InvalidInputError when all together are larger than a page
+   */
   async byId(
     { id: logId, since, until }: StoredLog,
     eventIds: readonly string[],
   ): Promise<Map<string, string>> {
     const rows = await this.findById.run(this.dataSource, [logId, eventIds, since, until]);
+    requireAll(rows, rows[0]?.found ?? 0, 'id');
     return new Map(rows.map(({ event_id: id, body }) => [id, body]));
   }
 
@@ -112,20 +118,14 @@ export class EventQueries {
   }
 }
 
-/** Whether a read may have stopped at the byte limit, so that more events may follow. */
-export function mayBeCut(events: readonly StoredEvent[]): boolean {
-  return events.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0) >= MAX_BYTES;
-}
-
-/** Limits a run of events by bytes; the first event is always included. */
-function bounded(run: string, order: 'ASC' | 'DESC'): string {
-  return `
-    SELECT seq, kind, body FROM (
-      SELECT seq, kind, body, sum(octet_length(body)) OVER (ORDER BY seq ${order}) - octet_length(body) AS bytes_before
-      FROM (SELECT seq, kind, body::text AS body FROM conversation_events WHERE ${run}) AS run
-    ) AS measured
-    WHERE bytes_before < ${MAX_BYTES}
-    ORDER BY seq ${order}`;
+/** Ends a run of events at the bytes of a page. */
+function bounded(run: string): string {
+  const columns = 'run.seq, run.event_id, run.kind, run.body::text AS body';
+  return endAtBytes(
+    `SELECT seq, event_id, kind, body FROM conversation_events WHERE ${run}`,
+    ['run.body::text'],
+    columns,
+  );
 }
 
 /** The parameters $1 to $6 of a search. */

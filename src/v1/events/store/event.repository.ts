@@ -12,6 +12,7 @@ import {
   PrimaryColumn,
   QueryFailedError,
 } from 'typeorm';
+import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { jsonText } from '../../../common/json-access.js';
 import { NamedStatement } from '../../../database/named-statement.js';
@@ -75,6 +76,14 @@ const LOCK_LOG = `
  */
 const FIND_KNOWN = `
   SELECT event_id FROM conversation_events WHERE conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3`;
+
+/** Whether a log tells of a certain status after an event. */
+const TOLD_STATUS = `
+  SELECT FROM conversation_events
+  WHERE conversation_id = $1 AND seq > $2 AND stored_at >= $3
+    AND kind = 'ConversationStateUpdateEvent'
+    AND $4 IN (body ->> 'value', body -> 'value' ->> 'execution_status')
+  LIMIT 1`;
 
 /** The first event that is still stored. */
 const FIND_FIRST = `
@@ -225,6 +234,27 @@ export class EventRepository {
   async appendMany(logs: readonly NextEvents[]): Promise<Set<string>> {
     const rows = await this.appendEach.run(this.dataSource, manyValues(logs));
     return new Set(rows.map(({ id }) => id));
+  }
+
+  /**
+   * Stores a status that has to follow, unless the log has told of it after a position: then it tells what came of it too.
+   *
+   * @returns the members that changed; null when none did
+   */
+  async expectStatus(
+    conversationId: string,
+    executionStatus: ConversationStatus,
+    position: number,
+  ): Promise<ObservedState | null> {
+    return this.dataSource.transaction(async (manager) => {
+      const [log] = await manager.query<LockedLog[]>(LOCK_LOG, [conversationId]);
+      const told =
+        log &&
+        (await manager.query<unknown[]>(TOLD_STATUS, [conversationId, position, log.since, executionStatus]));
+      return told?.length === 0
+        ? this.conversations.updateState(conversationId, { executionStatus, error: null }, manager)
+        : null;
+    });
   }
 
   /** @returns null when the log ends elsewhere; nothing was stored then */

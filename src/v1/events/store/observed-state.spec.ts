@@ -25,11 +25,11 @@ describe('stateInEvents', () => {
   it.each<[string, AgentEvent[], object]>([
     ['nothing', [], {}],
     ['another kind', [{ ...update('execution_status', 'running'), kind: 'PauseEvent', source: 'user' }], {}],
-    ['a status', [update('execution_status', 'running')], { executionStatus: 'running' }],
+    ['a status', [update('execution_status', 'running')], { executionStatus: 'running', error: null }],
     [
       'the last status',
       [update('execution_status', 'running'), update('execution_status', 'paused')],
-      { executionStatus: 'paused' },
+      { executionStatus: 'paused', error: null },
     ],
     ['no status that is unknown', [update('execution_status', 'dreaming')], {}],
     ['metrics', [update('stats', { usage_to_metrics: { agent: USAGE } })], { metrics: METRICS }],
@@ -37,7 +37,7 @@ describe('stateInEvents', () => {
     [
       'the whole state',
       [update('full_state', { execution_status: 'idle', title: 'T\0', metrics: USAGE })],
-      { executionStatus: 'idle', title: 'T\u{FFFD}', metrics: METRICS },
+      { executionStatus: 'idle', error: null, title: 'T\u{FFFD}', metrics: METRICS },
     ],
     ['nothing of another key', [update('agent', { kind: 'Agent' })], {}],
   ])('finds %s', (_name, events, expected) => {

@@ -1,4 +1,9 @@
-import type { ConversationStatus, MetricsSnapshot } from '../../../agent-protocol/conversation-api.js';
+import {
+  type ConversationFailure,
+  type ConversationStatus,
+  hasFailed,
+  type MetricsSnapshot,
+} from '../../../agent-protocol/conversation-api.js';
 import type { ActionEvent, AgentEvent } from '../../../agent-protocol/events.js';
 import { jsonAt, parseJson } from '../../../common/json-access.js';
 import {
@@ -8,9 +13,15 @@ import {
 } from '../../agent-servers/agent-server.client.js';
 import { storableJson, storableText } from './storable-event.js';
 
+/** A name of an error, and some sentences that hold the answer of a provider. */
+const MAX_CODE_LENGTH = 100;
+const MAX_DETAIL_LENGTH = 2_000;
+
 /** What was observed of a conversation's state; members that were not observed are absent. */
 export interface ObservedState {
   executionStatus?: ConversationStatus;
+  /** Null: what went wrong before is over. */
+  error?: ConversationFailure | null;
   metrics?: MetricsSnapshot;
   title?: string;
   /** The result that the agent finished with; null is a valid result. */
@@ -25,6 +36,14 @@ export function stateInEvents(events: readonly AgentEvent[]): ObservedState {
 function stateInEvent(event: AgentEvent): ObservedState {
   if (event.kind === 'ActionEvent') {
     return resultOf(event);
+  }
+  if (event.kind === 'ConversationErrorEvent') {
+    return {
+      error: {
+        code: cutText(event.code, MAX_CODE_LENGTH),
+        detail: cutText(event.detail, MAX_DETAIL_LENGTH),
+      },
+    };
   }
   if (event.kind !== 'ConversationStateUpdateEvent') {
     return {};
@@ -55,7 +74,7 @@ function resultOf({ tool_name: tool, action, tool_call: call }: ActionEvent): Ob
 /** What an agent server reports about a conversation's state. */
 export function stateOf(remote: RemoteConversation | null): ObservedState {
   return {
-    ...(remote && { executionStatus: remote.status }),
+    ...(remote && { executionStatus: remote.status, ...(!hasFailed(remote.status) && { error: null }) }),
     ...(remote?.metrics && { metrics: storableJson(remote.metrics) }),
     ...(remote?.title !== undefined && remote.title !== null && { title: storableText(remote.title) }),
   };
@@ -63,4 +82,10 @@ export function stateOf(remote: RemoteConversation | null): ObservedState {
 
 function asObject(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
+}
+
+/** Sandboxes send what they like, so it need not be a text. */
+function cutText(value: unknown, most: number): string {
+  const text = storableText(typeof value === 'string' ? value : '');
+  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
 }

@@ -1,4 +1,5 @@
 import type { AgentEvent } from '../../../agent-protocol/events.js';
+import { textHead } from '../../../common/well-formed-text.js';
 
 /** Bytes of an event above which its longest texts are cut: a page of a hundred should fit into memory. */
 export const MAX_EVENT_BYTES = 4 * 1024 * 1024;
@@ -135,9 +136,10 @@ function savedBytes(texts: readonly string[], length: number): number {
 
 function shortened(value: unknown, length: number): unknown {
   if (typeof value === 'string') {
-    return value.length <= length
+    const kept = textHead(value, length);
+    return kept.length === value.length
       ? value
-      : `${value.slice(0, length).toWellFormed()} [${value.length - length} characters left out]`;
+      : `${kept.toWellFormed()} [${value.length - kept.length} characters left out]`;
   }
   if (Array.isArray(value)) {
     return value.map((element) => shortened(element, length));

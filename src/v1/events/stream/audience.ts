@@ -1,5 +1,5 @@
 import type { AuthUser } from '../../../auth/auth.decorators.js';
-import { mayBeCut, type StoredEvent } from '../store/event.queries.js';
+import type { ReadEvent, StoredEvent } from '../store/event.queries.js';
 import type { EventStream } from './event-stream.js';
 
 const PAGE_SIZE = 100;
@@ -19,7 +19,7 @@ export interface StreamPage {
 }
 
 /** Reads stored events after a number. */
-type ReadStored = (after: number, limit: number) => Promise<StoredEvent[]>;
+type ReadStored = (after: number, limit: number) => Promise<ReadEvent[]>;
 
 /**
  * The open streams of one conversation. Events that this process stores are kept for a moment, so that up-to-date
@@ -100,7 +100,10 @@ export class Audience {
       return { parts: toParts(this.tail.slice(after + 1 - first)), hasMore: false };
     }
     const rows = await this.readStored(after, PAGE_SIZE);
-    return { parts: toParts(rows), hasMore: rows.length === PAGE_SIZE || mayBeCut(rows) };
+    return {
+      parts: toParts(rows),
+      hasMore: (rows[0]?.found ?? 0) > rows.length || rows.length === PAGE_SIZE,
+    };
   }
 
   private wakeBehind(last: number): void {

@@ -14,7 +14,12 @@ beforeEach(async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
   const app = express();
   app.get('/', (_request, response) => {
-    stream = new EventStream({ response, position: 0, read: async () => ({ parts: [], hasMore: false }) });
+    stream = new EventStream({
+      response,
+      position: 0,
+      first: null,
+      read: async () => ({ parts: [], hasMore: false }),
+    });
     ended = stream.run();
   });
   server = createServer(app).listen(0, '127.0.0.1');

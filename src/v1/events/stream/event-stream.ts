@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Response } from 'express';
 import type { StreamPage } from './audience.js';
@@ -11,11 +12,26 @@ const RECONNECT_MS = 1_000;
 const STALL_MS = 60_000;
 /** How long data already sent may take to arrive after the stream has ended. */
 const END_GRACE_MS = 2_000;
+const STATE_EVENT = 'ConversationStateUpdateEvent';
+
+/** The state of a conversation as the first message of a stream, in the form that agent servers send. */
+export function stateMessage(conversationId: string, state: object, now: number): object {
+  return {
+    kind: STATE_EVENT,
+    id: randomUUID(),
+    timestamp: new Date(now).toISOString(),
+    source: 'environment',
+    key: 'full_state',
+    value: { id: conversationId, ...state },
+  };
+}
 
 interface EventStreamOptions {
   response: Response;
   /** Number of the event after which the stream begins. */
   position: number;
+  /** Data of a message to begin with, which is no event of the log; null: none. */
+  first: object | null;
   /** Reads the events after a number. */
   read: (after: number) => Promise<StreamPage>;
 }
@@ -67,7 +83,7 @@ export class EventStream {
       Connection: 'close',
     });
     response.flushHeaders();
-    response.write(openingFrame(this.position));
+    response.write(openingFrame(this.position, this.options.first));
     const heartbeats = setInterval(() => {
       if (!response.writableNeedDrain) {
         response.write(HEARTBEAT);
@@ -140,8 +156,9 @@ export class EventStream {
 
 /**
  * Tells clients when to reconnect and where the stream begins: a client that has received no event yet would
- * otherwise start its next stream at the end of that moment. The frame has no data, so clients dispatch no event.
+ * otherwise start its next stream at the end of that moment. That frame has no data, so clients dispatch no event.
  */
-function openingFrame(position: number): string {
-  return `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
+function openingFrame(position: number, first: object | null): string {
+  const frame = `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
+  return first === null ? frame : `${frame}event: ${STATE_EVENT}\ndata: ${JSON.stringify(first)}\n\n`;
 }

@@ -7,9 +7,11 @@ import {
 import type { Response } from 'express';
 import { ApiKeyVerifier } from '../../../auth/api-key.verifier.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
+import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
+import { toHexId } from '../../../common/identifiers.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { ConversationUpdates } from '../conversation-updates.js';
 import { EventsService } from '../events.service.js';
@@ -17,7 +19,7 @@ import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-con
 import { EventQueries } from '../store/event.queries.js';
 import { EVENTS_CHANNEL } from '../store/event.repository.js';
 import { Audience } from './audience.js';
-import { EventStream } from './event-stream.js';
+import { EventStream, stateMessage } from './event-stream.js';
 
 const CHECK_MS = 5_000;
 /**
@@ -55,6 +57,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly keys: ApiKeyVerifier,
     private readonly notifications: DatabaseNotifications,
     private readonly updates: ConversationUpdates,
+    private readonly clock: Clock,
   ) {}
 
   get openCount(): number {
@@ -89,7 +92,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
    * @throws InvalidInputError when the stream cannot begin where the client wants it to
    */
   async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
-    const { id, eventCount, since } = await this.events.open(user.id, conversationId);
+    const { id, eventCount, since, failure } = await this.events.open(user.id, conversationId);
     const position = streamPosition(start, eventCount);
     if (this.stopping) {
       throw new DomainError('unavailable', 'unavailable', 'The service is stopping; connect again.', {
@@ -106,7 +109,8 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     }
     const audience =
       this.audiences.get(id) ?? new Audience((after, limit) => this.queries.after(id, after, limit, since));
-    const stream = new EventStream({ response, position, read: (after) => audience.page(after) });
+    const first = failure && stateMessage(toHexId(id), failure, this.clock.now());
+    const stream = new EventStream({ response, position, first, read: (after) => audience.page(after) });
     if (response.req.method === 'HEAD') {
       stream.close();
     }

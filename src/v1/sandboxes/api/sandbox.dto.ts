@@ -114,7 +114,7 @@ export class SandboxPageDto {
 
 /** Query of `GET /api/v1/sandboxes/search`. */
 export class SearchSandboxesQueryDto {
-  @Text({ description: '`next_page_id` of the page before.', example: 'MjAzMC0wMS0zMVQxMjowMDowMFo' })
+  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
   page_id?: string;
 
   @Integer({ description: 'Sandboxes on a page.', minimum: 1, maximum: 100, default: 100 })

@@ -15,7 +15,7 @@ export class SandboxPresenter {
       id: view.id,
       created_by_user_id: view.userId,
       sandbox_spec_id: view.specId,
-      status: toWireStatus(view.status),
+      status: toWireStatus(view.status, view.address),
       status_detail: view.statusDetail,
       session_api_key: view.sessionKey,
       exposed_urls: view.address === null ? null : this.exposedUrls(view),

@@ -21,12 +21,24 @@ const ALL_BUSY: DocumentedProblem = {
     'Too many requests, or no place for one more sandbox: all are busy, or none is paused to make room here ' +
     '(SANDBOX_LIMIT_POLICY)',
 };
+/** Also of the routes that start conversations. */
+export const TOO_MANY_SANDBOXES: DocumentedProblem = {
+  status: 409,
+  code: 'stored_sandbox_limit',
+  detail:
+    'You have 1000 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
+  description: 'As many sandboxes as one user may have (MAX_SANDBOXES_PER_USER)',
+};
 const NOT_SEPARATED: DocumentedProblem = {
   status: 403,
   detail: 'Another user has sandboxes, and nothing separates sandboxes on this machine from each other.',
   description: 'The operator has to allow this (ALLOW_UNSANDBOXED)',
 };
-const ID = ApiParam({ name: 'id', description: 'Id of the sandbox.', example: '3Yv5mQ8hZk2LrTnBx7Wc0d' });
+const ID = ApiParam({
+  name: 'id',
+  description: 'Id of the sandbox.',
+  schema: { type: 'string', maxLength: 64, example: '3Yv5mQ8hZk2LrTnBx7Wc0d' },
+});
 const BAD_PATH = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
 
 /** Documents `GET /api/v1/sandboxes/search`. */
@@ -91,6 +103,7 @@ export function CreateSandboxOperation(): MethodDecorator & ClassDecorator {
         detail: 'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
         description: 'Unknown specification',
       },
+      TOO_MANY_SANDBOXES,
       {
         status: 410,
         code: 'not_found',
@@ -118,10 +131,14 @@ export function PauseSandboxOperation(): MethodDecorator & ClassDecorator {
       description:
         'Ends every process in it, which frees memory and processor; files and conversations stay. A conversation that was ' +
         'running is paused after the resume, until it gets a message or is told to run. (What the service itself pauses ' +
-        'goes on by itself.)',
+        'goes on by itself.) The response comes when everything has ended and the sandbox is PAUSED, at the latest after ten ' +
+        'seconds; until then it is RUNNING.',
     }),
     ID,
-    ApiOkResponse({ type: SuccessDto, description: 'It is paused, or about to be' }),
+    ApiOkResponse({
+      type: SuccessDto,
+      description: 'It is paused; after ten seconds: it will be as soon as everything in it has ended',
+    }),
     ApiProblems(UNKNOWN, BAD_PATH),
   );
 }

@@ -1,3 +1,4 @@
+import { textTail } from '../../../common/well-formed-text.js';
 const FRAME_HEADER_BYTES = 8;
 
 const REQUIREMENTS =
@@ -44,7 +45,7 @@ export function lastLines(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) {
     return text;
   }
-  const end = text.slice(-maxCharacters);
+  const end = textTail(text, maxCharacters);
   const newline = end.indexOf('\n');
   return newline === -1 || newline === end.length - 1 ? end : end.slice(newline + 1);
 }

@@ -4,6 +4,7 @@ import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
+import { textTail } from '../../../common/well-formed-text.js';
 
 /** For a sandbox that ran once and that the backend no longer has. */
 export const FILES_GONE =
@@ -102,5 +103,5 @@ function exitText(exit: SandboxExit | null): string {
 function withLog(sentence: string, { log, sessionKey }: Pick<FailureFacts, 'log' | 'sessionKey'>): string {
   // Programs print anything; PostgreSQL's text takes no NUL.
   const text = withoutSecret(log, sessionKey).replaceAll('\0', '').trim();
-  return text === '' ? sentence : `${sentence}\nLast lines:\n${text.slice(-MAX_LOG_CHARACTERS)}`;
+  return text === '' ? sentence : `${sentence}\nLast lines:\n${textTail(text, MAX_LOG_CHARACTERS)}`;
 }

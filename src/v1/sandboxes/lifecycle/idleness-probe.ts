@@ -26,15 +26,22 @@ export class IdlenessProbe {
   /** Those in which nothing goes on, the longest idle first. */
   async findIdle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
     const unused = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isInUse(sandbox));
-    const busy = await Promise.all(
-      unused.map(async (sandbox) => {
-        const activity = await this.activity(sandbox);
-        return activity === null || activity.running || activity.idleSeconds < BUSY_SECONDS;
-      }),
-    );
+    const busy = await Promise.all(unused.map((sandbox) => this.isBusy(sandbox)));
     return unused
       .filter((_sandbox, index) => busy[index] === false)
       .toSorted((a, b) => idleSince(a) - idleSince(b) || a.createdAt.getTime() - b.createdAt.getTime());
+  }
+
+  /** What has just begun or ended looks busy for a moment, and is asked once more after it. */
+  private async isBusy(sandbox: Sandbox): Promise<boolean> {
+    const first = await this.activity(sandbox);
+    // One that has only just started has never been idle for long, and may be asked when a client sees it run.
+    if (first === null || first.running || first.isUnused || first.idleSeconds >= BUSY_SECONDS) {
+      return first === null || first.running;
+    }
+    await delay(BUSY_SECONDS * 1000);
+    const second = await this.activity(sandbox);
+    return second === null || second.running || second.idleSeconds < BUSY_SECONDS;
   }
 
   /** What the agent server reports; null when it does not (in time). */

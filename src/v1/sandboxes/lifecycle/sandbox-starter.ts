@@ -270,9 +270,10 @@ export class SandboxStarter {
       }
       return launch.sessionKey;
     }
+    // First, because only a worker that still has the lease may end what runs.
+    const sessionKey = await this.renewKey(sandbox);
     // After a resume that overtook its pause, the earlier program still runs, with the earlier key.
     await this.backend.pause(id);
-    const sessionKey = await this.renewKey(sandbox);
     await this.backend.resume({ ...launch, sessionKey }, signal);
     return sessionKey;
   }

@@ -9,7 +9,7 @@ import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxMetrics } from '../sandbox.metrics.js';
 import { SandboxRepository } from '../sandbox.repository.js';
-import { SandboxStarter, type StartProgress } from './sandbox-starter.js';
+import { SandboxStarter, type StartProgress, StepInterrupted } from './sandbox-starter.js';
 
 /** How long a stop waits for its listeners; what they did not read in time they read from the files later. */
 const BEFORE_STOP_MS = 10_000;
@@ -97,16 +97,17 @@ export class SandboxTransitionsRunner {
       }
       span?.fail(error.name);
       this.metrics.startFailed(kind);
-      await this.fail(sandbox, error.message);
-      // A program that did not answer in time may still run.
-      await this.stopLeftOver(sandbox);
+      if (await this.fail(sandbox, error.message)) {
+        // A program that did not answer in time may still run.
+        await this.stopLeftOver(sandbox);
+      }
     }
   }
 
   private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
     const { id, leaseOwner, deadlineAt } = sandbox;
     await this.beforeStop(sandbox);
-    signal.throwIfAborted();
+    await this.requireLease(sandbox, signal);
     try {
       await this.backend.pause(id);
     } catch (error) {
@@ -126,7 +127,7 @@ export class SandboxTransitionsRunner {
   private async remove(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const { id, leaseOwner } = sandbox;
     await this.beforeStop(sandbox);
-    signal.throwIfAborted();
+    await this.requireLease(sandbox, signal);
     const removed = await this.removeFiles(sandbox);
     if (await this.sandboxes.delete(id, { status: 'DELETING', leaseOwner: leaseOwner ?? '' })) {
       this.logger.log('sandbox removed', { sandbox_id: id });
@@ -174,12 +175,29 @@ export class SandboxTransitionsRunner {
     }
   }
 
-  private async fail({ id, leaseOwner }: Sandbox, detail: string): Promise<void> {
+  /**
+   * While this process stalled, another one may have done the step, and the sandbox may run again: what is done to the
+   * backend is not undone by a row that has changed.
+   *
+   * @throws the reason of the signal; StepInterrupted
+   */
+  private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<void> {
+    const row = await this.sandboxes.read(id);
+    signal.throwIfAborted();
+    if (row?.status !== status || row.leaseOwner !== leaseOwner) {
+      throw new StepInterrupted('the sandbox has another status or another worker by now');
+    }
+  }
+
+  /** @returns whether it did: another worker may have the sandbox by now */
+  private async fail({ id, leaseOwner }: Sandbox, detail: string): Promise<boolean> {
     const condition = { leaseOwner: leaseOwner ?? '' };
-    if (await this.sandboxes.transition(id, 'fail', { statusDetail: detail }, condition)) {
+    const failed = await this.sandboxes.transition(id, 'fail', { statusDetail: detail }, condition);
+    if (failed) {
       this.logger.warn('sandbox failed', { sandbox_id: id, detail });
       await this.events.emitStopped(id);
     }
+    return failed;
   }
 
   private async stopLeftOver({ id, backend }: Sandbox): Promise<void> {

@@ -12,7 +12,12 @@ import type { StartMessage } from '../../start-task.entity.js';
 /** The web client of OpenHands writes `image_url`. */
 const PART_TYPES = ['text', 'image', 'image_url'] as const;
 const MAX_PARTS = 100;
-const MAX_PATH_LENGTH = 4096;
+export const MAX_PATH_LENGTH = 4096;
+const MAX_REASON = 65_536;
+/** Most characters of the texts of a start together, and of one text of any message. */
+export const MAX_MESSAGE_TEXT = 262_144;
+/** An image as a data URL takes what a body may have. */
+const MAX_IMAGE_URL = 1_048_576;
 const IMAGE_URL = /^(?:https?:\/\/|data:image\/[a-z0-9.+-]+;base64,)\S+$/i;
 
 @ApiSchema({ name: 'ImageUrl' })
@@ -21,6 +26,7 @@ class ImageUrlDto {
     required: true,
     description: 'Address (http, https) or the image itself as a data URL.',
     example: 'https://images.example.com/screen.png',
+    maxLength: MAX_IMAGE_URL,
   })
   url: string;
 }
@@ -38,12 +44,17 @@ export class MessagePartDto {
   })
   type?: (typeof PART_TYPES)[number];
 
-  @Text({ description: 'What is said.', example: 'Add a test for the parser.' })
+  @Text({
+    description: 'What is said.',
+    example: 'Add a test for the parser.',
+    maxLength: MAX_MESSAGE_TEXT,
+  })
   text?: string;
 
   @TextList({
     description: 'Addresses (http, https) of images, or the images themselves as data URLs.',
     example: ['https://images.example.com/screen.png'],
+    itemLength: MAX_IMAGE_URL,
   })
   image_urls?: string[];
 
@@ -119,7 +130,12 @@ export class ConfirmationResponseDto {
   @Flag({ required: true, description: 'Whether the agent may do what it asks for.', example: false })
   accept: boolean;
 
-  @Text({ nullable: true, description: 'Why not; the agent reads it.', example: 'Use the staging host.' })
+  @Text({
+    nullable: true,
+    description: 'Why not; the agent reads it.',
+    example: 'Use the staging host.',
+    maxLength: MAX_REASON,
+  })
   reason?: string | null;
 }
 
@@ -155,18 +171,29 @@ export class FileQueryDto {
     description: "Path of the file: absolute, or below the conversation's folder.",
     default: 'PLAN.md',
     example: 'PLAN.md',
-    rule: pathProblem,
+    maxLength: MAX_PATH_LENGTH,
   })
   file_path?: string;
 }
 
+/** Query of `POST /api/v1/app-conversations/{id}/send-message`. */
+export class ResumeQueryDto {
+  @Flag({
+    description:
+      'Whether a paused sandbox is resumed first, which takes a few seconds; otherwise that is refused with 409.',
+    default: true,
+    example: true,
+  })
+  resume?: boolean;
+}
+
 /** Query of `GET /api/v1/app-conversations/{id}/git/changes` and `…/git/diff`. */
-export class GitQueryDto {
+export class GitQueryDto extends ResumeQueryDto {
   @Text({
     required: true,
     description: "Path: absolute, or below the conversation's folder, which is `.`.",
     example: '.',
-    rule: pathProblem,
+    maxLength: MAX_PATH_LENGTH,
   })
   path: string;
 
@@ -261,8 +288,4 @@ function imageUrls(part: MessagePartDto): string[] {
 /** A text of another type counts too, because it is reported on its own. */
 function saysSomething(part: MessagePartDto): boolean {
   return isImage(part) || typeof part.text !== 'string' || part.text.trim() !== '';
-}
-
-export function pathProblem(path: string): string | null {
-  return path.length > MAX_PATH_LENGTH ? `Expected at most ${MAX_PATH_LENGTH} characters.` : null;
 }

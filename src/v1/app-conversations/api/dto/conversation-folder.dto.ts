@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Text } from '../../../../common/validation/text-fields.js';
 import type { ConversationSkill, HookEvent } from '../../conversation-folder.service.js';
-import { pathProblem } from './conversation-actions.dto.js';
+import { MAX_PATH_LENGTH } from './conversation-actions.dto.js';
 
 /** Query of `GET /api/v1/app-conversations/{id}/files`. */
 export class FilesQueryDto {
@@ -9,7 +9,7 @@ export class FilesQueryDto {
     description: "Folder: absolute, or below the conversation's folder, which is the default.",
     default: '.',
     example: '/workspace/project',
-    rule: pathProblem,
+    maxLength: MAX_PATH_LENGTH,
   })
   path?: string;
 }

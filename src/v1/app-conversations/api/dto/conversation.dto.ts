@@ -1,11 +1,13 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import {
   CONVERSATION_STATUSES,
+  type ConversationFailure,
   type ConversationStatus,
   type MetricsSnapshot,
   type TokenUsage,
 } from '../../../../agent-protocol/conversation-api.js';
 import { NextPageId } from '../../../../common/openapi/responses.js';
+import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { Flag, Integer } from '../../../../common/validation/number-fields.js';
 import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
@@ -16,7 +18,7 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
-import { JsonMembers, MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
+import { MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
 import { BRANCH_FORM, REPOSITORY_FORM } from '../../../../git-providers/repository-name.js';
 import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
@@ -57,12 +59,17 @@ export class ConversationFilterQueryDto {
 /** Query of `GET /api/v1/app-conversations/search`. */
 export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
   @Text({
-    description: '`next_page_id` of the page before.',
-    example: 'MjAyNi0xMS0yMVQwOTozMDowMC4wMDAwMDBaIDVkMmY4YzFl',
+    description: '`next_page_id` of the page before; empty for the first one.',
+    example: '',
   })
   page_id?: string;
 
-  @Integer({ description: 'Conversations on a page.', minimum: 1, maximum: 100, default: 100 })
+  @Integer({
+    description: 'Conversations on a page; one of 4 MiB ends earlier.',
+    minimum: 1,
+    maximum: 100,
+    default: 100,
+  })
   limit?: number;
 
   @Flag({ description: 'Also those that are part of another one.', default: false, example: true })
@@ -145,7 +152,7 @@ export class UpdateConversationDto {
   })
   tags?: ReadonlyMap<string, string> | null;
 
-  @JsonMembers({
+  @FreeObject({
     nullable: true,
     description: 'All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.',
     example: { ticket: { id: 4711 } },
@@ -208,6 +215,19 @@ class MetricsDto implements MetricsSnapshot {
 
   @ApiProperty({ type: TokenUsageDto, nullable: true })
   accumulated_token_usage: TokenUsageDto | null;
+}
+
+/** Why the agent of a conversation gave up. */
+@ApiSchema({ name: 'ConversationFailure' })
+class ConversationFailureDto implements ConversationFailure {
+  @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' })
+  code: string;
+
+  @ApiProperty({
+    maxLength: 2_000,
+    example: "The model's provider answered 401: Incorrect API key provided.",
+  })
+  detail: string;
 }
 
 /** A pull request that the agent of a conversation has opened. */
@@ -331,6 +351,14 @@ export class AppConversationDto {
     example: 'running',
   })
   execution_status: ConversationStatus | null;
+
+  @ApiProperty({
+    type: ConversationFailureDto,
+    nullable: true,
+    description: 'Why it ended in `error` or `stuck`, also while its sandbox is paused; null otherwise.',
+    example: null,
+  })
+  error: ConversationFailureDto | null;
 
   @ApiProperty({
     type: String,

@@ -1,5 +1,4 @@
 import { customRule, type FieldOptions } from '../../../../common/validation/field.js';
-import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { RepeatedText, TextMap } from '../../../../common/validation/text-fields.js';
 
 const MAX_TAGS = 32;
@@ -19,46 +18,13 @@ function tagNameProblem(name: string): string | null {
 
 /** Tags of a conversation; arrives as a `Map`. */
 export function Tags(options: FieldOptions): PropertyDecorator {
-  const map = TextMap({
+  return TextMap({
     ...options,
+    most: MAX_TAGS,
+    valueLength: MAX_TAG_LENGTH,
     keySchema: { pattern: TAG_NAME.source },
     keyRule: tagNameProblem,
   });
-  const bounds = customRule('tagBounds', (value) => {
-    const values: unknown[] = value instanceof Map ? [...value.values()] : [];
-    const isGood =
-      values.length <= MAX_TAGS &&
-      values.every((text) => typeof text !== 'string' || text.length <= MAX_TAG_LENGTH);
-    return isGood
-      ? []
-      : [
-          {
-            type: 'value_error',
-            msg: `Expected at most ${MAX_TAGS} tags of at most ${MAX_TAG_LENGTH} characters.`,
-          },
-        ];
-  });
-  return (target, property) => {
-    map(target, property);
-    bounds(target, property);
-  };
-}
-
-/** An object that is kept as it is, up to a number of characters of JSON. */
-export function JsonMembers({
-  maxLength,
-  ...options
-}: FieldOptions & { maxLength: number }): PropertyDecorator {
-  const object = FreeObject(options);
-  const bounds = customRule('jsonLength', (value) =>
-    value !== null && value !== undefined && JSON.stringify(value).length > maxLength
-      ? [{ type: 'value_error', msg: `Expected at most ${maxLength} characters of JSON.` }]
-      : [],
-  );
-  return (target, property) => {
-    object(target, property);
-    bounds(target, property);
-  };
 }
 
 /** Query parameter of the tags that a conversation must have, each as `name:value`. */
@@ -66,7 +32,8 @@ export function TagFilter(): PropertyDecorator {
   const list = RepeatedText({
     description: 'Only those with this tag, as `name:value`; repeat it for more.',
     most: MAX_TAGS,
-    form: { pattern: TAG.source },
+    // Name, colon and value.
+    form: { pattern: TAG.source, maxLength: 64 + MAX_TAG_LENGTH },
     example: ['team:checkout'],
   });
   const form = customRule('tagForm', (value) =>

@@ -1,7 +1,14 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { FreeObject, Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag, Integer, IntegerList } from '../../../../common/validation/number-fields.js';
-import { Choice, Identifier, Text, TextList, TextMap } from '../../../../common/validation/text-fields.js';
+import {
+  Choice,
+  Identifier,
+  MAX_SECRET,
+  Text,
+  TextList,
+  TextMap,
+} from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
 import {
   BRANCH_FORM,
@@ -17,8 +24,8 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
-import { InitialMessageDto } from './conversation-actions.dto.js';
-import { JsonMembers, MAX_METADATA_LENGTH, Tags } from './labels.dto.js';
+import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
+import { MAX_METADATA_LENGTH, Tags } from './labels.dto.js';
 
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;
@@ -104,8 +111,7 @@ class SuggestedTaskInputDto implements SuggestedTask {
     required: true,
     description: 'Title as its author wrote it.',
     example: 'Retry card payments',
-    rule: (title) =>
-      title.length > MAX_TASK_TITLE_LENGTH ? `Expected at most ${MAX_TASK_TITLE_LENGTH} characters.` : null,
+    maxLength: MAX_TASK_TITLE_LENGTH,
   })
   title: string;
 }
@@ -143,6 +149,7 @@ export class StartConversationDto {
     nullable: true,
     description: 'What the agent shall know besides; the last part of its instructions.',
     example: 'Answer briefly.',
+    maxLength: MAX_MESSAGE_TEXT,
   })
   system_message_suffix?: string | null;
 
@@ -193,6 +200,22 @@ export class StartConversationDto {
     rule: branchProblem,
   })
   selected_branch?: string | null;
+
+  @Flag({
+    description:
+      "Fetch the repository's submodules too, those of submodules included: at most 50, and from the repository's own server only. The start waits for each of them, up to ten minutes in all, and they take their space in the sandbox.",
+    default: false,
+    example: false,
+  })
+  clone_submodules?: boolean;
+
+  @Flag({
+    description:
+      'Fetch files of Git LFS in place of their pointers, where the sandbox has git-lfs. The start waits for all of them, they take their space in the sandbox twice, and git hosts charge for the traffic.',
+    default: false,
+    example: false,
+  })
+  fetch_lfs?: boolean;
 
   @Choice({
     nullable: true,
@@ -250,7 +273,7 @@ export class StartConversationDto {
   @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
   public?: boolean | null;
 
-  @FreeObject({ nullable: true, description: NO_EFFECT, example: {} })
+  @FreeObject({ nullable: true, description: NO_EFFECT, example: {}, maxLength: MAX_METADATA_LENGTH })
   observability_metadata?: Record<string, unknown> | null;
 
   @TextList({ nullable: true, description: NO_EFFECT, example: [] })
@@ -266,6 +289,7 @@ export class StartConversationDto {
     nullable: true,
     description: 'Further secrets for this conversation alone, by name; they win over stored ones.',
     example: { DEPLOY_TOKEN: 'secret-example' },
+    valueLength: MAX_SECRET,
     keySchema: CUSTOM_SECRET_FORM,
     keyRule: customSecretNameProblem,
   })
@@ -286,7 +310,7 @@ export class StartConversationDto {
   })
   tags?: ReadonlyMap<string, string> | null;
 
-  @JsonMembers({
+  @FreeObject({
     nullable: true,
     description: 'Anything that you want to keep with the conversation; at most 16 KiB as JSON.',
     example: { ticket: { id: 4711 } },
@@ -294,7 +318,7 @@ export class StartConversationDto {
   })
   metadata?: Record<string, unknown> | null;
 
-  @JsonMembers({
+  @FreeObject({
     nullable: true,
     description:
       'JSON Schema (draft 2020-12) of the result. The agent must finish with one that matches; it is `result` of the conversation then. At most 32 KiB as JSON.',

@@ -58,6 +58,12 @@ class StartRequestEchoDto {
   @ApiProperty({ type: String, nullable: true, example: 'main' })
   selected_branch: string | null;
 
+  @ApiProperty({ example: false })
+  clone_submodules: boolean;
+
+  @ApiProperty({ example: false })
+  fetch_lfs: boolean;
+
   @ApiProperty({ type: String, nullable: true, example: 'github' })
   git_provider: string | null;
 
@@ -204,12 +210,17 @@ export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
   sort_order?: StartTaskOrder;
 
   @Text({
-    description: '`next_page_id` of the page before.',
-    example: 'MjAyNi0xMS0yMVQwOTozMDowMC4wMDAwMDBaIGM0YjFmMGUy',
+    description: '`next_page_id` of the page before; empty for the first one.',
+    example: '',
   })
   page_id?: string;
 
-  @Integer({ description: 'Tasks on a page.', minimum: 1, maximum: 100, default: 100 })
+  @Integer({
+    description: 'Tasks on a page; one of 4 MiB ends earlier.',
+    minimum: 1,
+    maximum: 100,
+    default: 100,
+  })
   limit?: number;
 }
 

@@ -2,6 +2,7 @@ import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../../../../c
 import { SANDBOX_LABEL } from '../container-layout.js';
 import { parsePorts } from '../sandbox-backend.js';
 import { AGENT_CONTAINER, POD_ANNOTATION, PORTS_ANNOTATION } from './sandbox-manifest.js';
+import { textHead } from '../../../../common/well-formed-text.js';
 
 // What is kept of the objects of the cluster: a service with a thousand sandboxes must not hold each manifest.
 
@@ -163,5 +164,5 @@ function labelOf(object: unknown, label: string): string | null {
 }
 
 function clipped(text: string | null): string | null {
-  return text === null ? null : text.slice(0, MAX_TEXT);
+  return text === null ? null : textHead(text, MAX_TEXT);
 }

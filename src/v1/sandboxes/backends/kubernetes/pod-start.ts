@@ -11,6 +11,7 @@ import type { ObservedPod } from './observed-objects.js';
 import { type ClusterSandbox, hasPodEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
 import { type WriteMoments, writeToStandardInput } from './standard-input.js';
+import { textHead } from '../../../../common/well-formed-text.js';
 
 /** Without a change that the watch reports, the cluster is asked after this time all the same. */
 const LOOK_AGAIN_MS = 2_000;
@@ -326,7 +327,7 @@ export function progressOf(events: readonly PodEvent[], image: string): string |
     return `the image ${image} is being pulled`;
   }
   return /^Failed(Mount|AttachVolume|CreatePodSandBox|Binding|Provisioning)/.test(last.reason)
-    ? `its pod cannot be started yet: ${last.message.slice(0, MAX_EVENT_TEXT)}`
+    ? `its pod cannot be started yet: ${textHead(last.message, MAX_EVENT_TEXT)}`
     : null;
 }
 

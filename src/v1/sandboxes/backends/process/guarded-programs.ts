@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, stat, writeFile } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { jsonText, parseJson } from '../../../../common/json-access.js';
 import { sendSignal, viewTree } from '../../../../common/processes/end-processes.js';
@@ -90,7 +90,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     (await this.#pids(id)).forEach((pid) => sendSignal(pid, 'SIGCONT'));
   }
 
-  /** The cause is kept in memory as well: the disk may be so full that it cannot be written. */
+  /** The cause is kept in memory as well: it cannot be written when the file is gone. */
   async end(id: string, cause: string): Promise<void> {
     const files = new SandboxFiles(this.options.folder, id);
     const record = await files.program();
@@ -99,9 +99,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     }
     this.#causes.set(id, { run: record.run, cause });
     await this.terminate(id);
-    await writeFile(files.paths.cause, JSON.stringify({ run: record.run, cause }), {
-      mode: 0o600,
-    }).catch(() => undefined);
+    await files.writeCause({ run: record.run, cause }).catch(() => undefined);
   }
 
   /** Why this run of a program was ended; null when it was not ended here. */

@@ -20,6 +20,7 @@ import { sandboxMarker } from './program-command.js';
 import { SandboxFiles } from './sandbox-files.js';
 import { attachNetwork, detachNetwork, NETWORK_INTERFACE } from './sandbox-network.js';
 import { removeTree } from './tree-removal.js';
+import { textTail } from '../../../../common/well-formed-text.js';
 
 type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;
 
@@ -28,9 +29,9 @@ const MAX_REASON = 300;
 const PROBE_RUN = 'probe';
 /** Of the folders of probes. */
 export const PROBE_PREFIX = '.probe-';
-/** Checks access to the program, its entry and its folder, then runs the rest of the command. */
+/** Checks that the program runs, access to its entry and its folder, then runs the rest of the command. */
 const CHECK = `
-test -x "$1" || { echo "$1 cannot be run" >&2; exit 1; }
+"$1" --version > /dev/null || { echo "$1 cannot be run" >&2; exit 1; }
 test -r "$2" || { echo "$2 cannot be read" >&2; exit 1; }
 cd "$3" || exit 1
 shift 3
@@ -175,7 +176,7 @@ function startProbe([program = '', ...args]: string[], { marker, ...identity }: 
 async function failureOf(child: ChildProcess, marker: string): Promise<string | null> {
   let errors = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    errors = (errors + text).slice(-MAX_REASON);
+    errors = textTail(errors + text, MAX_REASON);
   });
   const closed = once(child, 'close');
   try {

@@ -1,8 +1,6 @@
-import { access, lstat, realpath } from 'node:fs/promises';
-import path from 'node:path';
-import { SHARED_FOLDER } from '../sandbox-backend.js';
+import { PROJECT_FOLDER, SHARED_FOLDER } from '../sandbox-backend.js';
+import { machineView, type Mount, rootArguments } from './machine-view.js';
 import { type NetworkRules, policyCommands } from './network-rules.js';
-import { isShared, projectMounts } from './project-folder.js';
 import type { UserRange } from './sandbox-users.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
@@ -42,14 +40,6 @@ export interface IsolatedNetwork {
 const STATUS_FD = 3;
 /** Applies the rules of the network, then becomes the rest of the command. */
 const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';
-/** Sockets that control the machine (of container engines, of the session's services), and what others take of it. */
-const ALWAYS_HIDDEN = ['/run', '/sys'];
-/** The parts of it that name resolution may need. */
-const RESOLVER_CONFIGURATION = '/etc/resolv.conf';
-const RESOLVER_FILES = [RESOLVER_CONFIGURATION, '/run/systemd/resolve'];
-const CERTIFICATE_VARIABLES = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE'];
-/** Replaced by the sandbox's own folder, so that their content is hidden as well. */
-const TEMPORARY_FOLDERS = ['/tmp', '/var/tmp'] as const;
 const NAMESPACES = [
   ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
   ['--dev', '/dev', '--proc', '/proc'],
@@ -60,20 +50,6 @@ export interface BubblewrapPrograms {
   bwrap: string;
   /** util-linux's; needed by root only. */
   setpriv: string | null;
-}
-
-/** Which of the machine's files a sandbox sees besides its own: all but the hidden ones, read-only. */
-interface VisibleFiles {
-  /** Folders that look empty; none is inside another one. */
-  hiddenFolders: string[];
-  hiddenFiles: string[];
-  /** Read-only exceptions inside what is hidden. */
-  exposed: string[];
-}
-
-interface ExistingPath {
-  path: string;
-  folder: boolean;
 }
 
 /**
@@ -89,27 +65,13 @@ export async function programWrapper(
   rules: NetworkRules | null,
 ): Promise<string[]> {
   if (platform.isolation === 'bwrap') {
-    const { hasProject } = platform;
-    const [visible, root, hasVarTmp, resolver] = await Promise.all([
-      findVisibleFiles(options, hasProject),
-      hasProject ? projectMounts(paths) : ['--ro-bind', '/', '/'],
-      exists('/var/tmp'),
-      realpath(RESOLVER_CONFIGURATION).catch(() => RESOLVER_CONFIGURATION),
-    ]);
     const network =
       platform.network === null || rules === null
         ? null
-        : { programs: platform.network, commands: policyCommands(rules), resolver };
-    return bubblewrapCommand({
-      programs: platform.programs,
-      visible,
-      root,
-      hasOwnRoot: hasProject,
-      paths,
-      hasVarTmp,
-      user,
-      network,
-    });
+        : { programs: platform.network, commands: policyCommands(rules) };
+    const view = await machineView(options, network === null ? null : paths.resolver);
+    const mounts = [...view, ...ownMounts(paths, platform.hasProject, user)];
+    return bubblewrapCommand({ programs: platform.programs, mounts, paths, user, network });
   }
   if (user === null || platform.setpriv === null) {
     return [];
@@ -150,24 +112,39 @@ export function toolWrapper(bwrap: string, paths: SandboxPaths, hasProject: bool
   ].flat();
 }
 
+/** What belongs to the sandbox itself. */
+function ownMounts(paths: SandboxPaths, hasProject: boolean, user: number | null): Mount[] {
+  const writable = [
+    ['/tmp', paths.tmp],
+    ['/var/tmp', paths.tmp],
+    [paths.box, paths.box],
+    ...(hasProject
+      ? [
+          [SHARED_FOLDER, paths.shared],
+          [PROJECT_FOLDER, paths.workspace],
+        ]
+      : []),
+  ].map(([name = '', source = '']): Mount => ({ path: name, kind: 'own', source, isWritable: true }));
+  const users: Mount[] =
+    user === null ? [] : [{ path: '/etc/passwd', kind: 'own', source: paths.users, isWritable: false }];
+  return [
+    ...writable,
+    ...users,
+    ...['/dev', '/proc', '/run', '/sys'].map((name): Mount => ({ path: name, kind: 'empty' })),
+  ];
+}
+
 interface BubblewrapInput {
   programs: BubblewrapPrograms;
-  visible: VisibleFiles;
-  /** Arguments for its root folder. */
-  root: string[];
-  /** Whether that is not the machine's. */
-  hasOwnRoot: boolean;
+  /** Of its root folder. */
+  mounts: readonly Mount[];
   paths: SandboxPaths;
-  /** Whether there is a `/var/tmp` to replace. */
-  hasVarTmp: boolean;
   /** The user that it runs as; null: our own. */
   user: number | null;
   network: {
     programs: IsolatedNetwork;
     /** What `ip` runs before the program starts. */
     commands: string;
-    /** The file that names the machine's DNS servers. */
-    resolver: string;
   } | null;
 }
 
@@ -184,7 +161,7 @@ interface BubblewrapInput {
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
   const { programs, user, paths, network } = input;
-  const mounts = mountArguments(input);
+  const mounts = rootArguments(input.mounts);
   const status = ['--json-status-fd', String(STATUS_FD)];
   const start = ['--chdir', paths.box];
   const enterNetwork = network === null ? [] : networkCommand(network, user !== null);
@@ -219,135 +196,4 @@ function networkCommand(
 /** Arguments of setpriv that switch to a user and its group, and drop all others. */
 function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
-}
-
-function mountArguments(input: BubblewrapInput): string[] {
-  const { visible, root, hasOwnRoot, paths, hasVarTmp, user, network } = input;
-  const { hiddenFolders, hiddenFiles, exposed } = visible;
-  const mountPoints = [...exposed, paths.box, ...(network === null ? [] : [network.resolver])];
-  const anchors = [...new Set(mountPoints.flatMap(anchorOf))];
-  const covered = [...hiddenFolders, ...anchors];
-  return [
-    root,
-    hiddenFolders.flatMap((folder) => ['--tmpfs', folder]),
-    hiddenFiles.flatMap((file) => ['--ro-bind', '/dev/null', file]),
-    ['--bind', paths.tmp, '/tmp', ...(hasVarTmp ? ['--bind', paths.tmp, '/var/tmp'] : [])],
-    anchors.flatMap((folder) => ['--perms', '0755', '--tmpfs', folder]),
-    exposed.flatMap((name) => [...parentFolders(name, covered), '--ro-bind', name, name]),
-    [...parentFolders(paths.box, covered), '--bind', paths.box, paths.box],
-    user === null ? [] : ['--ro-bind', paths.users, '/etc/passwd'],
-    network === null
-      ? []
-      : [...parentFolders(network.resolver, covered), '--ro-bind', paths.resolver, network.resolver],
-    // Last, once the mount points have been created in them.
-    [...hiddenFolders, ...anchors, ...(hasOwnRoot ? ['/'] : [])].flatMap((folder) => [
-      '--remount-ro',
-      folder,
-    ]),
-  ].flat();
-}
-
-/**
- * The topmost folder that leads to a mount point below a temporary one. It is mounted itself: a tool, to which everything in
- * `/tmp` belongs, could rename an ordinary folder with all that is mounted in it, and put another one there.
- */
-function anchorOf(mountPoint: string): string[] {
-  const temporary = TEMPORARY_FOLDERS.find((folder) => mountPoint.startsWith(`${folder}/`));
-  if (temporary === undefined) {
-    return [];
-  }
-  const [first = '', ...deeper] = path.relative(temporary, mountPoint).split(path.sep);
-  return deeper.length === 0 ? [] : [path.join(temporary, first)];
-}
-
-/** Creates the parents of a mount point in a covered folder; only their owner could traverse those that bubblewrap creates by itself. */
-function parentFolders(name: string, covered: readonly string[]): string[] {
-  const folder = covered.find((candidate) => name.startsWith(`${candidate}/`));
-  if (folder === undefined) {
-    return [];
-  }
-  const between = path.relative(folder, path.dirname(name)).split(path.sep);
-  const parents = between.map((_, index) => path.join(folder, ...between.slice(0, index + 1)));
-  return parents
-    .filter((parent) => parent !== folder)
-    .flatMap((parent) => ['--perms', '0755', '--dir', parent]);
-}
-
-/** What programs in a sandbox need of the machine, wherever it is. */
-export function neededFiles({ agentServer, environment }: ProcessBackendOptions): string[] {
-  const { files } = programFiles(agentServer.node, agentServer.entry);
-  const certificates = CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []);
-  return [...files, ...RESOLVER_FILES, ...certificates.filter((name) => path.isAbsolute(name))];
-}
-
-async function findVisibleFiles(options: ProcessBackendOptions, hasProject: boolean): Promise<VisibleFiles> {
-  const { folder, hiddenPaths, agentServer } = options;
-  const { product } = programFiles(agentServer.node, agentServer.entry);
-  const named = neededFiles(options);
-  const [found, needed] = await Promise.all([
-    existingPaths([...ALWAYS_HIDDEN, folder, product, ...hiddenPaths]),
-    existingPaths(named),
-  ]);
-  // Under their own names too: a link in a hidden folder must be exposed as well as its target.
-  const links = await Promise.all(named.map(async (name) => ((await exists(name)) ? [name] : [])));
-  // Of the machine's folder of that name nothing is there.
-  const hidden = found.filter((entry) => !hasProject || !isShared(entry.path));
-  return visibleFiles(hidden, [...links.flat(), ...needed.map((entry) => entry.path)]);
-}
-
-/**
- * What our agent server consists of: the node that runs it, and its bundle (`npm run build`). Where node has a folder of
- * its own (`…/v24/bin/node`), everything installed with it (npm) belongs to it.
- */
-export function programFiles(node: string, entry: string): { product: string; files: string[] } {
-  const bundle = path.resolve(path.dirname(entry), '..');
-  const product = path.resolve(bundle, '../..');
-  const bin = path.dirname(node);
-  const prefix = path.dirname(bin);
-  const isOwnFolder = path.basename(bin) === 'bin' && !isInside(product, prefix) && prefix !== '/';
-  return { product, files: [isOwnFolder ? prefix : node, bundle] };
-}
-
-/**
- * Decides what to hide and what to expose; `/` itself is never hidden.
- *
- * @param hidden by their real paths
- * @param needed files and folders that programs need, wherever they are
- */
-export function visibleFiles(hidden: readonly ExistingPath[], needed: readonly string[]): VisibleFiles {
-  const entries = hidden.filter(
-    ({ path: name }) => name !== '/' && !TEMPORARY_FOLDERS.some((folder) => isInside(name, folder)),
-  );
-  const folders = [...new Set(entries.flatMap((entry) => (entry.folder ? [entry.path] : [])))];
-  const hiddenFolders = folders.filter(
-    (one) => !folders.some((other) => other !== one && isInside(one, other)),
-  );
-  const hiddenFiles = entries.flatMap((entry) =>
-    entry.folder || hiddenFolders.some((folder) => isInside(entry.path, folder)) ? [] : [entry.path],
-  );
-  const covered = [...hiddenFolders, ...TEMPORARY_FOLDERS];
-  const exposed = [...new Set(needed)].filter((name) => covered.some((folder) => isInside(name, folder)));
-  return { hiddenFolders, hiddenFiles, exposed };
-}
-
-/** The real paths of those that exist. */
-export async function existingPaths(paths: readonly string[]): Promise<ExistingPath[]> {
-  const found = await Promise.all(
-    paths.map(async (name) => {
-      const real = await realpath(name).catch(() => null);
-      return real === null ? [] : [{ path: real, folder: (await lstat(real)).isDirectory() }];
-    }),
-  );
-  return found.flat();
-}
-
-async function exists(name: string): Promise<boolean> {
-  return await access(name).then(
-    () => true,
-    () => false,
-  );
-}
-
-function isInside(name: string, folder: string): boolean {
-  return name === folder || name.startsWith(`${folder}/`);
 }

@@ -7,7 +7,8 @@ import {
   SHARED_FOLDER,
 } from '../sandbox-backend.js';
 import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
-import { type IsolatedNetwork, neededFiles, type Platform } from './isolation.js';
+import type { IsolatedNetwork, Platform } from './isolation.js';
+import { neededFiles } from './machine-view.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { canMountProject } from './project-folder.js';
 import { findSandboxUsers, type UserRange } from './sandbox-users.js';
@@ -37,7 +38,7 @@ export async function detectPlatform(
       programs: { bwrap: bwrap ?? '', setpriv },
       network: null,
       pod: null,
-      hasProject: await canMountProject([options.folder, ...neededFiles(options)]),
+      hasProject: await canMountProject([options.folder, ...(await neededFiles(options))]),
       setpriv,
       users,
     };
@@ -50,12 +51,12 @@ export async function detectPlatform(
       const project = platform.hasProject ? [] : [warn(NO_PROJECT)];
       return {
         platform: { ...platform, network: network.found },
-        lines: [isolated, network.line, ...project],
+        lines: [isolated, network.line, ...project, ...(await missingReadPaths(options))],
       };
     }
     if (options.isolation === 'bwrap') {
       throw new SandboxBackendError(
-        `SANDBOX_ISOLATION=bwrap, and bubblewrap cannot be used: ${reason}. Run sandboxes in containers (SANDBOX_BACKEND=docker), or let them go without separation (SANDBOX_ISOLATION=none)`,
+        `SANDBOX_ISOLATION=bwrap, and bubblewrap cannot be used: ${reason}. If a file of this machine is missing there, name its folder in SANDBOX_READ_PATHS. Or run sandboxes in containers (SANDBOX_BACKEND=docker), or let them go without separation (SANDBOX_ISOLATION=none)`,
       );
     }
     reasons.push(`bubblewrap cannot be used: ${reason}`);
@@ -120,6 +121,15 @@ async function detectNetwork(
   return { found: null, line: warn(sharedNetworkWarning(reason)) };
 }
 
+async function missingReadPaths({ readPaths }: ProcessBackendOptions): Promise<PreparationLine[]> {
+  const lines = readPaths.map(async (name) =>
+    (await isThere(name, constants.F_OK))
+      ? []
+      : [warn(`sandboxes do not see ${name} of SANDBOX_READ_PATHS: it does not exist`)],
+  );
+  return (await Promise.all(lines)).flat();
+}
+
 function sharedNetworkWarning(reason: string): string {
   return `SANDBOXES SHARE THE MACHINE'S NETWORK: what agents run reaches its loopback and the ports of other sandboxes; ${reason}`;
 }
@@ -133,22 +143,27 @@ function warn(text: string): PreparationLine {
 }
 
 /** The absolute path of a program; null when it is not installed. */
-async function findProgram(name: string, searchPath: string | undefined): Promise<string | null> {
-  const folders = [
-    ...(searchPath ?? '').split(path.delimiter).filter((folder) => path.isAbsolute(folder)),
-    ...SYSTEM_FOLDERS,
-  ];
+export async function findProgram(name: string, searchPath: string | undefined): Promise<string | null> {
+  const folders = path.isAbsolute(name)
+    ? ['/']
+    : [
+        ...(searchPath ?? '').split(path.delimiter).filter((folder) => path.isAbsolute(folder)),
+        ...SYSTEM_FOLDERS,
+      ];
   for (const folder of folders) {
     const file = path.join(folder, name);
-    const isExecutable = await access(file, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (isExecutable) {
+    if (await isThere(file, constants.X_OK)) {
       return file;
     }
   }
   return null;
+}
+
+async function isThere(file: string, mode: number): Promise<boolean> {
+  return await access(file, mode).then(
+    () => true,
+    () => false,
+  );
 }
 
 function missingProgram(bwrap: string | null, setpriv: string | null): string | null {

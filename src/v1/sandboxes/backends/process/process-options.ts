@@ -14,7 +14,9 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
   hostId: string;
   /** `auto`: bubblewrap where it works. */
   isolation: 'auto' | ProcessIsolation;
-  /** Files and folders that no sandbox may see: the service's data and home, the database's socket. */
+  /** Files and folders of the machine that all sandboxes see besides its system, and read only. */
+  readPaths: readonly string[];
+  /** What no sandbox may see in those: the service's data and home, the database's socket. */
   hiddenPaths: readonly string[];
   /** Our own agent server: `node ARGS entry`, where the entry is `dist/bundle/agent-server/main.js` of the product. */
   agentServer: {
@@ -59,6 +61,7 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
 
 export const PROCESS_BACKEND_DEFAULTS = {
   listenAddress: null,
+  readPaths: [],
   // The agent server lets a step end (3 s) and then delivers its webhooks (2 s).
   graceMs: 10_000,
   limits: { processes: 512, cpu: 2, memoryMb: 4096, openFiles: 16_384, fileMb: 10_240 },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
-import { writeFile } from 'node:fs/promises';
+import { realpath, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '../../../../common/processes/end-processes.js';
@@ -10,6 +10,8 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
 import { type NetworkRules, networkRules, resolverConfiguration } from './network-rules.js';
 import { createKeyPipe, writeSessionKey } from './key-pipe.js';
+import { isShown, machineView } from './machine-view.js';
+import { findProgram } from './platform.js';
 import { freePort, PortReservations } from './port-reservations.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { workspaceNames } from './project-folder.js';
@@ -101,6 +103,9 @@ export class ProgramLauncher {
       rules,
     });
     await requireSpace(folder, fileLimits.minFreeBytes);
+    if (isolated && launch.program.kind === 'command') {
+      await requireShown(launch.program.command, this.#options, launch.env['PATH'] ?? environment['PATH']);
+    }
     const user = await this.#prepareFiles(launch.id, files, earlier === null, create);
     const wrapper = await programWrapper(this.#options, this.#platform, paths, user, rules);
     if (networked) {
@@ -289,6 +294,20 @@ async function resolveBriefly(hostname: string): Promise<LookupAddress[]> {
 async function writeResolver(paths: SandboxPaths): Promise<void> {
   const machine = await readIfExists('/etc/resolv.conf');
   await writeFile(paths.resolver, resolverConfiguration(machine), { mode: 0o644 });
+}
+
+/** @throws SandboxBackendError when a command is installed on this machine, and sandboxes do not see it */
+async function requireShown(
+  command: string,
+  options: ProcessBackendOptions,
+  searchPath: string | undefined,
+): Promise<void> {
+  const program = await findProgram(command, searchPath);
+  if (program !== null && !isShown(await machineView(options, null), await realpath(program))) {
+    throw new SandboxBackendError(
+      `The sandbox cannot be started: process sandboxes do not see its command ${program}. Name the folder that it is installed in in SANDBOX_READ_PATHS.`,
+    );
+  }
 }
 
 /** @throws SandboxBackendError when the disk is nearly full */

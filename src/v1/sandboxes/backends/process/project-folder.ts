@@ -1,4 +1,4 @@
-import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { PROJECT_FOLDER, SHARED_FOLDER } from '../sandbox-backend.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
@@ -24,7 +24,7 @@ export async function canMountProject(needed: readonly string[]): Promise<boolea
 }
 
 /** Whether a path is that of the shared folder, or below it. */
-export function isShared(name: string): boolean {
+function isShared(name: string): boolean {
   return name === SHARED_FOLDER || name.startsWith(`${SHARED_FOLDER}/`);
 }
 
@@ -43,28 +43,4 @@ export function workspaceNames(paths: SandboxPaths, isMounted: boolean): Workspa
         aliases: [`${PROJECT_FOLDER}=${workspace}`, `${SHARED_FOLDER}=${shared}`],
         fileRoots: [shared],
       };
-}
-
-/**
- * Arguments of bubblewrap for a root folder like the machine's with the project in it. Nothing can be mounted in the
- * machine's own, which is read-only and need not have such a folder, so each of its entries is mounted in a new one.
- */
-export async function projectMounts(paths: SandboxPaths): Promise<string[]> {
-  const names = (await readdir('/')).filter((name) => `/${name}` !== SHARED_FOLDER);
-  const entries = await Promise.all(names.map(async (name) => await entryMount(`/${name}`)));
-  return [
-    ['--tmpfs', '/'],
-    entries.flat(),
-    ['--bind', paths.shared, SHARED_FOLDER, '--bind', paths.workspace, PROJECT_FOLDER],
-  ].flat();
-}
-
-async function entryMount(entry: string): Promise<string[]> {
-  // It may go at any moment, and is then no part of the sandbox.
-  const found = await lstat(entry).catch(() => null);
-  if (found?.isSymbolicLink()) {
-    const target = await readlink(entry).catch(() => null);
-    return target === null ? [] : ['--symlink', target, entry];
-  }
-  return ['--ro-bind-try', entry, entry];
 }

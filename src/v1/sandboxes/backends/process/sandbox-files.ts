@@ -1,5 +1,4 @@
 import {
-  appendFile,
   chmod,
   chown,
   copyFile,
@@ -21,6 +20,7 @@ import { PROJECT_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
 import { parseProgramRecord, type ProgramRecord } from './program-record.js';
 
 const LOG_TAIL_BYTES = 4096;
+const CAUSE_BYTES = 1024;
 /** Prefix of folders that are about to be removed. */
 export const REMOVED_PREFIX = '.removed-';
 const DEFAULT_WORKING_DIR = 'workspace';
@@ -153,8 +153,17 @@ export class SandboxFiles {
   async clearReports(): Promise<void> {
     const { exit, status, keyPipe, cause } = this.paths;
     await Promise.all([exit, status, keyPipe].map(async (file) => await rm(file, { force: true })));
-    // Written when the disk may have no room for another file.
-    await appendFile(cause, '', { mode: 0o600 });
+    await writeFile(cause, ' '.repeat(CAUSE_BYTES), { mode: 0o600 });
+  }
+
+  /** Writes why a start was ended over what `clearReports` reserved: the disk may have room for nothing more. */
+  async writeCause(value: { run: string; cause: string }): Promise<void> {
+    const handle = await open(this.paths.cause, 'r+');
+    try {
+      await handle.writeFile(JSON.stringify(value).padEnd(CAUSE_BYTES));
+    } finally {
+      await handle.close();
+    }
   }
 
   /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */

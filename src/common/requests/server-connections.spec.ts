@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Gate } from '../../../test/support/gate.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
-import { ConnectionDrain } from './connection-drain.js';
+import { ServerConnections } from './server-connections.js';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: here\r\n\r\n';
 /** More than sockets buffer. */
@@ -13,19 +13,19 @@ const LARGE = 20_000_000;
 
 let gate: Gate;
 let server: Server;
-let drain: ConnectionDrain;
+let connections: ServerConnections;
 let client: Socket;
 let received: string;
 let asked: number;
 
-async function start(respond: RequestListener): Promise<void> {
-  server = createServer((request, response) => {
+async function start(respond: RequestListener, stalledMs?: number): Promise<void> {
+  server = createServer(() => {
     asked += 1;
-    respond(request, response);
   });
   // Node alone would keep connections for ever.
   server.keepAliveTimeout = 0;
-  drain = ConnectionDrain.attach(server);
+  connections = ServerConnections.attach(server, stalledMs);
+  server.on('request', connections.inTurn(respond));
   client = connect(await startListening(server));
   client.on('data', (data) => {
     received += data.toString();
@@ -78,7 +78,7 @@ describe('a server that responds later', () => {
   });
 
   it('says with each response that the connection ends while it drains, and still takes others', async () => {
-    drain.begin();
+    connections.drain();
     gate.open();
     await until(() => client.readableEnded);
     expect(received).toMatch(/Connection: close[\s\S]*ok$/i);
@@ -139,4 +139,80 @@ it('closes although a response that had begun had promised to keep its connectio
 
   await until(() => client.readableEnded);
   expect(received).toMatch(/keep-alive[\s\S]*ended/);
+});
+
+describe('requests that are sent ahead', () => {
+  const begun: string[] = [];
+
+  beforeEach(async () => {
+    begun.length = 0;
+    await start(async ({ url = '' }, response) => {
+      begun.push(url);
+      await gate.pass();
+      response.end(`${url};`);
+    });
+  });
+
+  const ahead = (count: number): string =>
+    Array.from({ length: count }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: here\r\n\r\n`).join('');
+
+  it('are answered in their order, each once the one before has its response', async () => {
+    client.write(ahead(50));
+    await until(() => asked > 9);
+    expect(begun).toEqual(['/']);
+
+    gate.open();
+    await until(() => received.includes('/49;'));
+    expect(begun).toEqual(['/', ...Array.from({ length: 50 }, (_, index) => `/${index}`)]);
+  });
+
+  it('are not read while some wait', async () => {
+    // Each as large as a read, so that every read brings one.
+    const large = `GET /large HTTP/1.1\r\nHost: here\r\nX-Large: ${'x'.repeat(15_000)}\r\n\r\n`;
+    const sent = new Promise<void>((resolve) => {
+      client.write(large.repeat(1_000), () => resolve());
+    });
+    await until(() => asked >= 9);
+    expect(asked).toBeLessThan(20);
+
+    gate.open();
+    await sent;
+    await until(() => asked === 1_001);
+  });
+
+  it('end the connection when they are more than any client sends', async () => {
+    client.write(ahead(500));
+    await until(() => client.destroyed || client.readableEnded);
+    expect(begun).toEqual(['/']);
+  });
+
+  it('are dropped behind a response that ends the connection', async () => {
+    connections.drain();
+    client.write(ahead(3));
+    await until(() => asked === 4);
+    gate.open();
+    await until(() => client.readableEnded);
+    expect([begun, received.match(/HTTP\/1\.1 200/g)?.length]).toEqual([['/'], 1]);
+  });
+});
+
+it('closes a connection whose client does not read, and none whose response takes long', async () => {
+  const sockets: Socket[] = [];
+  await start(async ({ url, socket }, response) => {
+    sockets.push(socket);
+    if (url === '/large') {
+      response.end('x'.repeat(LARGE));
+    } else {
+      await gate.pass();
+      response.end('late');
+    }
+  }, 100);
+  const stalled = connect(Number(Object(server.address()).port));
+  stalled.pause().write(REQUEST.replace('/', '/large'));
+  await until(() => sockets[1]?.destroyed === true);
+  stalled.destroy();
+
+  gate.open();
+  await until(() => received.endsWith('late'));
+  expect(sockets[0]?.destroyed).toBe(false);
 });

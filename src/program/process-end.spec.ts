@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../config/config.error.js';
-import { startFailureText } from './report-start-failure.js';
+import { startFailureText } from './process-end.js';
 
 const listenError = (code: string, message: string): Error =>
   Object.assign(new Error(message), { code, syscall: 'listen' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Candidate } from './candidate.js';
-import { rankTasks } from './rank-tasks.js';
+import { rankTasks } from './candidate.js';
 
 let serial = 0;
 

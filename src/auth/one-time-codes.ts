@@ -1,0 +1,65 @@
+import { hash, randomBytes } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { BoundedCache } from '../common/bounded-cache.js';
+import { Clock } from '../common/clock.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { ApiKeyVerifier } from './api-key.verifier.js';
+import type { AuthUser } from './auth.decorators.js';
+
+const CODE_BYTES = 32;
+const VALID_MS = 600_000;
+/** More than are ever printed at once; the oldest is forgotten first. */
+const MAX_CODES = 16;
+
+/** What a code was exchanged for. */
+export interface ExchangedCode {
+  key: string;
+  user: AuthUser;
+}
+
+interface IssuedCode {
+  key: string;
+  expiresAt: number;
+}
+
+/**
+ * Codes that stand for an API key in a link: each is valid once and for ten minutes. Only the process that prints a link
+ * knows its code, which is enough, since such a link leads to the machine it was printed on.
+ */
+@Injectable()
+export class OneTimeCodes {
+  /** By the hash of the code. */
+  private readonly issued = new BoundedCache<string, IssuedCode>(MAX_CODES);
+
+  constructor(
+    private readonly verifier: ApiKeyVerifier,
+    private readonly clock: Clock,
+  ) {}
+
+  issue(key: string): string {
+    const code = randomBytes(CODE_BYTES).toString('base64url');
+    this.issued.set(digest(code), { key, expiresAt: this.clock.now() + VALID_MS });
+    return code;
+  }
+
+  /** @throws DomainError for a code that is unknown, used or expired, or whose key has been revoked */
+  async exchange(code: string): Promise<ExchangedCode> {
+    const name = digest(code);
+    const issued = this.issued.get(name);
+    this.issued.delete(name);
+    if (issued && this.clock.now() < issued.expiresAt) {
+      const user = await this.verifier.verify(issued.key);
+      if (user) {
+        return { key: issued.key, user };
+      }
+    }
+    throw new DomainError('unauthorized', 'unauthorized', UNUSABLE_CODE);
+  }
+}
+
+export const UNUSABLE_CODE =
+  'This link has been used, or is older than ten minutes. Start the service again for another one, or enter a key.';
+
+function digest(code: string): string {
+  return hash('sha256', code, 'base64url');
+}

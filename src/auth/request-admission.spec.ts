@@ -1,0 +1,153 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Gate } from '../../test/support/gate.js';
+import { startListening } from '../../test/support/start-listening.js';
+import { until } from '../../test/support/until.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { RequestAdmission } from './request-admission.js';
+
+const BOBS_KEY = { 'X-Session-API-Key': 'bob' };
+const BOBS_OTHER_KEY = { Authorization: 'Bearer bob-2' };
+const BOBS_SANDBOX = { 'X-Session-API-Key': 'b'.repeat(43) };
+const ALICES_KEY = { 'X-Access-Token': 'alice' };
+
+let server: Server;
+let gate: Gate;
+let admission: RequestAdmission;
+
+/** Responds once the gate is open, with 200, or at once with why not. */
+async function start(limits: {
+  perMinute?: number;
+  inFlight?: number;
+}): Promise<(headers?: Record<string, string>, path?: string) => Promise<Response>> {
+  gate = new Gate();
+  admission = new RequestAdmission({
+    perMinute: 0,
+    inFlight: 0,
+    ...limits,
+    userOf: async (key) => (/^(bob|alice)/.test(key) ? { id: key.split('-', 1).join() } : null),
+    ownerOf: async (key) => (key.startsWith('bb') ? { userId: 'bob' } : null),
+  });
+  server = createServer((request, response) => void respond(request, response));
+  const port = await startListening(server);
+  return (headers = {}, path = '/') => fetch(`http://127.0.0.1:${port}${path}`, { headers });
+}
+
+async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    await admission.admit(request, response);
+    await gate.pass();
+    response.end();
+  } catch (error) {
+    if (!(error instanceof DomainError)) {
+      throw error;
+    }
+    const status = error.kind === 'unavailable' ? 503 : 429;
+    response.writeHead(status, { 'Retry-After': error.retryAfterSeconds ?? '' }).end(error.message);
+  }
+}
+
+afterEach(() => {
+  gate.open();
+  server.close();
+  server.closeAllConnections();
+});
+
+describe('places', () => {
+  it.each<[string, number, Record<string, string>]>([
+    ['a user has a quarter', 10, BOBS_KEY],
+    ['the sandboxes of a user have an eighth', 5, BOBS_SANDBOX],
+    ['strangers together have a tenth', 4, {}],
+    ['wrong keys are those of strangers', 4, { 'X-Session-API-Key': 'mallory' }],
+  ])('%s', async (_rule, places, headers) => {
+    const send = await start({ inFlight: 40 });
+    gate.close();
+    const held = Array.from({ length: places }, () => send(headers));
+    await until(() => admission.underWay === places);
+
+    expect((await send(headers)).status).toBe(429);
+    const other = send(ALICES_KEY);
+    gate.open();
+    expect(await Promise.all([...held, other].map(async (one) => (await one).status))).toEqual(
+      Array.from({ length: places + 1 }, () => 200),
+    );
+    await until(() => admission.underWay === 0);
+    expect((await send(headers)).status).toBe(200);
+  });
+
+  it('leave a user half of them whatever the sandboxes do', async () => {
+    const send = await start({ inFlight: 40 });
+    gate.close();
+    const held = Array.from({ length: 5 }, () => send(BOBS_SANDBOX));
+    await until(() => admission.underWay === 5);
+    const own = Array.from({ length: 5 }, () => send(BOBS_KEY));
+    await until(() => admission.underWay === 10);
+
+    expect([(await send(BOBS_KEY)).status, (await send(BOBS_SANDBOX)).status]).toEqual([429, 429]);
+    gate.open();
+    await Promise.all([...held, ...own]);
+  });
+
+  it('are refused to everybody when all are taken, but to probes and streams', async () => {
+    const send = await start({ inFlight: 2 });
+    gate.close();
+    const held = [send(BOBS_KEY), send(ALICES_KEY)];
+    await until(() => admission.underWay === 2);
+
+    const refused = await send();
+    expect(refused.status).toBe(503);
+    expect(['1', '2', '3']).toContain(refused.headers.get('retry-after'));
+    const exempt = [send({}, '/health/live?verbose'), send(BOBS_KEY, '/api/v1/conversation/1/events/stream')];
+    gate.open();
+    expect(await Promise.all([...exempt, ...held].map(async (one) => (await one).status))).toEqual([
+      200, 200, 200, 200,
+    ]);
+  });
+});
+
+describe('the rate limit', () => {
+  const statuses = async (
+    send: Awaited<ReturnType<typeof start>>,
+    callers: Record<string, string>[],
+  ): Promise<number[]> => {
+    const seen: number[] = [];
+    for (const headers of callers) {
+      seen.push((await send(headers)).status);
+    }
+    return seen;
+  };
+
+  it('counts all keys and sandboxes of a user together, and nobody else', async () => {
+    const send = await start({ perMinute: 3 });
+    const callers = [BOBS_KEY, BOBS_OTHER_KEY, BOBS_SANDBOX, BOBS_SANDBOX, BOBS_KEY, ALICES_KEY];
+    expect(await statuses(send, callers)).toEqual([200, 200, 200, 429, 429, 200]);
+  });
+
+  it('counts strangers by address, whose requests take nothing from a caller with a key', async () => {
+    const send = await start({ perMinute: 2 });
+    const wrong: Record<string, string> = { 'X-Access-Token': 'mallory' };
+    const callers = [{}, wrong, {}, BOBS_KEY];
+    expect(await statuses(send, callers)).toEqual([200, 200, 429, 200]);
+    expect((await send({}, '/health')).status).toBe(200);
+  });
+
+  it('goes by the right one of several keys', async () => {
+    const send = await start({ perMinute: 1 });
+    expect(await statuses(send, [{}, { ...BOBS_SANDBOX, ...ALICES_KEY }, ALICES_KEY])).toEqual([
+      200, 200, 200,
+    ]);
+    expect((await send({ 'X-Session-API-Key': 'mallory', ...BOBS_OTHER_KEY })).status).toBe(429);
+  });
+
+  it('says what is left', async () => {
+    const send = await start({ perMinute: 1 });
+    const [{ headers: first }, second] = [await send(BOBS_KEY), await send(BOBS_KEY)];
+    expect(['limit', 'remaining', 'reset'].map((name) => first.get(`x-ratelimit-${name}`))).toEqual([
+      '1',
+      '0',
+      '60',
+    ]);
+    expect(second.headers.get('retry-after')).toBe('60');
+    expect(await second.text()).toContain('Retry-After');
+  });
+});

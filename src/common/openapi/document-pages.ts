@@ -1,0 +1,74 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { HttpServer, INestApplication } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { StaticAnswer } from '../requests/static-answer.js';
+import { buildOpenApiDocument } from './openapi-document.js';
+
+const DOCUMENT = '/openapi.json';
+const JSON_TYPE = 'application/json; charset=utf-8';
+const HTML = 'text/html; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+const INIT = 'swagger-ui-init.js';
+
+/** The files of Swagger UI that its page loads. */
+const FILES: Record<string, string> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': SCRIPT,
+  'favicon-16x16.png': 'image/png',
+  'favicon-32x32.png': 'image/png',
+};
+
+const PAGE = `<!DOCTYPE html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Slipway API</title>
+    <link rel="stylesheet" href="/docs/swagger-ui.css">
+    <link rel="icon" type="image/png" href="/docs/favicon-32x32.png" sizes="32x32">
+    <link rel="icon" type="image/png" href="/docs/favicon-16x16.png" sizes="16x16">
+    <style>body { margin: 0; background: #fafafa; }</style>
+  </head>
+  <body>
+    <div id="swagger-ui"></div>
+    <script src="/docs/swagger-ui-bundle.js"></script>
+    <script src="/docs/${INIT}"></script>
+  </body>
+</html>
+`;
+
+const INIT_SCRIPT = `SwaggerUIBundle({
+  url: '${DOCUMENT}',
+  dom_id: '#swagger-ui',
+  deepLinking: true,
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: 'BaseLayout',
+  persistAuthorization: true,
+  displayRequestDuration: true,
+  tryItOutEnabled: true,
+});
+`;
+
+/**
+ * Serves the OpenAPI document and the pages that show it, to everybody. `SwaggerModule.setup` does the same, but writes the
+ * document anew for each request, and serves every file of its package.
+ */
+export function serveDocumentPages(app: INestApplication): void {
+  const server: HttpServer<Request, Response> = app.getHttpAdapter();
+  const { resolve } = createRequire(import.meta.url);
+  const page = new StaticAnswer(HTML, () => PAGE);
+  const answers: [string, StaticAnswer][] = [
+    [DOCUMENT, new StaticAnswer(JSON_TYPE, () => JSON.stringify(buildOpenApiDocument(app)))],
+    ['/docs', page],
+    ['/docs/index.html', page],
+    [`/docs/${INIT}`, new StaticAnswer(SCRIPT, () => INIT_SCRIPT)],
+    ...Object.entries(FILES).map(([name, type]): [string, StaticAnswer] => [
+      `/docs/${name}`,
+      new StaticAnswer(type, () => readFile(resolve(`swagger-ui-dist/${name}`))),
+    ]),
+  ];
+  for (const [path, answer] of answers) {
+    server.get(path, async (request: Request, response: Response) => answer.send(request, response));
+  }
+}

@@ -1,0 +1,175 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Requests that wait for their turn on a connection before it is read no further. */
+const WAITING_UNREAD = 8;
+/** Requests that one read may bring before the connection is closed: no client sends so many ahead. */
+const MAX_WAITING = 100;
+/** How long output may make no progress, at least; half as long again at most. */
+const STALLED_MS = 30_000;
+/** How long the first byte may take on a connection that was opened before the server closed. */
+const FIRST_BYTE_MS = 1_000;
+
+interface Connection {
+  isUsed: boolean;
+  /** The response that is being made or sent. */
+  current: ServerResponse | null;
+  /** Requests that arrived meanwhile. */
+  waiting: [IncomingMessage, ServerResponse][];
+  /** When output was last seen to make no progress, in milliseconds of a monotonic clock. */
+  stalledAt: number;
+}
+
+/**
+ * Bounds what a connection takes, and ends connections without breaking what clients send over them.
+ *
+ * Requests of one connection are handled one after the other, as their responses have to be sent: Node.js would begin all
+ * of them, keep their responses in memory, and not even report the end of a response behind one that its client does not
+ * read. A connection whose output makes no progress for 30 to 45 seconds is closed.
+ *
+ * Once it drains, or once the server no longer listens, each response is the last one of its connection and says so
+ * (`Connection: close`), so that clients and balancers connect again elsewhere. Node.js alone ends connections that are
+ * idle at the moment of the close: one on which request follows request would hold the close up for ever, one that was
+ * opened ahead of need for half a minute, and a response that its client is still reading counts as idle and is cut off.
+ */
+export class ServerConnections {
+  readonly #server: Server;
+  readonly #connections = new Map<Socket, Connection>();
+  readonly #closeIdle: () => void;
+  readonly #checkMs: number;
+  #isDraining = false;
+
+  private constructor(server: Server, stalledMs: number) {
+    this.#server = server;
+    this.#checkMs = stalledMs / 2;
+    this.#closeIdle = server.closeIdleConnections.bind(server);
+    // Called by `server.close`.
+    server.closeIdleConnections = () => this.#endIdle();
+    server.on('connection', (socket) => this.#open(socket));
+    server.on('upgrade', (_request, socket: Socket) => {
+      this.#connections.delete(socket);
+      socket.setTimeout(0);
+    });
+    server.setTimeout(this.#checkMs, (socket) => this.#checkProgress(socket));
+  }
+
+  /** Before the server listens. */
+  static attach(server: Server, stalledMs = STALLED_MS): ServerConnections {
+    return new ServerConnections(server, stalledMs);
+  }
+
+  /** A listener for `request` that gets the next request of a connection once the response before is over. */
+  inTurn(listener: RequestListener): RequestListener {
+    return (request, response) => {
+      const { socket } = request;
+      const connection = this.#connections.get(socket);
+      if (connection === undefined) {
+        // It came over a connection of another server, which has kept the order already.
+        listener(request, response);
+      } else if (connection.current === null) {
+        this.#begin(connection, request, response, listener);
+      } else if (connection.waiting.push([request, response]) > MAX_WAITING) {
+        socket.destroy();
+        dropRest(socket);
+      } else if (connection.waiting.length >= WAITING_UNREAD) {
+        socket.pause();
+      }
+    };
+  }
+
+  /** From now on responses end their connections, those of requests that are under way included. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const { current } of this.#connections.values()) {
+      if (current?.headersSent === false) {
+        current.shouldKeepAlive = false;
+      }
+    }
+  }
+
+  #open(socket: Socket): void {
+    const connection: Connection = { isUsed: false, current: null, waiting: [], stalledAt: -Infinity };
+    this.#connections.set(socket, connection);
+    socket.once('close', () => {
+      connection.waiting = [];
+      this.#connections.delete(socket);
+    });
+    // Node.js goes on reading after each request.
+    socket.on('resume', () => {
+      if (connection.waiting.length >= WAITING_UNREAD) {
+        socket.pause();
+      }
+    });
+  }
+
+  #begin(
+    connection: Connection,
+    request: IncomingMessage,
+    response: ServerResponse,
+    listener: RequestListener,
+  ): void {
+    connection.isUsed = true;
+    connection.current = response;
+    if (this.#isDraining || !this.#server.listening) {
+      response.shouldKeepAlive = false;
+    }
+    response.once('close', () => {
+      connection.current = null;
+      const next = connection.waiting.shift();
+      // Behind the last response of its connection, no other one is ever sent.
+      if (next !== undefined && next[1].socket !== null) {
+        request.socket.resume();
+        this.#begin(connection, ...next, listener);
+      } else if (!this.#server.listening) {
+        // Its headers may have gone out before, and promised to keep the connection.
+        this.#endIdle();
+      }
+    });
+    listener(request, response);
+  }
+
+  /** For {@link #checkMs}, nothing has arrived and the size of the output has not changed. */
+  #checkProgress(socket: Socket): void {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      return;
+    }
+    const now = performance.now();
+    const wasStalled = now - connection.stalledAt < 1.5 * this.#checkMs;
+    if (connection.current === null || (socket.writableLength > 0 && wasStalled)) {
+      socket.destroy();
+    } else if (socket.writableLength > 0) {
+      connection.stalledAt = now;
+      socket.setTimeout(this.#checkMs);
+    }
+  }
+
+  #endIdle(): void {
+    const connections = [...this.#connections.values()];
+    if (connections.every(({ current }) => current === null)) {
+      this.#closeIdle();
+    }
+    if (connections.some(({ isUsed }) => !isUsed)) {
+      setTimeout(() => this.#endUnused(), FIRST_BYTE_MS).unref();
+    }
+  }
+
+  #endUnused(): void {
+    for (const [socket, { isUsed }] of this.#connections) {
+      if (!isUsed && socket.bytesRead === 0) {
+        socket.destroy();
+      }
+    }
+  }
+}
+
+/**
+ * Has Node.js make nothing of the further requests that the same read has brought: it would keep some kilobytes for each
+ * until the event loop comes round. The parser is no documented member; where there is none, that is what happens.
+ */
+function dropRest(socket: Socket): void {
+  const parser: unknown = Reflect.get(socket, 'parser');
+  if (typeof parser === 'object' && parser !== null) {
+    Reflect.set(parser, 'onIncoming', () => undefined);
+  }
+}

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { Request, Response } from 'express';
+import { ifNoneMatch } from './response-headers.js';
+
+/** Higher ones take much longer, and save a few per cent. */
+const BROTLI_QUALITY = 6;
+
+type Coding = 'br' | 'gzip' | 'identity';
+
+interface Variant {
+  body: Buffer;
+  etag: string;
+}
+
+const CODERS: Record<Coding, (content: Buffer) => Promise<Buffer>> = {
+  br: async (content) =>
+    promisify(brotliCompress)(content, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
+  gzip: async (content) => promisify(gzip)(content),
+  identity: (content) => Promise.resolve(content),
+};
+
+/**
+ * A response that is the same for everybody. Its content is made by the first request for it, and encoded by the first
+ * request that accepts the coding; later ones cost little more than their bytes.
+ */
+export class StaticAnswer {
+  private content: Promise<Buffer> | null = null;
+  private readonly variants = new Map<Coding, Promise<Variant>>();
+
+  /**
+   * @param type such as `text/css; charset=utf-8`
+   * @param make the content; not called again unless it fails
+   */
+  constructor(
+    private readonly type: string,
+    private readonly make: () => Promise<Buffer> | string,
+  ) {}
+
+  /** Responds to GET and HEAD: with the content, or with 304 to a client that has it. */
+  async send(request: Request, response: Response): Promise<void> {
+    const coding = this.codingFor(request);
+    const { body, etag } = await this.variant(coding);
+    response.vary('Accept-Encoding');
+    response.setHeader('ETag', etag);
+    // The address stays when the content changes.
+    response.setHeader('Cache-Control', 'no-cache');
+    if (ifNoneMatch(request.headers['if-none-match'], etag)) {
+      response.status(304).end();
+      return;
+    }
+    response.setHeader('Content-Type', this.type);
+    response.setHeader('Content-Length', body.length);
+    if (coding !== 'identity') {
+      response.setHeader('Content-Encoding', coding);
+    }
+    response.end(request.method === 'HEAD' ? undefined : body);
+  }
+
+  private codingFor(request: Request): Coding {
+    if (this.type.startsWith('image/')) {
+      return 'identity';
+    }
+    return (
+      (['br', 'gzip'] as const).find((coding) => request.acceptsEncodings(coding) !== false) ?? 'identity'
+    );
+  }
+
+  private variant(coding: Coding): Promise<Variant> {
+    const known = this.variants.get(coding);
+    if (known) {
+      return known;
+    }
+    const variant = this.encode(coding);
+    this.variants.set(coding, variant);
+    // A failure is told to those who wait for it, and the next request tries again.
+    variant.catch(() => {
+      this.variants.delete(coding);
+      this.content = null;
+    });
+    return variant;
+  }
+
+  private async encode(coding: Coding): Promise<Variant> {
+    this.content ??= this.makeContent();
+    const body = await CODERS[coding](await this.content);
+    return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+  }
+  private async makeContent(): Promise<Buffer> {
+    return Buffer.from(await this.make());
+  }
+}

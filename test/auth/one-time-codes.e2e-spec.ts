@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+
+const TEN_MINUTES_MS = 600_000;
+
+describe('one-time codes', () => {
+  let app: TestApp;
+  let codes: OneTimeCodes;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    codes = app.app.get(OneTimeCodes);
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const exchange = (code: unknown, headers: Record<string, string> = {}): request.Test =>
+    request(app.url).post('/auth/code').set(headers).send({ code });
+  const port = (): string => new URL(app.url).port;
+
+  it('stand for a key once, and name its account', async () => {
+    const code = codes.issue(app.user.key);
+    const { body, headers } = await exchange(code, { Origin: `http://localhost:${port()}` }).expect(200);
+
+    expect(body).toEqual({
+      api_key: app.user.key,
+      user: { id: app.user.id, email: expect.stringContaining('@example.com') },
+    });
+    expect(headers['cache-control']).toBe('no-store');
+    const again = await exchange(code).expect(401);
+    expect(again.body).toMatchObject({
+      code: 'unauthorized',
+      detail: expect.stringContaining('has been used'),
+    });
+    expect(again.text).not.toContain(app.user.key);
+  });
+
+  it('are given to one of two requests at the same time', async () => {
+    const code = codes.issue(app.user.key);
+    const statuses = await Promise.all([1, 2, 3, 4].map(async () => (await exchange(code)).status));
+
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401]);
+  });
+
+  it('expire after ten minutes', async () => {
+    const [early, late] = [codes.issue(app.user.key), codes.issue(app.user.key)];
+    app.clock.advance(TEN_MINUTES_MS - 10_000);
+    await exchange(early).expect(200);
+    app.clock.advance(10_000);
+
+    await exchange(late).expect(401);
+  });
+
+  it('are worth nothing once the key is revoked', async () => {
+    const { body: issued } = await request(app.url)
+      .post('/api/v1/api-keys')
+      .set(app.user.headers)
+      .send({ name: 'short' })
+      .expect(201);
+    const code = codes.issue(issued.key);
+    await request(app.url).delete(`/api/v1/api-keys/${issued.id}`).set(app.user.headers).expect(204);
+
+    await exchange(code).expect(401);
+  });
+
+  it.each(['http://localhost:1', 'https://evil.example', 'null', 'http://worker-1-x.localhost:3000'])(
+    'are not exchanged for a page of %s, and not used up by it',
+    async (origin) => {
+      const code = codes.issue(app.user.key);
+
+      expect((await exchange(code, { Origin: origin }).expect(403)).text).not.toContain(app.user.key);
+      await exchange(code).expect(200);
+    },
+  );
+
+  it.each([undefined, '', 'short', 'A'.repeat(44), ['A'.repeat(43)], `${'A'.repeat(42)}\n`])(
+    'have a form, which %j has not',
+    async (code) => {
+      await exchange(code).expect(422);
+    },
+  );
+
+  it('are bounded in number: the oldest goes first', async () => {
+    const issued = Array.from({ length: 17 }, () => codes.issue(app.user.key));
+
+    await exchange(issued[0]).expect(401);
+    await exchange(issued[1]).expect(200);
+  });
+
+  it('are read from a body of JSON only, so that no form of another page sends one', async () => {
+    const code = codes.issue(app.user.key);
+    await request(app.url).post('/auth/code').type('text/plain').send(JSON.stringify({ code })).expect(415);
+    await request(app.url).get(`/auth/code?code=${code}`).expect(405);
+  });
+});
