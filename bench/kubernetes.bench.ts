@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonText } from '../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { firstOwnAddress } from '../test/support/own-address.js';

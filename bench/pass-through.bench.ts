@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request, type RequestOptions } from 'node:http';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { jsonList, jsonText } from '../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { withFolder } from './support/fixtures.js';
 import { requestsPerSecond } from './support/http-client.js';
 import { processorTimeMs, sandboxProcessorTimeMs } from './support/process-usage.js';

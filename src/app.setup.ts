@@ -6,15 +6,15 @@ import type {
 } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-hosts.js';
+import { cutUnreadBody } from '@slipway/common/requests/json-body.js';
 import { ApiKeyVerifier } from './auth/api-key.verifier.js';
 import { RequestAdmission } from './auth/request-admission.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
-import { isLoopbackHost } from './common/http/loopback.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
-import { AllowedHosts, MISDIRECTED } from './common/requests/allowed-hosts.js';
 import { securityHeadersMiddleware } from './common/requests/response-headers.js';
-import { cutUnreadBody } from './common/requests/json-body.js';
 import { JsonBodyGuard } from './common/requests/json-body.guard.js';
 import type { Middleware } from './common/requests/middleware.js';
 import { RequestEntrance } from './common/requests/request-entrance.js';

@@ -7,7 +7,7 @@ import {
   setHeaderOptions,
   Watch,
 } from '@kubernetes/client-node';
-import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import type { BareProgram } from './bare-programs.js';
 
 /** Kinds of agent-sandbox, and of its extensions. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { jsonNumber } from '../../src/common/json-access.js';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import { bareBlueprint, type BenchNamespace, EXTENSIONS_API } from './bare-sandbox.js';
 import { timed } from './sandbox-lives.js';
 

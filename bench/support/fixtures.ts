@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonAt, parseJson } from '../../src/common/json-access.js';
+import { jsonAt, parseJson } from '@slipway/common/json-access.js';
 
 /** Often enough to time an event well, and seldom enough to take no processor time from what is measured. */
 const POLL_MS = 4;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import autocannon from 'autocannon';
-import { jsonList } from '../../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import { median, type Outcome, print, spread } from './report.js';
 
 const WARM_UPS = 40;

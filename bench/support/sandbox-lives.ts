@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonText } from '../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import type { BareProgram } from './bare-programs.js';
 import { median, type Outcome, print, spread } from './report.js';
 import { removeSandboxes, type SandboxService, SandboxStatuses } from './sandbox-service.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { gitHostBaseUrl, parseGitHost } from './git-host.js';
 import type { ProviderType } from './git-provider.js';
 

@@ -1,4 +1,4 @@
-import type { HostAllowlist } from '../common/http/host-allowlist.js';
+import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { PUBLIC_GIT_SERVERS } from '../config/git-config.js';
 import type { ProviderType } from './git-provider.js';
 

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../common/clock.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { MetricsModule } from '../metrics/metrics.module.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import { type Instrument, Metrics } from '../metrics/metrics.js';
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { errorStack } from '../common/errors/error-message.js';
-import { AllowedHosts } from '../common/requests/allowed-hosts.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
+import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
 import type { MetricsRegistry } from './metrics-registry.js';

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { addressProblem } from '../common/http/address-rules.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { NextPageId } from '../common/openapi/responses.js';
 import type { Page } from '../common/pagination/page.js';
 import { customRule } from '../common/validation/field.js';

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { unmaskableReason, unmaskableWarning } from '../common/secret-mask.js';
+import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import { MAX_SECRET, Text } from '../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 

@@ -1,6 +1,6 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
-import { addressProblem } from '../common/http/address-rules.js';
-import { unmaskableWarning } from '../common/secret-mask.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import { customRule, documentedField, noCollection, unlessTooMany } from '../common/validation/field.js';
 import { Nested, NestedMap } from '../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../common/validation/number-fields.js';

@@ -20,7 +20,11 @@ import {
   type SpanProcessor,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
-import { formatTraceparent, parseTraceparent, type TraceContext } from '../common/tracing/trace-context.js';
+import {
+  formatTraceparent,
+  parseTraceparent,
+  type TraceContext,
+} from '@slipway/common/tracing/trace-context.js';
 import {
   type MeasuredSpan,
   type Span,

@@ -1,5 +1,5 @@
 import { EnvHttpProxyAgent, type Dispatcher } from 'undici';
-import { errorCode, errorMessage } from '../common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { OutboundConfig } from '../config/app-config.js';
 import type { TelemetryConfig } from '../config/telemetry-config.js';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { parseTraceparent, TRACEPARENT_HEADER } from '@slipway/common/tracing/trace-context.js';
 import type { Middleware } from '../common/requests/middleware.js';
 import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
-import { parseTraceparent, TRACEPARENT_HEADER } from '../common/tracing/trace-context.js';
 import { currentTracer, runInSpan } from '../common/tracing/tracing.js';
 import { routePattern } from '../metrics/request-metrics.middleware.js';
 

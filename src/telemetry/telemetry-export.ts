@@ -9,8 +9,8 @@ import {
   ProtobufTraceSerializer,
 } from '@opentelemetry/otlp-transformer';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { RepeatedWork } from '../common/async.js';
-import { errorMessage } from '../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { currentTracer, setTracer, type Tracer } from '../common/tracing/tracing.js';
 import type { OutboundConfig } from '../config/app-config.js';
 import type { TelemetryConfig } from '../config/telemetry-config.js';

@@ -2,10 +2,16 @@ import { hash } from 'node:crypto';
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type AgentServerOptions, DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
-import { listenUnassigned, type RunningAgentServer } from '../../src/agent-server/start-agent-server.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
-import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
+import {
+  type AgentServerOptions,
+  DEFAULT_LIMITS,
+} from '../../packages/agent-server/src/agent-server-options.js';
+import {
+  listenUnassigned,
+  type RunningAgentServer,
+} from '../../packages/agent-server/src/start-agent-server.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { WEBHOOK_DEFAULTS } from '../../packages/agent-server/src/webhooks/webhook-sender.js';
 import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
 import {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '../../src/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { operationsOf } from '../../src/common/openapi/openapi-document.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 

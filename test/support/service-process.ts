@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 
 const ENTRY = fileURLToPath(new URL('../../dist/service/main.js', import.meta.url));
 /** The one that `npm start` uses. */

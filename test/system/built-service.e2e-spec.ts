@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { jsonNumber, jsonText, parseJson } from '../../src/common/json-access.js';
+import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { type ServiceProcess, startServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 

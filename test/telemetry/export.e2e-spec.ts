@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import request from 'supertest';
+import { jsonNumber, jsonList } from '@slipway/common/json-access.js';
 import { AppLogger } from '../../src/common/logging/app-logger.js';
 import { currentTracer } from '../../src/common/tracing/tracing.js';
-import { jsonNumber, jsonList } from '../../src/common/json-access.js';
 import { FakeOtlpCollector } from '../fakes/fake-otlp-collector.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';

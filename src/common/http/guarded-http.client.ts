@@ -1,11 +1,16 @@
 import { lookup } from 'node:dns/promises';
 import type { Dispatcher } from 'undici';
-import { errorCode } from '../errors/error-message.js';
-import { isLoopbackHost } from './loopback.js';
-import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost } from './address-rules.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import {
+  AddressRefusedError,
+  bypassesProxy,
+  isPublicHostName,
+  type ResolveHost,
+} from '@slipway/common/http/address-rules.js';
+import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { type SpanStart, traced } from '../tracing/tracing.js';
 import type { GuardedAgents } from './guarded-agents.js';
-import type { HostAllowlist } from './host-allowlist.js';
 import { currentRequest } from '../requests/request-context.js';
 import { OriginShares, type RequestOwner } from './origin-shares.js';
 import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { errorCode } from '../errors/error-message.js';
-import type { TraceContext } from './trace-context.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import type { TraceContext } from '@slipway/common/tracing/trace-context.js';
 
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer' | 'consumer';
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { JobResult, JobWithMetadata, PgBoss } from 'pg-boss';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
-import { errorMessage, errorStack } from '../../common/errors/error-message.js';
-import { jsonNumber, jsonText } from '../../common/json-access.js';
 import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/tracing/tracing.js';
 
 /** A queue of jobs that survive the process that sent them. */

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { Dispatcher, FormData } from 'undici';
-import { SPANS_HEADER } from '../../agent-protocol/server.js';
-import { errorWithCauses } from '../../common/errors/error-message.js';
-import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
-import { JsonBoundsError } from '../../common/json-outline.js';
-import { TRACEPARENT_HEADER } from '../../common/tracing/trace-context.js';
+import { SPANS_HEADER } from '@slipway/agent-protocol/server.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { JsonBoundsError } from '@slipway/common/json-outline.js';
+import { TRACEPARENT_HEADER } from '@slipway/common/tracing/trace-context.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import {
   currentSpan,
   currentTracer,
@@ -16,7 +17,6 @@ import { AgentServerConnections } from './agent-server.connections.js';
 import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
 import { agentServerSpans } from './agent-server.spans.js';
 import type { AgentServerTarget } from './sandbox-address.js';
-import { textHead } from '../../common/well-formed-text.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 const MIB = 1024 * 1024;

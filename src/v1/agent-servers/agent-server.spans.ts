@@ -1,5 +1,5 @@
-import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '../../agent-protocol/server.js';
-import { parseJson } from '../../common/json-access.js';
+import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '@slipway/agent-protocol/server.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import type { MeasuredSpan } from '../../common/tracing/tracing.js';
 
 /** Longer than any honest list. */

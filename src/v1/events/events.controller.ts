@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Headers, Param, Query, Res } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import {
   ConversationPathDto,

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { NextPageId } from '../../common/openapi/responses.js';
 import type { Page } from '../../common/pagination/page.js';
 import {

@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiHeader, ApiOkResponse, ApiOperation, getSchemaPath } from '@nestjs/swagger';
-import type { MessageEvent } from '../../agent-protocol/events.js';
+import type { MessageEvent } from '@slipway/agent-protocol/events.js';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
 import { ConversationEventDto, EventPageDto, LAST_EVENT_ID_FORM } from './events.dto.js';
 

@@ -5,7 +5,7 @@ import {
   type ConversationFailure,
   type ConversationStatus,
   hasFailed,
-} from '../../agent-protocol/conversation-api.js';
+} from '@slipway/agent-protocol/conversation-api.js';
 import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';

@@ -9,8 +9,8 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import { mayHaveBody } from '@slipway/common/requests/json-body.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { mayHaveBody } from '../../common/requests/json-body.js';
 import { SharedLimit } from '../../common/shared-limit.js';
 import {
   requestOrigin,

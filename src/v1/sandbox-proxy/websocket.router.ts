@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
-import { errorStack } from '../../common/errors/error-message.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
 import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';

@@ -1,9 +1,9 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
+import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { StoredMcpConfig } from '../../mcp-config/mcp-config.types.js';
-import { isJsonObject, type JsonObject, mergePatch } from '../../common/json-merge.js';
-import { MASK } from '../../common/secret-mask.js';
 import type { AgentSecretDescription } from '../../settings/agent-secrets.reader.js';
 import { masked } from '../../settings/nested-settings.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets.dto.js';

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '../../common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import {
   documentedField,
   type DescribeProblems,

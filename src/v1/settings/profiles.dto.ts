@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '../../common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { composeDecorators, documentedField, fieldRule } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';

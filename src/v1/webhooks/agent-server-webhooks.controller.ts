@@ -1,9 +1,9 @@
 import { applyDecorators, Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
 import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
-import type { BodyKind } from '../../common/requests/json-body.js';
 import { ConversationPathDto } from '../events/events.dto.js';
 import { EVENT_EXAMPLE } from '../events/events.openapi.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';

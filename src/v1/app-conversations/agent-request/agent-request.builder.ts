@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
-import type { GitAccess } from '../../../agent-protocol/git.js';
-import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import type { AgentSpec, StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
+import type { GitAccess } from '@slipway/agent-protocol/git.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';

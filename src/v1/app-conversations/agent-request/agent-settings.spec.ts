@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import {
   type AgentDialect,

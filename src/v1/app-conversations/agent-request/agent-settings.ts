@@ -1,7 +1,7 @@
-import type { SecurityAnalyzer } from '../../../agent-protocol/conversation-api.js';
-import { isJsonObject, type JsonObject, without } from '../../../common/json-merge.js';
-import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import { addressToCheck, isOwnServer, modelEndpoint } from '../../../common/model-endpoint.js';
+import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
+import { isJsonObject, type JsonObject, without } from '@slipway/common/json-merge.js';
+import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { addressToCheck, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { allowedTools, type ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';

@@ -1,4 +1,4 @@
-import type { GitIdentity } from '../../../agent-protocol/git.js';
+import type { GitIdentity } from '@slipway/agent-protocol/git.js';
 
 interface CloneScriptPlan {
   /** http(s), without credentials. */

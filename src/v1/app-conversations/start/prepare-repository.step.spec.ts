@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { GitPrepareFailure } from '../../../agent-protocol/git.js';
+import type { GitPrepareFailure } from '@slipway/agent-protocol/git.js';
 import { failureOfOutput, checkoutFailure } from './prepare-repository.step.js';
 
 const PLAN = { provider: 'github', name: 'octo/app', branch: 'dev', credential: null } as const;

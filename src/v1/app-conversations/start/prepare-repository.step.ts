@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { withoutSecret } from '../../../common/secret-mask.js';
-import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git.js';
+import { withoutSecret } from '@slipway/common/secret-mask.js';
+import type { GitIdentity, GitPrepareFailure } from '@slipway/agent-protocol/git.js';
 import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
 import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';

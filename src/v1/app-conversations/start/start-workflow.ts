@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';

@@ -12,9 +12,9 @@ import {
   PrimaryColumn,
   QueryFailedError,
 } from 'typeorm';
-import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
-import type { AgentEvent } from '../../../agent-protocol/events.js';
-import { jsonText } from '../../../common/json-access.js';
+import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { FollowedConversation } from '../followed-conversation.entity.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { LatestWrite } from '../../../common/async.js';
+import { LatestWrite } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
 import { errorType, type Span, type SpanStart, tracedFrom } from '../../../common/tracing/tracing.js';
 import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { SendMessageRequest } from '../../../../agent-protocol/conversation-api.js';
-import type { Content } from '../../../../agent-protocol/events.js';
+import type { SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
+import type { Content } from '@slipway/agent-protocol/events.js';
 import type { FieldProblem } from '../../../../common/validation/field.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';

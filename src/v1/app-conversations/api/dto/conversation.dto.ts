@@ -5,7 +5,7 @@ import {
   type ConversationStatus,
   type MetricsSnapshot,
   type TokenUsage,
-} from '../../../../agent-protocol/conversation-api.js';
+} from '@slipway/agent-protocol/conversation-api.js';
 import { NextPageId } from '../../../../common/openapi/responses.js';
 import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { Flag, Integer } from '../../../../common/validation/number-fields.js';

@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { parseHexId } from '../../../../common/identifiers.js';
 import { NextPageId } from '../../../../common/openapi/responses.js';
 import { Integer } from '../../../../common/validation/number-fields.js';
@@ -9,7 +10,6 @@ import {
   RepeatedText,
   Text,
 } from '../../../../common/validation/text-fields.js';
-import { MASK } from '../../../../common/secret-mask.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 

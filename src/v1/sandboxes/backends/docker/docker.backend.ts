@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
-import { KeyedLimit } from '../../../../common/async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import {
   type ContainerLaunch,
   INSTANCE_LABEL,

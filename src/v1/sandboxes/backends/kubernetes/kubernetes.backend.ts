@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { KeyedLimit } from '../../../../common/async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { explainIncompatibleImage, lastLines } from '../container-log.js';

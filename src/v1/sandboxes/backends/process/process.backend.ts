@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { KeyedLimit } from '../../../../common/async.js';
-import { readProcesses } from '../../../../common/processes/process-table.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import { readProcesses } from '@slipway/common/processes/process-table.js';
 import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
