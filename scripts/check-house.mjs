@@ -1,13 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
 /**
- * Measures the structure of `src` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.
+ * Measures the structure of `src` and `packages` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.
  * The bounds are generous: they stop drift and are not targets.
  */
-const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
   files: 720,
@@ -53,14 +53,14 @@ const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 /** Classes by the decorator that makes them what they are, and the role in their file's name. */
 const ROLES = { Controller: 'controller', Module: 'module', Entity: 'entity', Catch: 'filter' };
 
-const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+const files = globSync('{src,packages/*/src}/**/*.ts', { cwd: ROOT })
   .map((name) => name.split(path.sep).join('/'))
-  .filter((name) => name.endsWith('.ts') && !name.endsWith('.spec.ts'))
+  .filter((name) => !name.endsWith('.spec.ts'))
   .toSorted()
   .map((name) => {
-    const text = readFileSync(path.join(SRC, name), 'utf8');
+    const text = readFileSync(path.join(ROOT, name), 'utf8');
     return {
-      name,
+      name: name.replace(/^src\//, ''),
       text,
       lines: text.trimEnd().split('\n').length,
       tree: ts.createSourceFile(name, text, ts.ScriptTarget.ES2023, true),

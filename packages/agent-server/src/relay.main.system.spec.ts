@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const RELAY = fileURLToPath(new URL('../../dist/bundle/agent-server/relay.main.js', import.meta.url));
+const RELAY = fileURLToPath(new URL('../../../dist/bundle/agent-server/relay.main.js', import.meta.url));
 
 /** What a shell sees of a relay that runs a program. */
 function relay(...command: string[]): { status: number | null; stderr: string } {

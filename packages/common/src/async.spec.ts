@@ -1,7 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { KeyedLimit, LatestWrite, RepeatedWork } from './async.js';
-import { currentRequest, runInRequestContext } from '../../../src/common/requests/request-context.js';
 
 describe('KeyedLimit', () => {
   it('runs the tasks of a key in order, and no more than its maximum at once', async () => {
@@ -177,13 +177,14 @@ describe('RepeatedWork', () => {
   });
 
   it('runs outside of the request that asked for it', async () => {
+    const request = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     const work = new RepeatedWork(
       3_600_000,
-      async () => void seen.push(currentRequest()),
+      async () => void seen.push(request.getStore()),
       (error) => seen.push(error),
     );
-    await runInRequestContext({ requestId: 'r' }, () => work.now());
+    await request.run('r', () => work.now());
 
     expect(seen).toEqual([undefined]);
   });

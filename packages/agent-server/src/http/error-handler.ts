@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonNumber } from '@slipway/common/json-access.js';
-import { MalformedBodyError } from '../../../../src/common/errors/domain-error.js';
+import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { AgentUnavailableError } from '../engine/agent-engine.js';
 import { errorName, log } from '../log.js';
 import { HttpError, InvalidRequestError } from './http-error.js';

@@ -4,10 +4,10 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { until } from '../../../../test/support/until.js';
-import { MalformedBodyError } from '../../../../src/common/errors/domain-error.js';
 import {
   type BodyBounds,
   cutUnreadBody,
+  MalformedBodyError,
   readJsonBody,
   skimJsonBody,
   receiveByDeadline,

@@ -8,7 +8,6 @@ import {
   createInflate,
   createZstdDecompress,
 } from 'node:zlib';
-import { MalformedBodyError } from '../../../../src/common/errors/domain-error.js';
 import { JsonBoundsError, JsonOutline } from '../json-outline.js';
 
 /** No request needs deeper JSON, which costs stack in whatever walks it. */
@@ -18,6 +17,25 @@ const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** RFC 8878 (3.1.1.1.2) asks no more of a receiver; a sender may claim windows of gigabytes. */
 const ZSTD_WINDOW_LOG = 23;
+
+/** Why a body could not be read as JSON. */
+export type MalformedBodyReason =
+  'media_type' | 'encoding' | 'syntax' | 'too_large' | 'too_deep' | 'too_many_values' | 'aborted';
+
+/** A request body that could not be read as JSON. */
+export class MalformedBodyError extends Error {
+  /** The limit that a body exceeded: bytes, levels or values, as the reason says. */
+  readonly limit: number | null;
+
+  constructor(
+    readonly reason: MalformedBodyReason,
+    { limit = null, ...options }: { cause?: unknown; limit?: number | null } = {},
+  ) {
+    super(`The request body could not be read: ${reason}`, options);
+    this.limit = limit;
+    this.name = 'MalformedBodyError';
+  }
+}
 
 /** The bounds of a body. */
 export interface BodyBounds {
