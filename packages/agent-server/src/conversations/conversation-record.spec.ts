@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
+import { credentialsSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { recordUpdate } from './conversation-record.js';
-import { credentialsSchema } from './conversation-schemas.js';
 
 const llm = { model: 'openai/a', timeoutMs: 1, usageId: 'agent' };
 

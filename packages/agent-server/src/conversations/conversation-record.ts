@@ -1,8 +1,12 @@
 import type { ConfirmationPolicy, SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
+import type {
+  CredentialsUpdate,
+  ForkRequest,
+  CreateConversationRequest,
+} from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from './agent-redaction.js';
 import type { Navigation } from './history-branch.js';
-import type { CredentialsUpdate, ForkRequest, CreateConversationRequest } from './conversation-schemas.js';
 
 /**
  * What a conversation stores besides its events. It is written to disk, so it holds no secret. Tools may be able to

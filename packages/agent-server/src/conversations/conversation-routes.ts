@@ -2,13 +2,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import type { LlmProfiles, ProfileModel } from '../client-settings/llm-profiles.js';
-import { parametersOf } from '../engine/model-parameters.js';
-import { InvalidRequestError, unknownPage } from '../http/http-error.js';
-import { limitSchema, listSchema, pageIdSchema, parseRequest } from '../http/request-parsing.js';
-import { findPlugin } from '../skills/plugins.js';
-import type { SkillReader } from '../skills/skill-reader.js';
-import { conversationIdSchema, requireConversationId, toConversationId } from './conversation-id.js';
+import { conversationIdSchema, toConversationId } from '@slipway/agent-protocol/conversation-id.js';
 import {
   confirmationPolicySchema,
   credentialsSchema,
@@ -18,8 +12,20 @@ import {
   startSchema,
   switchLlmSchema,
   tagsSchema,
-} from './conversation-schemas.js';
-import type { CredentialsUpdate } from './conversation-schemas.js';
+} from '@slipway/agent-protocol/conversation-schemas.js';
+import type { CredentialsUpdate } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { LlmProfiles, ProfileModel } from '../client-settings/llm-profiles.js';
+import { parametersOf } from '../engine/model-parameters.js';
+import { InvalidRequestError, unknownPage } from '../http/http-error.js';
+import {
+  limitSchema,
+  listSchema,
+  pageIdSchema,
+  parseRequest,
+  requireConversationId,
+} from '../http/request-parsing.js';
+import { findPlugin } from '../skills/plugins.js';
+import type { SkillReader } from '../skills/skill-reader.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
 

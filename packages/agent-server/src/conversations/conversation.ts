@@ -6,6 +6,7 @@ import {
 import { conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
 import type { AgentEvent, Content, TextContent } from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
+import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
 import { type AgentEngine, AgentUnavailableError, type ExecutionStatus } from '../engine/agent-engine.js';
 import { finalAnswer } from '../engine/cut-answers.js';
 import { rejectOpenCalls } from '../engine/open-calls.js';
@@ -16,7 +17,6 @@ import { ConversationGoal } from './conversation-goal.js';
 import { toConversationInfo } from './conversation-info.js';
 import { type ConversationRecord, recordUpdate } from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
-import type { CredentialsUpdate, IncomingMessage } from './conversation-schemas.js';
 import type { ConversationState } from './conversation-state.js';
 import { branchTo } from './history-branch.js';
 import type { FoundPlugin } from '../skills/plugins.js';

@@ -1,15 +1,15 @@
 import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
-import type { AcpLaunch } from '../engine/agent-engine.js';
-import { type ModelParameters, parametersOf, secretParameters } from '../engine/model-parameters.js';
-import { gitSecrets } from '../git/git-credentials.js';
-import type { ConversationRecord } from './conversation-record.js';
 import type {
   CredentialsUpdate,
   ParsedMcpServers,
   ParsedSecret,
   CreateConversationRequest,
-} from './conversation-schemas.js';
+} from '@slipway/agent-protocol/conversation-schemas.js';
+import type { AcpLaunch } from '../engine/agent-engine.js';
+import { type ModelParameters, parametersOf, secretParameters } from '../engine/model-parameters.js';
+import { gitSecrets } from '../git/git-credentials.js';
+import type { ConversationRecord } from './conversation-record.js';
 
 /** Code of the event about a conversation that cannot continue without its key. */
 export const KEY_WITHHELD = 'LlmKeyWithheld';

@@ -1,6 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { messageSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { searchLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import {
@@ -8,11 +9,10 @@ import {
   listSchema,
   pageIdSchema,
   parseRequest,
+  requireConversationId,
   sortOrderSchema,
   timestampSchema,
 } from '../http/request-parsing.js';
-import { requireConversationId } from './conversation-id.js';
-import { messageSchema } from './conversation-schemas.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
 

@@ -1,5 +1,5 @@
+import type { ParsedSecret } from '@slipway/agent-protocol/conversation-schemas.js';
 import { errorName, log } from '../log.js';
-import type { ParsedSecret } from './conversation-schemas.js';
 
 const LOOKUP_TIMEOUT_MS = 10_000;
 /** More would not fit into an environment variable. */

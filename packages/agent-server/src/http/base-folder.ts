@@ -1,5 +1,5 @@
 import type { Request, RequestHandler } from 'express';
-import { requireConversationId } from '../conversations/conversation-id.js';
+import { requireConversationId } from './request-parsing.js';
 import type { Conversations } from '../conversations/conversations.js';
 
 /** Where relative paths of a request begin; null: nowhere, they are refused or have a folder of their own. */

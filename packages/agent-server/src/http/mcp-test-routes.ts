@@ -6,7 +6,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { mcpConfigSchema } from '../conversations/conversation-schemas.js';
+import { mcpConfigSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { Conversations } from '../conversations/conversations.js';
 import { readMcpServers } from '../conversations/credentials.js';
 import { parseRequest } from './request-parsing.js';

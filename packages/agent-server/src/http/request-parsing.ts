@@ -1,5 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { z, type ZodError, type ZodType } from 'zod';
+import { toConversationId } from '@slipway/agent-protocol/conversation-id.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import {
   type BodyBounds,
@@ -9,7 +10,7 @@ import {
   receiveByDeadline,
 } from '@slipway/common/requests/json-body.js';
 import { normalizeTimestamp } from '../event-log.js';
-import { InvalidRequestError, type RequestProblem } from './http-error.js';
+import { HttpError, InvalidRequestError, type RequestProblem } from './http-error.js';
 
 /** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
 const BODY_BOUNDS: BodyBounds = { bytes: 7 * 1024 * 1024, values: 200_000 };
@@ -62,6 +63,15 @@ export function requestedPath(request: Request): string {
     throw new InvalidRequestError([{ type: 'missing', loc: ['query', 'path'], msg: 'Field required' }]);
   }
   return path;
+}
+
+/** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
+export function requireConversationId(text: string): string {
+  const id = toConversationId(text);
+  if (id === null) {
+    throw new HttpError(404, 'Conversation not found');
+  }
+  return id;
 }
 
 /** Where a page begins; an empty one is none. */

@@ -61,16 +61,6 @@ export interface CallTexts {
   thought: readonly string[];
 }
 
-/** Whether a pattern of a client can be used. */
-export function isPatternUsable(pattern: string): boolean {
-  try {
-    RegExp(pattern, 'i');
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The risk of a call by signatures. UNKNOWN: the patterns take too long, or rails cannot tell what is deleted. */
 export function patternRisk(
   {

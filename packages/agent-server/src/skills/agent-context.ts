@@ -1,35 +1,8 @@
-import { z } from 'zod';
+import { agentContextSchema, type GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import { type FoundSkills, mergeSkills, type Skill } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
 
-const words = z.array(z.string().min(1).max(200)).max(100);
-const givenSkill = z.looseObject({
-  name: z.string().min(1).max(200),
-  content: z.string(),
-  source: z.string().nullish(),
-  description: z.string().nullish(),
-  trigger: z
-    .discriminatedUnion('type', [
-      z.object({ type: z.literal('keyword'), keywords: words }),
-      z.object({ type: z.literal('task'), triggers: words }),
-      z.object({ type: z.literal('path'), paths: words }),
-    ])
-    .nullish(),
-  is_agentskills_format: z.boolean().nullish(),
-  disable_model_invocation: z.boolean().nullish(),
-});
-
 const NOTHING: FoundSkills = { skills: [], problems: [] };
-
-/** `agent.agent_context` of the published API: the members that we know. */
-export const agentContextSchema = z.looseObject({
-  system_message_suffix: z.string().nullish(),
-  user_message_suffix: z.string().nullish(),
-  skills: z.array(givenSkill).max(500).nullish(),
-  disabled_skills: z.array(z.string()).nullish(),
-  load_project_skills: z.boolean().nullish(),
-  load_user_skills: z.boolean().nullish(),
-});
 
 /**
  * The skills that an agent gets: those that its client sent, then those of the repository and of the user, where the
@@ -56,7 +29,7 @@ export async function skillsOfAgent(
   };
 }
 
-function toSkill(given: z.infer<typeof givenSkill>): Skill {
+function toSkill(given: GivenSkill): Skill {
   const trigger = toTrigger(given.trigger ?? null);
   return {
     name: given.name,
@@ -69,7 +42,7 @@ function toSkill(given: z.infer<typeof givenSkill>): Skill {
   };
 }
 
-function toTrigger(trigger: z.infer<typeof givenSkill>['trigger'] | null): Skill['trigger'] {
+function toTrigger(trigger: GivenSkill['trigger'] | null): Skill['trigger'] {
   switch (trigger?.type) {
     case 'keyword':
       return { kind: 'words', words: trigger.keywords };

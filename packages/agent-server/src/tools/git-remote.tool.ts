@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
-import { branchSchema } from '../git/git-schemas.js';
+import { branchSchema } from '@slipway/agent-protocol/git-schemas.js';
 import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
 import { McpSchemaTool } from './schema-tool.js';

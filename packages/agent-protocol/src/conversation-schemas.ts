@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import type { Content } from '@slipway/agent-protocol/events.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { gitAccessSchema } from '../git/git-schemas.js';
 import { conversationIdSchema } from './conversation-id.js';
-import { isPatternUsable } from '../security/pattern-rules.js';
-import { agentContextSchema } from '../skills/agent-context.js';
+import type { Content } from './events.js';
+import { gitAccessSchema } from './git-schemas.js';
 import { plainMcpConfig } from './plain-mcp-config.js';
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
@@ -78,10 +76,19 @@ export const confirmationPolicySchema = z.discriminatedUnion('kind', [
   }),
 ]);
 
+function isRegularExpression(pattern: string): boolean {
+  try {
+    RegExp(pattern, 'i');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const patternRules = z
   .array(
     z.tuple([
-      z.string().max(1_000).refine(isPatternUsable, 'Input should be a regular expression'),
+      z.string().max(1_000).refine(isRegularExpression, 'Input should be a regular expression'),
       z.string().max(500),
       z.string().max(200),
     ]),
@@ -155,6 +162,36 @@ const modelParameters = {
   extra_headers: texts.nullish(),
   litellm_extra_body: namedValues(z.string(), z.unknown()).nullish(),
 };
+
+const triggerWords = z.array(z.string().min(1).max(200)).max(100);
+const givenSkill = z.looseObject({
+  name: z.string().min(1).max(200),
+  content: z.string(),
+  source: z.string().nullish(),
+  description: z.string().nullish(),
+  trigger: z
+    .discriminatedUnion('type', [
+      z.object({ type: z.literal('keyword'), keywords: triggerWords }),
+      z.object({ type: z.literal('task'), triggers: triggerWords }),
+      z.object({ type: z.literal('path'), paths: triggerWords }),
+    ])
+    .nullish(),
+  is_agentskills_format: z.boolean().nullish(),
+  disable_model_invocation: z.boolean().nullish(),
+});
+
+/** A skill that a client sends. */
+export type GivenSkill = z.infer<typeof givenSkill>;
+
+/** `agent.agent_context` of the published API: the members that we know. */
+export const agentContextSchema = z.looseObject({
+  system_message_suffix: z.string().nullish(),
+  user_message_suffix: z.string().nullish(),
+  skills: z.array(givenSkill).max(500).nullish(),
+  disabled_skills: z.array(z.string()).nullish(),
+  load_project_skills: z.boolean().nullish(),
+  load_user_skills: z.boolean().nullish(),
+});
 
 const agent = z.looseObject({
   kind: z.enum(['Agent', 'ACPAgent']).default('Agent'),

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { HttpError } from '../http/http-error.js';
 
 const HEX = /^[0-9a-f]{32}$/;
 
@@ -11,15 +10,7 @@ export function toConversationId(text: string): string | null {
     : null;
 }
 
-/** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
-export function requireConversationId(text: string): string {
-  const id = toConversationId(text);
-  if (id === null) {
-    throw new HttpError(404, 'Conversation not found');
-  }
-  return id;
-}
-
+/** The id of a conversation in any form, normalized. */
 export const conversationIdSchema = z.string().transform((text, context) => {
   const id = toConversationId(text);
   if (id === null) {
