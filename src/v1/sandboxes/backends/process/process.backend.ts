@@ -270,9 +270,15 @@ export class ProcessSandboxBackend extends SandboxBackend {
     this.#terminating.add(id);
     try {
       const { limits } = this.#requirePrepared();
-      const beforeKill = async (): Promise<void> => await limits.seal(id);
+      const files = this.#files(id);
+      const beforeKill = async (): Promise<void> => {
+        await files.requireStart(program.record);
+        await limits.seal(id);
+        await files.requireStart(program.record);
+      };
       await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs, beforeKill });
-      await detachNetwork(this.#files(id).paths, null);
+      await files.requireStart(program.record);
+      await detachNetwork(files.paths, null);
       await ended;
       await limits.release(id);
     } finally {
