@@ -107,9 +107,9 @@ export class SandboxTransitionsRunner {
   private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
     const { id, leaseOwner, deadlineAt } = sandbox;
     await this.beforeStop(sandbox);
-    await this.requireLease(sandbox, signal);
+    const leaseUntil = await this.requireLease(sandbox, signal);
     try {
-      await this.backend.pause(id);
+      await this.backend.pause(id, () => this.clock.now() < leaseUntil);
     } catch (error) {
       if (deadlineAt !== null && this.clock.now() < deadlineAt.getTime()) {
         throw error;
@@ -177,16 +177,19 @@ export class SandboxTransitionsRunner {
 
   /**
    * While this process stalled, another one may have done the step, and the sandbox may run again: what is done to the
-   * backend is not undone by a row that has changed.
+   * backend is not undone by a row that has changed. A stall may also have begun behind the answer that is read here.
    *
+   * @returns the end of the lease, epoch milliseconds
    * @throws the reason of the signal; StepInterrupted
    */
-  private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<void> {
+  private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<number> {
     const row = await this.sandboxes.read(id);
     signal.throwIfAborted();
-    if (row?.status !== status || row.leaseOwner !== leaseOwner) {
+    const until = row?.leaseUntil?.getTime() ?? -Infinity;
+    if (row?.status !== status || row.leaseOwner !== leaseOwner || until <= this.clock.now()) {
       throw new StepInterrupted('the sandbox has another status or another worker by now');
     }
+    return until;
   }
 
   /** @returns whether it did: another worker may have the sandbox by now */
