@@ -59,4 +59,8 @@ describe('invalidInputExample', () => {
 
     expect(invalidInputExample(operation, SCHEMAS, named)).toMatchObject({ loc: ['query', named], msg });
   });
+
+  it('is about nothing that does not exist', () => {
+    expect(() => invalidInputExample(taking([ID]), SCHEMAS, 'other')).toThrow('other');
+  });
 });

@@ -15,22 +15,27 @@ const FORMATS: Record<string, [type: string, msg: string]> = {
   email: ['value_error', 'Expected an email address such as ada@example.com.'],
 };
 
-/**
- * A failed validation that the inputs of an operation allow for: of the named one, or else of the one that clients are
- * most likely to get wrong.
- */
+/** A failed validation of the named input, or else of the one that clients are most likely to get wrong. */
 export function invalidInputExample(operation: Operation, schemas: Schemas, named?: string): InputProblem {
   const inputs = inputsOf(operation, schemas);
+  const input = named === undefined ? likeliestOf(inputs) : inputs.find(({ name }) => name === named);
+  if (input) {
+    return problemOf(input);
+  }
+  if (named !== undefined) {
+    throw new Error(`${operation.operationId} takes nothing that is named ${named}`);
+  }
+  return { loc: ['body'], type: 'json_invalid', msg: 'Expected one complete JSON value.' };
+}
+
+function likeliestOf(inputs: readonly Input[]): Input | undefined {
   const parameters = inputs.filter(({ place }) => place !== 'body');
-  const input = named
-    ? inputs.find(({ name }) => name === named)
-    : (inputs.find(({ place, required }) => required && place !== 'path') ??
-      parameters.find(({ name }) => name === 'limit') ??
-      parameters.find(({ schema }) => schema.format !== undefined) ??
-      parameters.find(({ place }) => place === 'path'));
-  return input
-    ? problemOf(input)
-    : { loc: ['body'], type: 'json_invalid', msg: 'Expected one complete JSON value.' };
+  return (
+    inputs.find(({ place, required }) => required && place !== 'path') ??
+    parameters.find(({ name }) => name === 'limit') ??
+    parameters.find(({ schema }) => schema.format !== undefined) ??
+    parameters.find(({ place }) => place === 'path')
+  );
 }
 
 /** What is checked of a request: members of its body, then parameters. A header is taken as it comes. */
