@@ -25,11 +25,9 @@ import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
-import {
-  ConversationActionsController,
-  ConversationWorkspaceController,
-} from './api/conversation-actions.controller.js';
+import { ConversationActionsController } from './api/conversation-actions.controller.js';
 import { ConversationFolderController } from './api/conversation-folder.controller.js';
+import { ConversationWorkspaceController } from './api/conversation-workspace.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { PendingMessagesController } from './api/pending-messages.controller.js';
