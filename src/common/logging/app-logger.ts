@@ -1,6 +1,6 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
+import { trace } from '@opentelemetry/api';
 import { currentRequest } from '../requests/request-context.js';
-import { currentSpan } from '../tracing/tracing.js';
 
 const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
   debug: ['fatal', 'error', 'warn', 'log', 'debug'],
@@ -82,11 +82,11 @@ interface ContextMembers {
 }
 
 function contextMembers(): ContextMembers {
-  const [request, span] = [currentRequest(), currentSpan()];
+  const [request, span] = [currentRequest(), trace.getActiveSpan()?.spanContext()];
   return {
     ...(request && { request_id: request.requestId }),
     ...(request?.callerRequestId !== undefined && { caller_request_id: request.callerRequestId }),
     ...(request?.userId !== undefined && { user_id: request.userId }),
-    ...(span && { trace_id: span.context.traceId, span_id: span.context.spanId }),
+    ...(span && { trace_id: span.traceId, span_id: span.spanId }),
   };
 }
