@@ -101,6 +101,16 @@ describe('AppLogger', () => {
     expect(lines).toHaveLength(expected);
   });
 
+  it('names levels as LOG_LEVEL does', () => {
+    const logger = new AppLogger({ level: 'debug', format: 'json' });
+    logger.debug('d');
+    logger.log('l');
+    logger.warn('w');
+    logger.error('e');
+
+    expect(parsed().map(({ level }) => level)).toEqual(['debug', 'info', 'warn', 'error']);
+  });
+
   it('keeps the framework start-up chatter for debugging', () => {
     new AppLogger({ level: 'info', format: 'json' }).log('Mapped {/alive, GET} route', 'RouterExplorer');
     expect(lines).toHaveLength(0);

@@ -55,10 +55,11 @@ export class AppLogger extends ConsoleLogger {
     });
   }
 
-  /** Writes the time once, as text, in place of Nest's milliseconds. */
-  protected override stringifyJsonLogObject({ timestamp, ...line }: Record<string, unknown>): string {
+  /** Writes the time as text, in place of Nest's milliseconds, and the level `log` under the name that others give it. */
+  protected override stringifyJsonLogObject({ timestamp, level, ...line }: Record<string, unknown>): string {
     const time = new Date(Number(timestamp)).toISOString();
-    return super.stringifyJsonLogObject({ time, ...line, ...contextMembers() });
+    const members = { time, level: level === 'log' ? 'info' : level, ...line, ...contextMembers() };
+    return super.stringifyJsonLogObject(members);
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
