@@ -4,7 +4,7 @@ import { JobsModule } from '../../database/jobs/jobs.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { McpConfigModule } from '../../mcp-config/mcp-config.module.js';
-import { MetricsModule } from '../../metrics/metrics.module.js';
+import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
@@ -77,7 +77,7 @@ import { StartQueue, StartWorker } from './start/start.worker.js';
     IdempotencyModule,
     JobsModule,
     McpConfigModule,
-    MetricsModule,
+    ObservabilityModule,
     SandboxSpecsModule,
     SandboxesModule,
     OutboundWebhooksModule,

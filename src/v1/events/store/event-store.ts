@@ -4,7 +4,7 @@ import type { ConversationStatus } from '../../../agent-protocol/conversation-ap
 import type { AgentEvent } from '../../../agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
-import { type Instrument, Metrics, type NoLabels } from '../../../metrics/metrics.js';
+import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
 import { ConversationUpdates } from '../conversation-updates.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { EventAppender } from './event-appender.js';

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
+import type { Span } from '@opentelemetry/api';
 import { LatestWrite } from '../../../common/async.js';
 import { Clock } from '../../../common/clock.js';
 import { errorMessage } from '../../../common/errors/error-message.js';
-import { errorType, type Span, type SpanStart, tracedFrom } from '../../../common/tracing/tracing.js';
+import { errorType, failSpan, type SpanStart, tracedFrom } from '../../../common/spans.js';
 import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
@@ -39,29 +40,23 @@ export class SandboxTransitionsRunner {
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     switch (sandbox.status) {
       case 'STARTING':
-        return tracedFrom(
-          sandbox.traceparent,
-          () => transitionSpan('start sandbox', sandbox),
-          (span) => this.start(sandbox, signal, span),
+        return tracedFrom(sandbox.traceparent, transitionSpan('start sandbox', sandbox), (span) =>
+          this.start(sandbox, signal, span),
         );
       case 'PAUSING':
-        return tracedFrom(
-          sandbox.traceparent,
-          () => transitionSpan('pause sandbox', sandbox),
-          (span) => this.pause(sandbox, signal, span),
+        return tracedFrom(sandbox.traceparent, transitionSpan('pause sandbox', sandbox), (span) =>
+          this.pause(sandbox, signal, span),
         );
       case 'DELETING':
-        return tracedFrom(
-          sandbox.traceparent,
-          () => transitionSpan('remove sandbox', sandbox),
-          () => this.remove(sandbox, signal),
+        return tracedFrom(sandbox.traceparent, transitionSpan('remove sandbox', sandbox), () =>
+          this.remove(sandbox, signal),
         );
       default:
         return;
     }
   }
 
-  private async start(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
+  private async start(sandbox: Sandbox, signal: AbortSignal, span: Span): Promise<void> {
     const { id, leaseOwner } = sandbox;
     const generation = sandbox.generation + 1;
     const kind = sandbox.generation === 0 ? 'start' : 'resume';
@@ -95,7 +90,7 @@ export class SandboxTransitionsRunner {
       if (!(error instanceof SandboxBackendError)) {
         throw error;
       }
-      span?.fail(error.name);
+      failSpan(span, error.name);
       this.metrics.startFailed(kind);
       if (await this.fail(sandbox, error.message)) {
         // A program that did not answer in time may still run.
@@ -104,7 +99,7 @@ export class SandboxTransitionsRunner {
     }
   }
 
-  private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
+  private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span): Promise<void> {
     const { id, leaseOwner, deadlineAt } = sandbox;
     await this.beforeStop(sandbox);
     const leaseUntil = await this.requireLease(sandbox, signal);
@@ -114,7 +109,7 @@ export class SandboxTransitionsRunner {
       if (deadlineAt !== null && this.clock.now() < deadlineAt.getTime()) {
         throw error;
       }
-      span?.fail(errorType(error));
+      failSpan(span, errorType(error));
       await this.fail(sandbox, `It could not be stopped: ${errorMessage(error)}`);
       return;
     }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
 import type { Middleware } from '../common/requests/middleware.js';
 import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
-import { parseTraceparent, TRACEPARENT_HEADER } from '../common/tracing/trace-context.js';
-import { currentTracer, runInSpan } from '../common/tracing/tracing.js';
-import { routePattern } from '../metrics/request-metrics.middleware.js';
+import { failSpan, tracer } from '../common/spans.js';
+import { routePattern } from './request-metrics.middleware.js';
 
 /** Paths without spans: probes come every few seconds and are of no interest. */
 const PROBES = /^\/health([/?]|$)/;
@@ -20,42 +20,36 @@ export function requestSpansMiddleware(
   unroutedName: (request: IncomingMessage) => string | null,
 ): Middleware {
   return (request, response, next) => {
-    const tracer = currentTracer();
-    if (tracer === null || PROBES.test(request.url ?? '')) {
+    if (PROBES.test(request.url ?? '')) {
       next();
       return;
     }
     const { method = '' } = request;
-    const context = currentRequest();
-    const caller = parseTraceparent(request.headers[TRACEPARENT_HEADER]);
-    const span = tracer.start(
-      {
-        name: method,
-        kind: 'server',
-        attributes: {
-          'http.request.method': method,
-          'slipway.request.id': context === undefined ? '' : answeredRequestId(context),
-        },
-      },
-      caller === null ? null : tracer.adopt(caller),
-    );
+    const { traceparent } = request.headers;
+    const asked = currentRequest();
+    const parent = propagation.extract(ROOT_CONTEXT, { traceparent });
+    const attributes = {
+      'http.request.method': method,
+      'slipway.request.id': asked === undefined ? '' : answeredRequestId(asked),
+    };
+    const span = tracer().startSpan(method, { kind: SpanKind.SERVER, attributes }, parent);
     response.once('close', () => {
       const route = routePattern(request) ?? unroutedName(request);
       const { statusCode } = response;
-      span.set({
+      span.setAttributes({
         'http.response.status_code': statusCode,
         ...(route !== null && { 'http.route': route }),
-        ...(context?.userId !== undefined && { 'user.hash': userHash(context.userId) }),
+        ...(asked?.userId !== undefined && { 'user.hash': userHash(asked.userId) }),
       });
       if (route !== null) {
-        span.rename(`${method} ${route}`);
+        span.updateName(`${method} ${route}`);
       }
       if (statusCode >= 500) {
-        span.fail(String(statusCode));
+        failSpan(span, String(statusCode));
       }
       span.end();
     });
-    runInSpan(span, next);
+    context.with(trace.setSpan(parent, span), next);
   };
 }
 

@@ -4,9 +4,8 @@ import { errorStack } from '../common/errors/error-message.js';
 import { AllowedHosts } from '../common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
-import type { MetricsRegistry } from './metrics-registry.js';
 
-/** Serves `GET /metrics` on a port of its own, without a key: whoever reaches the port may read. */
+/** Serves `GET /metrics` on a port of its own, without a key. */
 @Injectable()
 export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('Metrics');
@@ -28,11 +27,11 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
     if (metricsPort === null) {
       return;
     }
-    const registry = await this.metrics.open();
+    this.metrics.addProcessMetrics();
     const hosts = new AllowedHosts({ listenHost: host, configured: allowedHosts });
     const server = createServer((request, response) => {
       if (hosts.accepts(request)) {
-        void this.respond(registry, request, response);
+        void this.respond(request, response);
       } else {
         response
           .writeHead(421, { 'Content-Type': 'text/plain' })
@@ -58,18 +57,14 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
     });
   }
 
-  private async respond(
-    registry: MetricsRegistry,
-    { method, url = '' }: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
+  private async respond({ method, url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
     if ((method !== 'GET' && method !== 'HEAD') || url.replace(/\?.*$/, '') !== '/metrics') {
       response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Metrics are at GET /metrics.\n');
       return;
     }
     try {
-      const text = await registry.text();
-      response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
+      const text = await this.metrics.text();
+      response.writeHead(200, { 'Content-Type': this.metrics.contentType }).end(text);
     } catch (error) {
       this.logger.error('failed to collect metrics', errorStack(error));
       response

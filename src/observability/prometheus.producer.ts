@@ -1,13 +1,18 @@
 import { type HrTime, ValueType } from '@opentelemetry/api';
+import { millisToHrTime } from '@opentelemetry/core';
+import { emptyResource } from '@opentelemetry/resources';
 import {
   AggregationTemporality,
+  type CollectionResult,
   DataPointType,
   type HistogramMetricData,
   type MetricData,
+  type MetricProducer,
 } from '@opentelemetry/sdk-metrics';
+import type { Metrics } from './metrics.js';
 
 /** A metric as prom-client reports it. */
-export interface PrometheusMetric {
+interface PrometheusMetric {
   name: string;
   help: string;
   /** `counter`, `gauge`, `histogram` or `summary`, though the types of prom-client say otherwise. */
@@ -25,15 +30,31 @@ interface PrometheusValue {
 type Labels = Record<string, string | number>;
 
 /** When counting began, and when the metrics were read. */
-export interface Period {
+interface Period {
   start: HrTime;
   end: HrTime;
 }
 
-/**
- * The metrics of a Prometheus registry for OpenTelemetry, under the same names, so that they are defined once. Summaries
- * are left out: OpenTelemetry has no instrument for them, and we define none.
- */
+/** Hands the metrics of Prometheus to OpenTelemetry under the same names, so that they are defined once. */
+export class PrometheusProducer implements MetricProducer {
+  private readonly start = millisToHrTime(performance.timeOrigin);
+
+  constructor(private readonly metrics: Metrics) {}
+
+  async collect(): Promise<CollectionResult> {
+    const values = await this.metrics.values();
+    const metrics = toOtelMetrics(values, { start: this.start, end: millisToHrTime(Date.now()) });
+    return {
+      resourceMetrics: {
+        resource: emptyResource(),
+        scopeMetrics: [{ scope: { name: 'slipway' }, metrics }],
+      },
+      errors: [],
+    };
+  }
+}
+
+/** Summaries are left out: OpenTelemetry has no instrument for them, and we define none. */
 export function toOtelMetrics(metrics: readonly PrometheusMetric[], period: Period): MetricData[] {
   return metrics.flatMap((metric) => toOtelMetric(metric, period) ?? []);
 }

@@ -2,20 +2,18 @@ import {
   type BeforeApplicationShutdown,
   Injectable,
   Logger,
-  Module,
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
 import { AppConfig } from '../config/app-config.js';
-import { Metrics } from '../metrics/metrics.js';
-import { MetricsModule } from '../metrics/metrics.module.js';
-import type { TelemetryExport } from './telemetry-export.js';
+import { Metrics } from './metrics.js';
+import type { OtlpExport } from './otlp-export.js';
 
-/** Traces and metrics by OpenTelemetry. Without an endpoint no part of it is loaded, and nothing is measured. */
+/** Traces and metrics by OpenTelemetry. Without an endpoint its SDK is not loaded, and nothing is measured. */
 @Injectable()
 export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('Telemetry');
-  private running: TelemetryExport | null = null;
+  private running: OtlpExport | null = null;
 
   constructor(
     private readonly config: AppConfig,
@@ -26,7 +24,7 @@ export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown
         name: 'slipway_telemetry_dropped_spans',
         help: 'Spans that never reached the OpenTelemetry collector, since the start of this replica',
         label: 'reason',
-        read: async () => new Map(this.running?.dropped ?? []),
+        read: async () => this.running?.dropped ?? new Map(),
       });
     }
   }
@@ -36,10 +34,8 @@ export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown
     if (config === null) {
       return;
     }
-    const { TelemetryExport: Export } = await import('./telemetry-export.js');
-    const registry = config.metrics === 'none' ? null : await this.metrics.open();
-    const readMetrics = registry === null ? null : () => registry.values();
-    this.running = new Export({ config, proxy, readMetrics, logger: this.logger });
+    const { OtlpExport: Export } = await import('./otlp-export.js');
+    this.running = await Export.start({ config, proxy, metrics: this.metrics, logger: this.logger });
     this.logger.log('telemetry export started', {
       endpoint: config.endpoint,
       traces: config.traces,
@@ -56,6 +52,3 @@ export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown
     this.running = null;
   }
 }
-
-@Module({ imports: [MetricsModule], providers: [TelemetryService] })
-export class TelemetryModule {}

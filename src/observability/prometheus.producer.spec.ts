@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { DataPointType } from '@opentelemetry/sdk-metrics';
 import { Counter, Gauge, Histogram, Registry, Summary } from 'prom-client';
-import { toOtelMetrics } from './prometheus-bridge.js';
+import { toOtelMetrics } from './prometheus.producer.js';
 
 const PERIOD = { start: [100, 0], end: [200, 0] } satisfies Parameters<typeof toOtelMetrics>[1];
 
