@@ -16,6 +16,8 @@ const BOUNDS = {
   looseFilesInAFolder: 26,
   smallFiles: 10,
   foreignReads: 12,
+  linesOfAnOperation: 76,
+  kilobytesOfOpenApi: 450,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
@@ -69,6 +71,7 @@ const files = globSync('{src,packages/*/src}/**/*.ts', { cwd: ROOT })
 
 const findings = [
   ...size(),
+  ...edge(),
   ...looseFiles(),
   ...roles(),
   ...duplicateNames(),
@@ -106,6 +109,29 @@ function size() {
       ({ name, lines }) =>
         `${name} has ${lines} lines: find the two reasons to change, and cut between them.`,
     ),
+  ];
+}
+
+/** Controllers and DTOs, for each operation, and the document about them as it is served. */
+function edge() {
+  const document = JSON.parse(readFileSync(path.join(SRC, '..', 'openapi.json'), 'utf8'));
+  const operations = Object.values(document.paths).flatMap((item) => Object.keys(item)).length;
+  const lines = files
+    .filter(({ name }) => /\.(controller|dto)\.ts$/.test(name))
+    .reduce((sum, file) => sum + file.lines, 0);
+  const each = Math.round(lines / operations);
+  const kilobytes = Math.round(Buffer.byteLength(JSON.stringify(document)) / 1000);
+  row('lines of controllers and DTOs for an operation', each, `at most ${BOUNDS.linesOfAnOperation}`);
+  row('openapi.json as served, kB', kilobytes, `at most ${BOUNDS.kilobytesOfOpenApi}`);
+  return [
+    ...(each > BOUNDS.linesOfAnOperation
+      ? [
+          'Routes have become long: say once what several of them share, and leave to the builder what follows.',
+        ]
+      : []),
+    ...(kilobytes > BOUNDS.kilobytesOfOpenApi
+      ? ['openapi.json has become large: find what it says many times, and write it once in its components.']
+      : []),
   ];
 }
 

@@ -25,10 +25,10 @@ import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/draining.js';
-import { Metrics } from './metrics/metrics.js';
-import { ProgramMetrics } from './metrics/program.metrics.js';
-import { requestMetricsMiddleware } from './metrics/request-metrics.middleware.js';
-import { requestSpansMiddleware } from './telemetry/request-spans.middleware.js';
+import { Metrics } from './observability/metrics.js';
+import { ProgramMetrics } from './observability/program.metrics.js';
+import { requestMetricsMiddleware } from './observability/request-metrics.middleware.js';
+import { requestSpansMiddleware } from './observability/request-spans.middleware.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
 import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
@@ -78,7 +78,6 @@ export function configureApp(app: NestExpressApplication): void {
   programMetrics.showRequestsUnderWay(() => admission.underWay);
   const entrance = new RequestEntrance({
     steps: [...firstSteps(app, hosts), ownHeaders(ports)],
-    handlerOf: (request) => agentServers.handlerOf(request),
     refuse: (error, request, response) => problems.respond(error, request, response),
   });
   const framework = app.getHttpAdapter().getInstance();

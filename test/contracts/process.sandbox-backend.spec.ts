@@ -38,6 +38,14 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   const shell = (script: string, changes: Partial<SandboxLaunch> = {}) =>
     sandboxLaunch({ program: { kind: 'command', command: 'sh', args: ['-c', script] }, ...changes });
 
+  /** Blocks this process until another one has started the sandbox anew, and has died. */
+  const startElsewhere = (launch: SandboxLaunch, changes: Partial<ProcessHarness['options']> = {}) =>
+    spawnSync(process.execPath, ['--require', LOADER, STARTER], {
+      env: inheritedEnvironment(),
+      input: JSON.stringify({ options: { ...harness.options, ...changes }, launch }),
+      encoding: 'utf8',
+    });
+
   async function stopped(id: string): Promise<void> {
     await until(async () => (await harness.backend.inspect(id)).state === 'stopped');
   }
@@ -50,11 +58,7 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
 
   it('keeps running when the service that started it is killed', async () => {
     const launch = harness.launch();
-    const service = spawnSync(process.execPath, ['--require', LOADER, STARTER], {
-      env: inheritedEnvironment(),
-      input: JSON.stringify({ options: harness.options, launch }),
-      encoding: 'utf8',
-    });
+    const service = startElsewhere(launch);
     expect(service.stderr.replaceAll(/^.*(Warning|trace-warnings).*\n/gm, '')).toBe('');
     expect(service.signal).toBe('SIGKILL');
     const client = await sandboxAnswers(harness.backend, launch);
@@ -103,6 +107,22 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     await until(() => processesOf(launch.id).length > 0);
     await harness.backend.pause(launch.id);
     expect(processesOf(launch.id)).toEqual([]);
+  });
+
+  it('ends nothing of a start that another service made while this one stalled in a pause', async () => {
+    const wait = 'echo ready > ready; while :; do sleep 0.01; done';
+    const launch = shell(`trap "echo asked > asked" TERM; cd workspace; ${wait}`);
+    await harness.backend.start(launch, SIGNAL);
+    await until(() => existsSync(at(launch.id, 'box/workspace/ready')));
+    const pause = harness.backend.pause(launch.id);
+    await until(() => existsSync(at(launch.id, 'box/workspace/asked')));
+    startElsewhere(launch, { graceMs: 0 });
+    const started = processesOf(launch.id);
+    await expect(pause).rejects.toThrow(/started again/);
+    expect(processesOf(launch.id).map(({ pid }) => pid)).toEqual(
+      expect.arrayContaining(started.map(({ pid }) => pid)),
+    );
+    expect(await harness.backend.inspect(launch.id)).toMatchObject({ state: 'running' });
   });
 
   it('mistakes no other process for its own', async () => {

@@ -16,6 +16,7 @@ import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservati
 import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
 import {
   type PreparationLine,
+  requireMayStop,
   SandboxBackendError,
   SandboxBackend,
   type SandboxExit,
@@ -153,10 +154,11 @@ export class MemorySandboxBackend extends SandboxBackend {
     return (this.machine.sandboxes.get(id)?.log ?? []).map((line) => `${line}\n`).join('');
   }
 
-  async pause(id: string): Promise<void> {
+  async pause(id: string, mayStop?: () => boolean): Promise<void> {
     const sandbox = this.machine.sandboxes.get(id);
     const server = sandbox?.server;
     if (sandbox && server && server !== 'starting') {
+      requireMayStop(mayStop);
       sandbox.server = null;
       sandbox.exit = { code: 0, signal: null, outOfMemory: false };
       await server.stop();

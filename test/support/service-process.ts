@@ -10,7 +10,7 @@ const ENTRY = fileURLToPath(new URL('../../dist/service/main.js', import.meta.ur
 /** The one that `npm start` uses. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
 /** As `npm start` does. */
-export const YOUNG_GENERATION = '--max-semi-space-size=4';
+const YOUNG_GENERATION = '--max-semi-space-size=4';
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
 const LINES_SHOWN = 50;

@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises';
+import { SpanKind } from '@opentelemetry/api';
 import type { Dispatcher } from 'undici';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
@@ -9,7 +10,7 @@ import {
   type ResolveHost,
 } from '@slipway/common/http/address-rules.js';
 import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { type SpanStart, traced } from '../tracing/tracing.js';
+import { type SpanStart, traced } from '../spans.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import { currentRequest } from '../requests/request-context.js';
 import { OriginShares, type RequestOwner } from './origin-shares.js';
@@ -91,14 +92,11 @@ export class GuardedHttpClient {
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
-    return traced(
-      () => requestSpan(exchange.method, target),
-      async (span) => {
-        const response = await this.send(target, exchange, init);
-        span?.set({ 'http.response.status_code': response.status });
-        return response;
-      },
-    );
+    return traced(requestSpan(exchange.method, target), async (span) => {
+      const response = await this.send(target, exchange, init);
+      span?.setAttribute('http.response.status_code', response.status);
+      return response;
+    });
   }
 
   private async send(target: URL, exchange: HttpExchange, init: GuardedRequestInit): Promise<Response> {
@@ -290,7 +288,7 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
 function requestSpan(method: string, { hostname, port, protocol }: URL): SpanStart {
   return {
     name: method,
-    kind: 'client',
+    kind: SpanKind.CLIENT,
     attributes: {
       'http.request.method': method,
       'server.address': hostname,

@@ -9,7 +9,6 @@ const MAX_PATH_LENGTH = 8_192;
 /** What the body of any request may have. */
 const MAX_BODY_LENGTH = 1_048_576;
 
-@ApiSchema({ name: 'CloudProxyHeaders' })
 class CloudProxyHeadersDto {
   @Text({
     required: true,

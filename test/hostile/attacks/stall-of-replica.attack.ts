@@ -43,7 +43,6 @@ export const stallOfReplica: Attack = {
           await owner.startTaskEnd(tasks.at(-1) ?? '');
           for (const id of ids.slice(1)) {
             await owner.sandboxIn(id, 'PAUSED');
-            await until(() => count('sandbox paused', id) === round);
             await owner.post(`/api/v1/sandboxes/${id}/resume`);
             await owner.sandboxIn(id, 'RUNNING');
           }
@@ -53,6 +52,8 @@ export const stallOfReplica: Attack = {
         await pauses;
         // The work that it was in the middle of is over when what it is asked after that is done.
         await done(there);
+        // What was stopped between a commit and its log line has written that by now.
+        await until(() => ids.slice(1).every((id) => count('sandbox paused', id) >= round));
       }
       const states = await Promise.all(
         ids.map(async (id) => jsonText(await owner.sandbox(id), 'status') ?? 'gone'),

@@ -27,10 +27,6 @@ export function parseTraceparent(value: unknown): TraceContext | null {
     : null;
 }
 
-export function formatTraceparent({ traceId, spanId, sampled }: TraceContext): string {
-  return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
-}
-
 function isZero(digits: string): boolean {
   return /^0+$/.test(digits);
 }

@@ -8,6 +8,7 @@ import type { DiskSpace } from '../disk-space.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  requireMayStop,
   SandboxBackend,
   SandboxBackendError,
   SandboxBackendUnavailableError,
@@ -127,10 +128,11 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return explanation === null ? text : `${text}\n${explanation}\n`;
   }
 
-  override async pause(id: string): Promise<void> {
+  override async pause(id: string, mayStop?: () => boolean): Promise<void> {
     await this.#queue.run(id, async () => {
       const { objects, found } = await this.#inspect(id);
       if (found !== null) {
+        requireMayStop(mayStop);
         await callCluster('the sandbox cannot be stopped', () => this.#suspend(objects, found));
       }
     });

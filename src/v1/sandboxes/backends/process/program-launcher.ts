@@ -106,7 +106,7 @@ export class ProgramLauncher {
     if (isolated && launch.program.kind === 'command') {
       await requireShown(launch.program.command, this.#options, launch.env['PATH'] ?? environment['PATH']);
     }
-    const user = await this.#prepareFiles(launch.id, files, earlier === null, create);
+    const user = await this.#prepareFiles(launch.id, files, earlier, create);
     const wrapper = await programWrapper(this.#options, this.#platform, paths, user, rules);
     if (networked) {
       await writeResolver(paths);
@@ -228,7 +228,7 @@ export class ProgramLauncher {
   async #prepareFiles(
     id: string,
     files: SandboxFiles,
-    isFirst: boolean,
+    earlier: ProgramRecord | null,
     create: boolean,
   ): Promise<number | null> {
     const { instanceId, hostId } = this.#options;
@@ -236,7 +236,7 @@ export class ProgramLauncher {
     if (!existed && !create) {
       throw new SandboxBackendError('The sandbox cannot be resumed: its files are gone.');
     }
-    if (isFirst) {
+    if (earlier === null) {
       const label = (await files.label()) ?? { instanceId, hostId, createdAt: Date.now() };
       await files.create(label, await this.#newUser(id));
     }
@@ -244,7 +244,8 @@ export class ProgramLauncher {
       // Ends leftovers of a program that died, or of a start that was interrupted before it was recorded.
       const marker = sandboxMarker(instanceId, id);
       const user = await this.exclusiveUser(files);
-      await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0 });
+      const beforeKill = async (): Promise<void> => await files.requireStart(earlier);
+      await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0, beforeKill });
       await this.#limits.release(id);
     }
     await files.clearReports();

@@ -149,6 +149,19 @@ export class SandboxFiles {
     return parseProgramRecord(await readIfExists(this.paths.program));
   }
 
+  /**
+   * While this process stalled in the middle of a step, another one of this host may have done that step and started the
+   * sandbox again. The marker, the user and the files are those of both starts, so this comes before what goes by them.
+   *
+   * @param known the latest start when the step began
+   * @throws SandboxBackendError when there has been another one
+   */
+  async requireStart(known: ProgramRecord | null): Promise<void> {
+    if ((await this.program())?.run !== known?.run) {
+      throw new SandboxBackendError('The sandbox was started again by another process of this host.');
+    }
+  }
+
   /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
     const { exit, status, keyPipe, cause } = this.paths;
