@@ -6,7 +6,7 @@ import {
   MAX_AGENT_SPANS,
   SPANS_HEADER,
 } from '@slipway/agent-protocol/server.js';
-import { parseTraceparent, TRACEPARENT_HEADER } from '@slipway/common/tracing/trace-context.js';
+import { parseTraceparent, TRACEPARENT_HEADER } from './trace-context.js';
 
 const NO_PARENT = -1;
 const REQUEST = 0;
