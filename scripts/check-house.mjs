@@ -114,7 +114,7 @@ function size() {
 
 /** Controllers and DTOs, for each operation, and the document about them as it is served. */
 function edge() {
-  const document = JSON.parse(readFileSync(path.join(SRC, '..', 'openapi.json'), 'utf8'));
+  const document = JSON.parse(readFileSync(path.join(ROOT, 'openapi.json'), 'utf8'));
   const operations = Object.values(document.paths).flatMap((item) => Object.keys(item)).length;
   const lines = files
     .filter(({ name }) => /\.(controller|dto)\.ts$/.test(name))
