@@ -4,7 +4,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { ApiOpenProblems, invalidInput } from '../common/openapi/problems.js';
 import { ApiBodyExamples } from '../common/openapi/responses.js';
 import { Text } from '../common/validation/text-fields.js';
-import { JsonBodyBounds } from '../common/requests/json-body.guard.js';
+import { JsonBodyBounds } from '../common/requests/json-body.interceptor.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { Public } from './auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from './one-time-codes.js';

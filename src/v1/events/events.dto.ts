@@ -1,13 +1,9 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { NextPageId } from '../../common/openapi/responses.js';
 import type { Page } from '../../common/pagination/page.js';
-import {
-  composeDecorators,
-  documentedField,
-  type FieldOptions,
-  fieldRule,
-} from '../../common/validation/field.js';
+import { documentedField, type FieldOptions, fieldRule } from '../../common/validation/field.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import type { EventSearch } from './events.service.js';
@@ -169,7 +165,7 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
 function EventTime(options: FieldOptions): PropertyDecorator {
-  return composeDecorators(
+  return applyDecorators(
     documentedField(options, { type: String, format: 'date-time' }, (value) =>
       typeof value === 'string' ? (toInstant(value) ?? value) : value,
     ),

@@ -3,7 +3,7 @@ import { ApiBody, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
 import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
-import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
+import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
 import { ConversationPathDto } from '../events/events.dto.js';
 import { EVENT_EXAMPLE } from '../events/events.openapi.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
