@@ -8,16 +8,14 @@ import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-hosts.js';
-import { cutUnreadBody } from '@slipway/common/requests/json-body.js';
+import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { ApiKeyVerifier } from './auth/api-key.verifier.js';
 import { RequestAdmission } from './auth/request-admission.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
 import { securityHeadersMiddleware } from './common/requests/response-headers.js';
-import { JsonBodyGuard } from './common/requests/json-body.guard.js';
-import type { Middleware } from './common/requests/middleware.js';
-import { RequestEntrance } from './common/requests/request-entrance.js';
+import { JsonBodyInterceptor } from './common/requests/json-body.interceptor.js';
 import { ServerConnections } from './common/requests/server-connections.js';
 import { answerUnreadableRequests } from './common/requests/unreadable-requests.js';
 import { requestContextMiddleware, requestLogMiddleware } from './common/requests/request-context.js';
@@ -54,45 +52,58 @@ interface RequestHosts {
   accepts(request: IncomingMessage): boolean;
 }
 
-/** Sets up everything between the socket and the controllers, for the service and for the tests. */
+/** What a request passes between the socket and the controllers, from top to bottom; for the service and for the tests. */
 export function configureApp(app: NestExpressApplication): void {
-  const { http } = app.get(AppConfig);
-  const server = app.getHttpServer();
-  server.headersTimeout = RECEIVE_TIMEOUT_MS;
-  server.requestTimeout = UPLOAD_TIMEOUT_MS;
-  server.keepAliveTimeout = KEEP_ALIVE_MS;
-  const connections = ServerConnections.attach(server);
-  app.get(Draining).onBegin(() => connections.drain());
-  server.prependListener('request', (request, response) =>
-    cutUnreadBody(request, response, RECEIVE_TIMEOUT_MS),
-  );
-  answerUnreadableRequests(server);
+  const { http, log, telemetry } = app.get(AppConfig);
+  const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
+  const unroutedName = (request: IncomingMessage): string | null => {
+    if (ports.isFor(request)) {
+      return 'a port of a sandbox';
+    }
+    return agentServers.addressOf(request) === null ? null : '/api/v1/sandboxes/:id/agent-server';
+  };
+  const hosts = allowedHosts(app);
+  const admission = requestAdmission(app);
+  const programMetrics = app.get(ProgramMetrics);
+  programMetrics.showRequestsUnderWay(() => admission.underWay);
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
-  const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
-  const hosts = allowedHosts(app);
-  const programMetrics = app.get(ProgramMetrics);
-  const problems = new ProblemFilter((code) => programMetrics.problemSent(code));
-  const admission = requestAdmission(app);
-  programMetrics.showRequestsUnderWay(() => admission.underWay);
-  const entrance = new RequestEntrance({
-    steps: [...firstSteps(app, hosts), ownHeaders(ports)],
-    refuse: (error, request, response) => problems.respond(error, request, response),
-  });
-  const framework = app.getHttpAdapter().getInstance();
-  server.off('request', framework);
-  server.on('request', connections.inTurn(entrance.before(framework)));
+
+  const connections = boundConnections(app);
+  answerUnreadableRequests(app.getHttpServer());
+  app.get(WebSocketRouter).attach(app.getHttpServer(), hosts);
+  app.get(AgentServerPorts).handTo(app.getHttpServer());
+
+  app.use((request: Request, response: Response, next: NextFunction) =>
+    connections.inTurn(() => next())(request, response),
+  );
+  app.use(cutUnreadBodies(RECEIVE_TIMEOUT_MS));
+  app.use(requestContextMiddleware);
+  if (telemetry !== null) {
+    app.use(requestSpansMiddleware(unroutedName));
+  }
+  if (telemetry !== null || http.metricsPort !== null) {
+    app.use(requestMetricsMiddleware(app.get(Metrics), unroutedName));
+  }
+  if (log.requests) {
+    app.use(requestLogMiddleware);
+  }
+  app.use((request: Request, _response: Response, next: NextFunction) =>
+    next(
+      hosts.accepts(request) ? undefined : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
+    ),
+  );
+  // Ports of sandboxes are other sites to a browser: the service's own headers do not apply to them.
+  app.use((request: Request, response: Response, next: NextFunction) =>
+    ports.isFor(request) ? next() : securityHeadersMiddleware(request, response, next),
+  );
   app.enableCors(corsRules(app));
-  app.get(WebSocketRouter).attach(server, hosts);
-  app.get(AgentServerPorts).handTo(server);
-  // One step, since Express takes as long over each as over most of what they do. It passes rejections on to the filter.
   app.use(async (request: Request, response: Response, next: NextFunction) => {
     const handler = ports.handlerOf(request) ?? agentServers.handlerOf(request);
-    if (handler !== null) {
-      await handler(request, response);
-      return;
-    }
+    return handler === null ? next() : handler(request, response);
+  });
+  app.use(async (request: Request, response: Response, next: NextFunction) => {
     await admission.admit(request, response);
     next();
   });
@@ -108,10 +119,22 @@ export function configureApp(app: NestExpressApplication): void {
     const sources = app.get(SandboxUrls).browserSources();
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
   }
-  new JsonBodyGuard().protect(app);
-  app.useGlobalPipes(new InputValidationPipe());
-  app.useGlobalFilters(problems);
   serveDocumentPages(app);
+  // The guards of modules and controllers stand here: a body is read once they have accepted its caller.
+  app.useGlobalInterceptors(new JsonBodyInterceptor());
+  app.useGlobalPipes(new InputValidationPipe());
+  app.useGlobalFilters(new ProblemFilter((code) => programMetrics.problemSent(code)));
+}
+
+/** Bounds how long a connection may stall and what it may send ahead. */
+function boundConnections(app: NestExpressApplication): ServerConnections {
+  const server = app.getHttpServer();
+  server.headersTimeout = RECEIVE_TIMEOUT_MS;
+  server.requestTimeout = UPLOAD_TIMEOUT_MS;
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  const connections = ServerConnections.attach(server);
+  app.get(Draining).onBegin(() => connections.drain());
+  return connections;
 }
 
 /** Which requests are worked on, but for those to programs in sandboxes, which the proxies count. */
@@ -124,43 +147,6 @@ function requestAdmission(app: NestExpressApplication): RequestAdmission {
     userOf: (key) => apiKeys.verify(key),
     ownerOf: (sessionKey) => sandboxKeys.find(sessionKey),
   });
-}
-
-/** Ports of sandboxes are other sites to a browser: the service's own headers do not apply to them. */
-function ownHeaders(ports: SandboxPortProxy): Middleware {
-  return (request, response, next) => {
-    if (ports.isFor(request)) {
-      next();
-    } else {
-      securityHeadersMiddleware(request, response, next);
-    }
-  };
-}
-
-/** What every request goes through first, whoever responds to it. */
-function firstSteps(app: NestExpressApplication, hosts: RequestHosts): Middleware[] {
-  const { http, log, telemetry } = app.get(AppConfig);
-  const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
-  const unroutedName = (request: IncomingMessage): string | null => {
-    if (ports.isFor(request)) {
-      return 'a port of a sandbox';
-    }
-    return agentServers.addressOf(request) === null ? null : '/api/v1/sandboxes/:id/agent-server';
-  };
-  const isMeasured = http.metricsPort !== null || telemetry !== null;
-  return [
-    requestContextMiddleware,
-    ...(telemetry === null ? [] : [requestSpansMiddleware(unroutedName)]),
-    ...(isMeasured ? [requestMetricsMiddleware(app.get(Metrics), unroutedName)] : []),
-    ...(log.requests ? [requestLogMiddleware] : []),
-    (request, _response, next) => {
-      next(
-        hosts.accepts(request)
-          ? undefined
-          : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
-      );
-    },
-  ];
 }
 
 /**

@@ -2,7 +2,7 @@ import { Body, Controller, Header, Headers, Post } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
-import { JsonBodyBounds } from '../common/requests/json-body.guard.js';
+import { JsonBodyBounds } from '../common/requests/json-body.interceptor.js';
 import { Text } from '../common/validation/text-fields.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { Public } from './auth.decorators.js';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Middleware } from '../common/requests/middleware.js';
+import type { Middleware } from '@slipway/common/requests/middleware.js';
 import type { Metrics } from './metrics.js';
 
 /**

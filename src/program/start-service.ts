@@ -3,12 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
 import { OneTimeCodes } from '../auth/one-time-codes.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
-import { JsonExpressAdapter } from '../common/requests/json-express.adapter.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import type { DatabaseAddresses } from '../database/database-addresses.js';
@@ -102,7 +101,7 @@ async function createApp(
   }
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.register(config, { addresses, encryptionKeys }),
-    new JsonExpressAdapter(),
+    new ExpressAdapter(),
     { bodyParser: false, logger, abortOnError: false },
   );
   configureApp(app);

@@ -1,7 +1,7 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
-import { customRule, documentedField, noCollection, unlessTooMany } from '../common/validation/field.js';
+import { customRule, documentedField, MAX_ELEMENTS } from '../common/validation/field.js';
 import { Nested, NestedMap } from '../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../common/validation/number-fields.js';
 import { mapSchema, MAX_EMAIL, MAX_SECRET, MAX_URL, Text } from '../common/validation/text-fields.js';
@@ -104,10 +104,11 @@ export function toSettingsStoredDto(
   };
 }
 
-/** Nothing of it is kept, but nothing walks through many members either. */
-function IsTrue(): PropertyDecorator {
-  const tooMany = noCollection({ type: 'dict_type', msg: 'Expected an object.' });
-  return customRule('isTrue', (value) => (value === true || value === undefined ? [] : tooMany(value)));
+/** Nothing of it is kept, so all that matters is how much of it there is. */
+function IsSmall(): PropertyDecorator {
+  return customRule('isSmall', (isSmall) =>
+    isSmall === false ? [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }] : [],
+  );
 }
 
 const KEPT = 'null keeps the stored value, blank text clears it.';
@@ -277,8 +278,8 @@ export class SettingsDto {
       example: { github: null },
     },
     mapSchema({}),
-    (value) => unlessTooMany(Object.keys(Object(value)).length, () => true),
+    (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
   )
-  @IsTrue()
+  @IsSmall()
   provider_tokens_set?: true;
 }

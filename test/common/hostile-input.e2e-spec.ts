@@ -128,6 +128,7 @@ describe('hostile input', () => {
     'application/json',
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
+    'application/json; charset=utf8',
     'application/merge-patch+json',
   ])('reads %s', async (type) => {
     expect((await post('{"name":"typed"}', { 'Content-Type': type })).status).toBe(201);

@@ -2,14 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Test } from '@nestjs/testing';
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { DataSource } from 'typeorm';
 import { AppModule } from '../../src/app.module.js';
 import { configureApp } from '../../src/app.setup.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '../../src/common/clock.js';
-import { JsonExpressAdapter } from '../../src/common/requests/json-express.adapter.js';
 import { parseConfig } from '../../src/config/load-config.js';
 import { DatabaseAddresses, findDatabase } from '../../src/database/database-addresses.js';
 import { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
@@ -95,7 +94,7 @@ export async function createTestApp(
     .overrideProvider(SandboxBackend)
     .useValue(sandboxBackend);
   const testing = await (ownClock ? builder : builder.overrideProvider(Clock).useValue(clock)).compile();
-  const app = testing.createNestApplication<NestExpressApplication>(new JsonExpressAdapter(), {
+  const app = testing.createNestApplication<NestExpressApplication>(new ExpressAdapter(), {
     bodyParser: false,
     logger: false,
   });

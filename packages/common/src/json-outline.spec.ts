@@ -71,13 +71,4 @@ describe('JsonOutline', () => {
   ])('knows what %j holds and whether it is closed', (text, kind, isClosed) => {
     expect(outlineOf(text)).toMatchObject({ kind, isClosed });
   });
-
-  it.each([
-    ['"\\u0000"', true],
-    ['"\\\\u0000"', false],
-    ['"\\n"', false],
-    ['"u"', false],
-  ])('says of %s whether it has Unicode escapes', (text, expected) => {
-    expect(outlineOf(text, 1).hasUnicodeEscapes).toBe(expected);
-  });
 });

@@ -25,7 +25,6 @@ const COLON = 0x3a;
 const OPEN_LIST = 0x5b;
 const BACKSLASH = 0x5c;
 const CLOSE_LIST = 0x5d;
-const LOWER_U = 0x75;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const SPACE = 0x20;
@@ -46,7 +45,6 @@ export class JsonOutline {
   #inString = false;
   #isEscaped = false;
   #first: number | null = null;
-  #hasUnicodeEscapes = false;
 
   constructor(bounds: JsonBounds) {
     this.#bounds = bounds;
@@ -54,11 +52,6 @@ export class JsonOutline {
     // The first is for commas outside of every bracket, which no valid text has.
     this.#commas = new Uint32Array(bounds.depth + 1);
     this.#maxCommas = (bounds.elements ?? Infinity) - 1;
-  }
-
-  /** Whether a text has `\u` escapes: only these can stand for NUL and lone surrogates in UTF-8. */
-  get hasUnicodeEscapes(): boolean {
-    return this.#hasUnicodeEscapes;
   }
 
   /** What the text holds: a list, an object, or anything else; null while it is blank. */
@@ -97,7 +90,6 @@ export class JsonOutline {
       if (inString) {
         if (isEscaped) {
           isEscaped = false;
-          this.#hasUnicodeEscapes ||= byte === LOWER_U;
         } else if (byte === QUOTE) {
           inString = false;
         } else {

@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { errorStack } from '@slipway/common/errors/error-message.js';
@@ -33,21 +32,8 @@ export class ProblemFilter implements ExceptionFilter {
   catch(exception: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
     const request = http.getRequest<Request>();
-    this.respond(exception, request, http.getResponse<Response>(), () => allowedMethods(request));
-  }
-
-  /**
-   * Responds to a failed request, also where Express is not involved.
-   *
-   * @param allowed the methods that the path has routes for
-   */
-  respond(
-    exception: unknown,
-    request: IncomingMessage,
-    response: ServerResponse,
-    allowed: () => string[] = () => [],
-  ): void {
-    const { status, body, headers } = this.toResponse(exception, request, allowed);
+    const response = http.getResponse<Response>();
+    const { status, body, headers } = this.toResponse(exception, request);
     if (response.headersSent) {
       response.destroy();
       return;
@@ -66,13 +52,9 @@ export class ProblemFilter implements ExceptionFilter {
     response.end(text);
   }
 
-  private toResponse(
-    exception: unknown,
-    { method = '' }: IncomingMessage,
-    allowed: () => string[],
-  ): ProblemResponse {
-    const request = currentRequest();
-    const requestId = request === undefined ? null : answeredRequestId(request);
+  private toResponse(exception: unknown, request: Request): ProblemResponse {
+    const context = currentRequest();
+    const requestId = context === undefined ? null : answeredRequestId(context);
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
       return { status: 422, body: { detail: error.problems } };
@@ -84,7 +66,7 @@ export class ProblemFilter implements ExceptionFilter {
       return withStatus(problemOf(error, requestId), retryAfter(error.retryAfterSeconds));
     }
     if (error instanceof HttpException) {
-      return httpException(error, { method, allowed }, requestId);
+      return httpException(error, request, requestId);
     }
     if (error instanceof URIError) {
       return nothingHere(requestId);
@@ -158,15 +140,11 @@ function invalidJson(msg: string): ProblemResponse {
   return { status: 422, body: { detail: [{ loc: ['body'], msg, type: 'json_invalid' }] } };
 }
 
-function httpException(
-  error: HttpException,
-  { method, allowed }: { method: string; allowed: () => string[] },
-  requestId: string | null,
-): ProblemResponse {
+function httpException(error: HttpException, request: Request, requestId: string | null): ProblemResponse {
   const status = error.getStatus();
   if (status === 404) {
-    const methods = allowed();
-    if (methods.length > 0 && !methods.includes(method)) {
+    const methods = allowedMethods(request);
+    if (methods.length > 0 && !methods.includes(request.method)) {
       const allow = methods.join(', ');
       return withStatus(problem(405, 'method_not_allowed', `This address answers to ${allow}.`, requestId), {
         Allow: allow,

@@ -11,57 +11,30 @@ const MAX_PROBLEMS = 10;
  * @returns the problems found, at most ten
  */
 export function unsafeTextProblems(given: unknown, origin = 'body'): InputProblem[] {
-  const search = new UnsafeTextSearch(origin);
-  search.value(given);
-  return search.problems;
+  return below(origin, search(given));
 }
 
-/** One walk through a value. The way to the present value is kept once: a copy for each value would cost a hundred times as much. */
-class UnsafeTextSearch {
-  readonly problems: InputProblem[] = [];
-  readonly #way: string[];
-
-  constructor(origin: string) {
-    this.#way = [origin];
+/** The way to a problem is put together on the way back: most values have none. */
+function search(value: unknown): InputProblem[] {
+  if (typeof value === 'string') {
+    const msg = problemOf(value);
+    return msg === null ? [] : [{ loc: [], msg, type: 'string_unicode' }];
   }
-
-  value(value: unknown): void {
-    if (typeof value === 'string') {
-      this.#text(value);
-    } else if (Array.isArray(value)) {
-      // Not `entries`: text is all that matters, and most lists of numbers are long.
-      for (let index = 0; index < value.length && this.#goesOn; index += 1) {
-        this.#member(String(index), value[index]);
-      }
-    } else if (typeof value === 'object' && value !== null) {
-      for (const [key, member] of Object.entries(value)) {
-        if (!this.#goesOn) {
-          return;
-        }
-        this.#text(key);
-        this.#member(key, member);
-      }
+  if (typeof value !== 'object' || value === null) {
+    return [];
+  }
+  const problems: InputProblem[] = [];
+  for (const [key, member] of Object.entries(value)) {
+    problems.push(...search(key), ...below(key, search(member)));
+    if (problems.length >= MAX_PROBLEMS) {
+      break;
     }
   }
+  return problems.slice(0, MAX_PROBLEMS);
+}
 
-  get #goesOn(): boolean {
-    return this.problems.length < MAX_PROBLEMS;
-  }
-
-  #member(name: string, value: unknown): void {
-    if (typeof value === 'string' || typeof value === 'object') {
-      this.#way.push(name);
-      this.value(value);
-      this.#way.pop();
-    }
-  }
-
-  #text(text: string): void {
-    const msg = problemOf(text);
-    if (msg !== null && this.#goesOn) {
-      this.problems.push({ loc: [...this.#way], msg, type: 'string_unicode' });
-    }
-  }
+function below(key: string, problems: readonly InputProblem[]): InputProblem[] {
+  return problems.map((problem) => ({ ...problem, loc: [key, ...problem.loc] }));
 }
 
 function problemOf(text: string): string | null {

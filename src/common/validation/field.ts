@@ -1,8 +1,25 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
-import { IsDefined, IsOptional, ValidateBy, ValidateIf, type ValidationOptions } from 'class-validator';
+import { type ClassTransformOptions, Expose, plainToInstance, Transform, Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsDefined,
+  IsOptional,
+  ValidateBy,
+  ValidateIf,
+  type ValidationOptions,
+} from 'class-validator';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 
 /** A class whose members carry rules. */
 export type DtoClass<T extends object = object> = new () => T;
+
+/** Members that the class does not declare are left out, and those that the input does not have stay absent. */
+export const TO_DTO: ClassTransformOptions = { excludeExtraneousValues: true, exposeUnsetFields: false };
+
+export function toDto<T extends object>(type: DtoClass<T>, plain: object): T {
+  return plainToInstance(type, plain, TO_DTO);
+}
 
 /** What a rule says of a bad value; `path` leads further down from the property (an index, a key). */
 export interface FieldProblem {
@@ -27,7 +44,7 @@ export function because(
   why: FieldProblem | DescribeProblems,
   options?: ValidationOptions,
 ): ValidationOptions {
-  const describe: DescribeProblems = typeof why === 'function' ? why : () => [why];
+  const describe = asDescription(why);
   return {
     ...options,
     message: ({ value }) => describe(value)[0]?.msg ?? '',
@@ -35,8 +52,12 @@ export function because(
   };
 }
 
+function asDescription(why: FieldProblem | DescribeProblems): DescribeProblems {
+  return typeof why === 'function' ? why : () => [why];
+}
+
 interface Presence {
-  /** The member must be there. */
+  /** The member must be there, and not null. */
   required?: boolean;
   /** null is accepted and keeps its meaning. */
   nullable?: boolean;
@@ -44,39 +65,29 @@ interface Presence {
 
 const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.' };
 
-/**
- * Absent members pass unless required; null passes where it is allowed.
- *
- * @param refused what to say of a null that is not allowed
- */
-export function presence(
-  { required = false, nullable = false }: Presence,
+/** Absent members pass unless required; null passes where it is allowed, and else is what `refused` says. */
+function presence(
+  { required, nullable }: Presence,
   refused: FieldProblem | DescribeProblems,
 ): PropertyDecorator {
-  if (!required) {
-    return nullable ? IsOptional() : ValidateIf((_object: object, value: unknown) => value !== undefined);
+  if (required === true) {
+    const describe = asDescription(refused);
+    return IsDefined(because((value) => (value === undefined ? [MISSING] : describe(value))));
   }
-  const describe: DescribeProblems = typeof refused === 'function' ? refused : () => [refused];
-  const isDefined = IsDefined(because((value) => (value === undefined ? [MISSING] : describe(value))));
-  return nullable
-    ? composeDecorators(
-        ValidateIf((_object: object, value: unknown) => value !== null),
-        isDefined,
-      )
-    : isDefined;
+  return nullable === true ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
 }
 
 /** A rule that class-validator has no decorator for: a value is good when `describe` finds no problem. */
 export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
   return ValidateBy(
-    { name, validator: { validate: (value: unknown) => describe(value).length === 0 } },
+    { name, validator: { validate: (value) => describe(value).length === 0 } },
     because(describe),
   );
 }
 
-/** {@link customRule} together with {@link presence}. */
+/** {@link customRule}, for values that are there. */
 export function fieldRule(name: string, options: Presence, describe: DescribeProblems): PropertyDecorator {
-  return composeDecorators(presence(options, describe), customRule(name, describe));
+  return applyDecorators(presence(options, describe), customRule(name, describe));
 }
 
 /** What every field decorator takes: presence, and what OpenAPI says of the member. */
@@ -88,133 +99,111 @@ export interface FieldOptions extends Presence {
   default?: unknown;
 }
 
+/** Turns what JSON holds into what the DTO holds; `undefined` counts as absent. */
+type Coerce = (value: unknown) => unknown;
+
 /** Makes the property a member of the input, with its coercion, and documents it. */
 export function documentedField(
   options: FieldOptions,
   schema: ApiPropertyOptions,
   coerce: Coerce = (value) => value,
 ): PropertyDecorator {
-  return composeDecorators(
-    member((value) => (value === null && options.nullIsAbsent === true ? undefined : coerce(value))),
+  const { required = false, nullable = false, nullIsAbsent = false, description, example } = options;
+  return applyDecorators(
+    Expose(),
+    // Else class-transformer walks through the value, and takes a member called `constructor` for the class of its object.
+    Type(() => Boolean),
+    Transform(({ obj, key }) => {
+      const value: unknown = obj[key];
+      return value === undefined || (value === null && nullIsAbsent) ? undefined : coerce(value);
+    }),
     ApiProperty(
       Object.assign({}, schema, {
-        description: options.description,
+        description,
         // The generator wants the names of an object's own required members in this place.
-        ...(Array.isArray(schema.required)
-          ? { required: schema.required, selfRequired: options.required ?? false }
-          : { required: options.required ?? false }),
+        ...(Array.isArray(schema.required) ? { selfRequired: required } : { required }),
         // A choice of schemas has null among them.
-        ...((options.nullable === true || options.nullIsAbsent === true) &&
-          !('oneOf' in schema) && { nullable: true }),
-        ...(options.example !== undefined && { example: options.example }),
+        ...((nullable || nullIsAbsent) && !('oneOf' in schema) && { nullable: true }),
+        ...(example !== undefined && { example }),
         ...(options.default !== undefined && { default: options.default }),
       }),
     ),
   );
 }
 
-/** One property decorator made of several, which register their rules in this order. */
-export function composeDecorators(...decorators: PropertyDecorator[]): PropertyDecorator {
-  return (target, property) => {
-    for (const decorate of decorators) {
-      decorate(target, property);
-    }
-  };
+interface FieldDefinition {
+  options: FieldOptions;
+  schema: ApiPropertyOptions;
+  coerce?: Coerce;
+  /** The rule of class-validator for the type of a value. */
+  is: (why: ValidationOptions) => PropertyDecorator;
+  /** What to say of a value of another type, also of null where it is not allowed. */
+  otherwise: FieldProblem | DescribeProblems;
+  /** Further rules: the first that is broken is reported. */
+  rules?: PropertyDecorator[];
 }
 
-/** Turns what JSON holds into what the DTO holds; `undefined` counts as absent. */
-type Coerce = (value: unknown) => unknown;
-
-const declaredMembers = new WeakMap<object, Map<string, Coerce>>();
-const membersByClass = new WeakMap<DtoClass, ReadonlyMap<string, Coerce>>();
-
-/** Makes the property a member that is taken from the input; members without it are dropped. */
-function member(coerce: Coerce): PropertyDecorator {
-  return (target, property) => {
-    const own = declaredMembers.get(target) ?? new Map<string, Coerce>();
-    declaredMembers.set(target, own.set(String(property), coerce));
-  };
-}
-
-/** The members of a DTO class and of the classes it extends. */
-function membersOf(type: DtoClass): ReadonlyMap<string, Coerce> {
-  let members = membersByClass.get(type);
-  if (!members) {
-    members = new Map(
-      prototypesOf(type)
-        .toReversed()
-        .flatMap((prototype) => [...(declaredMembers.get(prototype) ?? [])]),
-    );
-    membersByClass.set(type, members);
-  }
-  return members;
-}
-
-function prototypesOf(type: DtoClass): object[] {
-  const chain: object[] = [];
-  let prototype: unknown = type.prototype;
-  while (typeof prototype === 'object' && prototype !== null) {
-    chain.push(prototype);
-    prototype = Object.getPrototypeOf(prototype);
-  }
-  return chain;
-}
-
-const NO_MEMBERS: Record<string, unknown> = {};
-
-/**
- * Builds a DTO from a parsed JSON object: listed members only, absent ones stay absent.
- *
- * Done by hand, not with class-transformer: that one walks the whole input before the members' own coercions run,
- * takes each value's `constructor` member for its class (so `{"constructor":5}` throws), and drops keys of that name
- * from maps.
- */
-export function toDto<T extends object>(type: DtoClass<T>, plain: Record<string, unknown>): T {
-  const dto = Object.assign(new type(), NO_MEMBERS);
-  // Plain stores: an object for each member, or one for all of them, costs several times as much.
-  const members: Record<string, unknown> = dto;
-  for (const [property, coerce] of membersOf(type)) {
-    const value = Object.hasOwn(plain, property) ? coerce(plain[property]) : undefined;
-    if (value !== undefined) {
-      members[property] = value;
-    }
-  }
-  return dto;
-}
-
-const EXTRA_MEMBERS = Symbol('extra members');
-
-/** Remembers, on the DTO, which members of the input it does not know (`extra_forbidden` needs them). */
-export function rememberExtraMembers(
-  dto: object,
-  plain: Record<string, unknown>,
-  known: readonly string[],
-): void {
-  const extra = Object.keys(plain).filter((key) => !known.includes(key));
-  Object.defineProperty(dto, EXTRA_MEMBERS, { value: extra, enumerable: false });
-}
-
-export function extraMembers(dto: object): readonly string[] {
-  return (dto as { [EXTRA_MEMBERS]?: readonly string[] })[EXTRA_MEMBERS] ?? [];
+/** A member of the input with its rules. */
+export function field({
+  options,
+  schema,
+  coerce,
+  is,
+  otherwise,
+  rules = [],
+}: FieldDefinition): PropertyDecorator {
+  return applyDecorators(
+    documentedField(options, schema, coerce),
+    presence(options, otherwise),
+    is(because(otherwise)),
+    ...rules,
+  );
 }
 
 /** More elements than this serve no request of ours, and each one costs time and perhaps a line in the response. */
 export const MAX_ELEMENTS = 1_000;
 
-/** Stands in for a list or map with too many elements, so that nothing walks through them. */
-class TooManyElements {
-  constructor(readonly most: number) {}
+/** A list with each of its elements converted, and no more of them than show that it is too long; anything else as it is. */
+export function toList(value: unknown, convert: Coerce = (element) => element): unknown {
+  return Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map(convert) : value;
 }
 
-/** What `convert` makes of `count` elements, or the stand-in when there are too many of them. */
-export function unlessTooMany<T>(count: number, convert: () => T, most = MAX_ELEMENTS): T | TooManyElements {
-  return count > most ? new TooManyElements(most) : convert();
+/** The same of an object, as a `Map`: no key can reach a prototype. */
+export function toMap(value: unknown, convert: Coerce = (entry) => entry): unknown {
+  if (!isJsonObject(value)) {
+    return value;
+  }
+  const entries = value instanceof Map ? [...value] : Object.entries(value);
+  return new Map(entries.slice(0, MAX_ELEMENTS + 1).map(([key, entry]) => [key, convert(entry)]));
 }
 
-/** The problem of a value that is no list or map: it is something else, or has too many elements. */
-export function noCollection(otherwise: FieldProblem): DescribeProblems {
+/** A list has at most so many elements. */
+export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): PropertyDecorator {
+  return ArrayMaxSize(most, because(tooLong(most, noun)));
+}
+
+/** A map has at most so many elements. */
+export function maxEntries(most = MAX_ELEMENTS): PropertyDecorator {
+  return customRule('maxEntries', (value) =>
+    value instanceof Map && value.size > most ? [tooLong(most, 'elements')] : [],
+  );
+}
+
+function tooLong(most: number, noun: string): FieldProblem {
+  return { type: 'too_long', msg: `Expected at most ${most} ${noun}.` };
+}
+
+/** The problems of the elements of a list or map, each behind its index or key. */
+export function elementProblems(
+  describe: (element: unknown, key: string) => FieldProblem[],
+): DescribeProblems {
   return (value) =>
-    value instanceof TooManyElements
-      ? [{ type: 'too_long', msg: `Expected at most ${value.most} elements.` }]
-      : [otherwise];
+    Array.isArray(value) || value instanceof Map
+      ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) =>
+          describe(element, String(key)).map(({ path = [], ...problem }) => ({
+            ...problem,
+            path: [String(key), ...path],
+          })),
+        )
+      : [];
 }

@@ -1,23 +1,21 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { SchemaRules } from '../openapi/schema-rules.js';
 import {
   because,
-  composeDecorators,
   customRule,
-  type DescribeProblems,
-  documentedField,
   type DtoClass,
-  extraMembers,
+  elementProblems,
+  field,
   type FieldOptions,
   type FieldProblem,
   MAX_ELEMENTS,
-  noCollection,
-  presence,
-  rememberExtraMembers,
+  maxEntries,
+  maxItems,
   toDto,
-  unlessTooMany,
+  toList,
+  toMap,
 } from './field.js';
 import { type KeySchema, mapSchema, type TextForm } from './text-fields.js';
 
@@ -29,12 +27,15 @@ export function FreeObject({
   maxLength,
   ...options
 }: FieldOptions & { maxLength: number }): PropertyDecorator {
-  return composeDecorators(
-    documentedField(options, mapSchema({})),
-    presence(options, NO_MAP),
-    IsObject(because(NO_MAP)),
-    customRule('jsonLength', (value) => (isJsonObject(value) ? jsonLengthProblems(value, maxLength) : [])),
-  );
+  return field({
+    options,
+    schema: mapSchema({}),
+    is: IsObject,
+    otherwise: NO_MAP,
+    rules: [
+      customRule('jsonLength', (value) => (isJsonObject(value) ? jsonLengthProblems(value, maxLength) : [])),
+    ],
+  });
 }
 
 /** The problem of an object with too many members, or too large as JSON. */
@@ -57,35 +58,37 @@ interface NestedOptions extends FieldOptions {
 
 /** An object with rules of its own. */
 export function Nested(options: NestedOptions): PropertyDecorator {
-  const { type, onlyMembers } = options;
-  const noObject: FieldProblem = { ...NO_OBJECT, type: options.notAnObject ?? NO_OBJECT.type };
+  const { type, onlyMembers, notAnObject = NO_OBJECT.type } = options;
   if (onlyMembers) {
     SchemaRules({ additionalProperties: false })(type);
   }
-  return composeDecorators(
-    documentedField(options, { type }, (value) => {
-      if (!isJsonObject(value)) {
-        return value;
-      }
-      const dto = toDto(type, value);
-      if (onlyMembers) {
-        rememberExtraMembers(dto, value, onlyMembers);
+  return field({
+    options,
+    schema: { type },
+    coerce: (value) => {
+      const dto = toElement({ type }, value);
+      if (onlyMembers && isJsonObject(value)) {
+        const extra = Object.keys(value).filter((key) => !onlyMembers.includes(key));
+        Object.defineProperty(dto, EXTRA_MEMBERS, { value: extra });
       }
       return dto;
-    }),
-    ValidateNested(),
-    presence(options, noObject),
-    IsInstance(type, because(noObject)),
-    ...(onlyMembers ? [customRule('onlyMembers', unknownMembers)] : []),
-  );
+    },
+    is: (why) => IsInstance(type, why),
+    otherwise: { ...NO_OBJECT, type: notAnObject },
+    rules: [ValidateNested(), ...(onlyMembers ? [customRule('onlyMembers', unknownMembers)] : [])],
+  });
 }
 
-function unknownMembers(value: unknown): FieldProblem[] {
-  const extra = typeof value === 'object' && value !== null ? extraMembers(value) : [];
-  return extra.map((member) => ({
+/** Where a DTO has the names of members that its class does not know. */
+const EXTRA_MEMBERS = Symbol('extra members');
+
+function unknownMembers(dto: unknown): FieldProblem[] {
+  const extra: unknown = Reflect.get(Object(dto), EXTRA_MEMBERS);
+  const names = Array.isArray(extra) ? extra.map(String) : [];
+  return names.map((name) => ({
     type: 'extra_forbidden',
     msg: 'This member is not known here.',
-    path: [member],
+    path: [name],
   }));
 }
 
@@ -97,6 +100,7 @@ interface ElementOptions {
   textForm?: TextForm;
 }
 
+/** The DTO of an object; anything else as it is. */
 function toElement({ type, fromText }: ElementOptions, value: unknown): unknown {
   const plain = typeof value === 'string' && fromText ? fromText(value) : value;
   return isJsonObject(plain) ? toDto(type, plain) : plain;
@@ -112,55 +116,34 @@ interface NestedListOptions<T extends object> extends FieldOptions, ElementOptio
 
 /** A list of objects with rules of their own. */
 export function NestedList<T extends object>(options: NestedListOptions<T>): PropertyDecorator {
-  const { type, listRule } = options;
-  const noList = noCollection({ type: 'list_type', msg: 'Expected a list.' });
-  const badElements: DescribeProblems = (value) =>
-    Array.isArray(value)
-      ? [...noObjects(value, type), ...(listRule?.(elementsOf(value, type)) ?? [])]
-      : noList(value);
-  return composeDecorators(
-    documentModel(type),
-    documentedField(
-      options,
-      { type: 'array', items: elementSchema(options), maxItems: MAX_ELEMENTS, ...options.form },
-      (value) =>
-        Array.isArray(value)
-          ? unlessTooMany(value.length, () => value.map((element) => toElement(options, element)))
-          : value,
-    ),
-    ValidateNested({ each: true }),
-    presence(options, noList),
-    IsArray(because(noList)),
-    IsInstance(type, because(badElements, { each: true })),
-    ...(listRule ? [customRule('listRule', badElements)] : []),
-  );
-}
-
-function noObjects(list: readonly unknown[], type: DtoClass): FieldProblem[] {
-  return list.flatMap((element, index) =>
-    element instanceof type ? [] : [{ ...NO_OBJECT, path: [String(index)] }],
-  );
-}
-
-function elementsOf<T extends object>(
-  list: readonly unknown[],
-  type: DtoClass<T>,
-): { index: number; element: T }[] {
-  return list.flatMap((element, index) => (element instanceof type ? [{ index, element }] : []));
-}
-
-/** The elements' class is named by reference only, so OpenAPI has to be told of it. */
-function documentModel(type: DtoClass): PropertyDecorator {
-  return (target) => {
-    ApiExtraModels(type)(target.constructor);
-  };
-}
-
-type ElementSchema = { $ref: string } | { oneOf: ({ $ref: string } | ({ type: 'string' } & TextForm))[] };
-
-function elementSchema({ type, fromText, textForm }: ElementOptions): ElementSchema {
+  const { type, textForm, listRule = () => [] } = options;
   const reference = { $ref: getSchemaPath(type) };
-  return fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
+  const items = options.fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
+  const noObjects = elementProblems((element) => (element instanceof type ? [] : [NO_OBJECT]));
+  const badElements = (list: unknown): FieldProblem[] =>
+    Array.isArray(list)
+      ? [
+          ...noObjects(list),
+          ...listRule(
+            list.flatMap((element, index) => (element instanceof type ? [{ index, element }] : [])),
+          ),
+        ]
+      : [];
+  return field({
+    options,
+    schema: { type: 'array', items, maxItems: MAX_ELEMENTS, ...options.form },
+    coerce: (value) => toList(value, (element) => toElement(options, element)),
+    is: IsArray,
+    otherwise: { type: 'list_type', msg: 'Expected a list.' },
+    rules: [
+      // The schema names the class by reference only, so the generator has to be told of it.
+      (target) => ApiExtraModels(type)(target.constructor),
+      ValidateNested({ each: true }),
+      maxItems(),
+      IsInstance(type, because(badElements, { each: true })),
+      ...(options.listRule ? [customRule('listRule', badElements)] : []),
+    ],
+  });
 }
 
 interface NestedMapOptions extends FieldOptions, ElementOptions {
@@ -177,32 +160,17 @@ interface NestedMapOptions extends FieldOptions, ElementOptions {
 /** An object used as a map; arrives as a `Map`, so no key can reach a prototype. */
 export function NestedMap(options: NestedMapOptions): PropertyDecorator {
   const { type, keyRule, nullableValues = false } = options;
-  const noMap = noCollection(NO_MAP);
-  const badEntries: DescribeProblems = (value) =>
-    value instanceof Map
-      ? [...value].flatMap(([key, entry]: [string, unknown]) => {
-          const keyProblem = keyRule(key);
-          const isBad = !(entry instanceof type) && !(entry === null && nullableValues);
-          return [
-            ...(keyProblem ? [{ ...keyProblem, path: [key, '[key]'] }] : []),
-            ...(isBad ? [{ ...NO_OBJECT, path: [key] }] : []),
-          ];
-        })
-      : noMap(value);
-  return composeDecorators(
-    documentedField(options, mapSchema(options.schema, options.keySchema), (value) => {
-      if (!isJsonObject(value)) {
-        return value;
-      }
-      const entries = Object.entries(value);
-      return unlessTooMany(
-        entries.length,
-        () => new Map(entries.map(([key, entry]) => [key, toElement(options, entry)])),
-      );
-    }),
-    ValidateNested({ each: true }),
-    presence(options, noMap),
-    IsInstance(Map, because(noMap)),
-    customRule('mapEntries', badEntries),
-  );
+  const badEntries = elementProblems((entry, key) => {
+    const keyProblem = keyRule(key);
+    const isGood = entry instanceof type || (entry === null && nullableValues);
+    return [...(keyProblem ? [{ ...keyProblem, path: ['[key]'] }] : []), ...(isGood ? [] : [NO_OBJECT])];
+  });
+  return field({
+    options,
+    schema: mapSchema(options.schema, options.keySchema),
+    coerce: (value) => toMap(value, (entry) => toElement(options, entry)),
+    is: (why) => IsInstance(Map, why),
+    otherwise: NO_MAP,
+    rules: [ValidateNested({ each: true }), maxEntries(), customRule('mapEntries', badEntries)],
+  });
 }

@@ -210,7 +210,7 @@ describe('InputValidationPipe', () => {
     ['whole', ['isOptional', 'isInt', 'min', 'max']],
     ['amount', ['isNumber', 'min']],
     ['flag', ['isBoolean']],
-    ['items', ['isArray', 'isInstance', 'listRule']],
+    ['items', ['isArray', 'arrayMaxSize', 'isInstance', 'listRule']],
   ])('judges %s by rules that class-validator knows', (member, expected) => {
     const rules = getMetadataStorage().getTargetValidationMetadatas(ExampleDto, '', false, false);
 

@@ -1,5 +1,6 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import { composeDecorators, type FieldProblem } from '../../common/validation/field.js';
+import type { FieldProblem } from '../../common/validation/field.js';
 import { NestedMap } from '../../common/validation/nested-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from '../git-provider.js';
@@ -45,8 +46,8 @@ class ProviderTokenDto implements ProviderTokenInput {
  * as absent, null in place of an entry stays and means "remove".
  */
 export function ProviderTokenMap(): PropertyDecorator {
-  return composeDecorators(
-    (target) => {
+  return applyDecorators(
+    (target: object) => {
       ApiExtraModels(ProviderTokenDto)(target.constructor);
     },
     NestedMap({

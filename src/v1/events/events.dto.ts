@@ -1,14 +1,10 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import type { DocumentedProblem } from '../../common/openapi/api-route.js';
 import { NextPageId, PageId } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import {
-  composeDecorators,
-  documentedField,
-  type FieldOptions,
-  fieldRule,
-} from '../../common/validation/field.js';
+import { documentedField, type FieldOptions, fieldRule } from '../../common/validation/field.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import type { EventSearch } from './events.service.js';
@@ -177,7 +173,7 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
 function EventTime(options: FieldOptions): PropertyDecorator {
-  return composeDecorators(
+  return applyDecorators(
     documentedField(options, { type: String, format: 'date-time' }, (value) =>
       typeof value === 'string' ? (toInstant(value) ?? value) : value,
     ),

@@ -1,11 +1,7 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import {
-  documentedField,
-  type DescribeProblems,
-  fieldRule,
-  composeDecorators,
-} from '../../common/validation/field.js';
+import { documentedField, type DescribeProblems, fieldRule } from '../../common/validation/field.js';
 import { jsonLengthProblems } from '../../common/validation/nested-fields.js';
 import { mapSchema } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from '../../settings/llm-profile.repository.js';
@@ -26,7 +22,7 @@ const MAX_DIFF_LENGTH = 1_048_576;
 
 /** A JSON object of any shape. */
 function AnyObject(description: string, example: object): PropertyDecorator {
-  return composeDecorators(
+  return applyDecorators(
     documentedField({ description, example }, mapSchema({})),
     fieldRule('anyObject', {}, (value) =>
       isJsonObject(value) ? jsonLengthProblems(value, MAX_DIFF_LENGTH) : NO_OBJECT(value),

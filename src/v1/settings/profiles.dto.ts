@@ -1,6 +1,7 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { composeDecorators, documentedField, fieldRule } from '../../common/validation/field.js';
+import { documentedField, fieldRule } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from '../../settings/llm-profile.repository.js';
@@ -66,7 +67,7 @@ export class SaveProfileDto {
 }
 
 function LlmField(): PropertyDecorator {
-  return composeDecorators(
+  return applyDecorators(
     documentedField(
       {
         description:

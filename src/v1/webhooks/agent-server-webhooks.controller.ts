@@ -3,7 +3,7 @@ import { ApiBody, ApiTags } from '@nestjs/swagger';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
-import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
+import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
 import { ConversationPathDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';

@@ -1,6 +1,6 @@
 import express, { type Express, type RequestHandler, Router } from 'express';
 import type { ServerInfo } from '@slipway/agent-protocol/server.js';
-import { cutUnreadBody } from '@slipway/common/requests/json-body.js';
+import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import type { ActivityTracker } from '../activity-tracker.js';
 import type { SocketLimits } from '../agent-server-options.js';
 import type { BashCommands } from '../bash/bash-commands.js';
@@ -81,10 +81,7 @@ function createExpressApp(options: HttpAppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use((request, response, next) => {
-    cutUnreadBody(request, response, UNREAD_BODY_MS);
-    next();
-  });
+  app.use(cutUnreadBodies(UNREAD_BODY_MS));
   app.use(cors(options.corsOrigins));
   app.use(serverRoutes(activity, options.instanceId));
   app.use('/api', options.keys.guard, (request, _response, next) => {

@@ -20,12 +20,11 @@ const BODIES_AT_ONCE = 4;
 /** Reads the JSON bodies of routes behind it. Bodies of other types are left to the routes. */
 export function jsonBodies(): RequestHandler {
   const limit = new KeyedLimit(BODIES_AT_ONCE);
-  return async (request, _response, next) => {
+  return async (request, response, next) => {
     if (mayHaveBody(request) && isJson(request.headers)) {
-      const { value } = await receiveByDeadline(request, BODY_DEADLINE_MS, () =>
-        limit.run('', () => readJsonBody(request, BODY_BOUNDS)),
+      request.body = await receiveByDeadline(request, BODY_DEADLINE_MS, () =>
+        limit.run('', () => readJsonBody(request, response, BODY_BOUNDS)),
       );
-      request.body = value;
     }
     next();
   };

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request as httpRequest } from 'node:http';
+import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { until } from '../../../../test/support/until.js';
 import {
   type BodyBounds,
-  cutUnreadBody,
+  cutUnreadBodies,
   MalformedBodyError,
   readJsonBody,
   skimJsonBody,
@@ -24,11 +24,11 @@ type Outcome = { value: unknown } | { reason: string; limit: number | null };
 
 let outcomes: Outcome[];
 let notReadMs: number;
-let read: (request: IncomingMessage) => Promise<unknown>;
+let read: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
 
 const server = createServer((request, response) => {
-  cutUnreadBody(request, response, notReadMs);
-  read(request)
+  cutUnreadBodies(notReadMs)(request, response, () => undefined);
+  read(request, response)
     .then(
       (value) => outcomes.push({ value }),
       (error: unknown) =>
@@ -44,7 +44,7 @@ const server = createServer((request, response) => {
 beforeEach(async () => {
   outcomes = [];
   notReadMs = NOT_READ_MS;
-  read = async (request) => (await readJsonBody(request, BOUNDS)).value;
+  read = async (request, response) => readJsonBody(request, response, BOUNDS);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
@@ -150,7 +150,8 @@ describe('readJsonBody', () => {
   });
 
   it('cuts a client that stops in the middle of its body', async () => {
-    read = async (request) => receiveByDeadline(request, DEADLINE_MS, () => readJsonBody(request, BOUNDS));
+    read = async (request, response) =>
+      receiveByDeadline(request, DEADLINE_MS, () => readJsonBody(request, response, BOUNDS));
     const socket = dial('Content-Length: 10\r\n\r\n{"a"');
     await closeOf(socket);
 
@@ -159,10 +160,10 @@ describe('readJsonBody', () => {
 
   it('does not wait for a client that has left before its turn', async () => {
     const left = Promise.withResolvers<void>();
-    read = async (request) => {
+    read = async (request, response) => {
       request.on('error', () => undefined).once('close', left.resolve);
       await left.promise;
-      return await readJsonBody(request, BOUNDS);
+      return await readJsonBody(request, response, BOUNDS);
     };
     const socket = dial('Content-Length: 10\r\n\r\n{"a"');
     await once(server, 'request');
@@ -192,9 +193,15 @@ describe('skimJsonBody', () => {
   ])('of %s', async (body, outcome) => {
     expect(await send(body)).toEqual([outcome]);
   });
+
+  it('takes no packed body', async () => {
+    expect(await send(gzipSync('[]'), { 'Content-Encoding': 'gzip' })).toEqual([
+      { reason: 'media_type', limit: null },
+    ]);
+  });
 });
 
-describe('cutUnreadBody', () => {
+describe('cutUnreadBodies', () => {
   it('cuts a client that goes on with a body that nobody reads', async () => {
     read = () => Promise.resolve();
     const socket = dial('Content-Length: 100000000\r\n\r\n');

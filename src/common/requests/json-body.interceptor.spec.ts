@@ -2,22 +2,35 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Body } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
-import { JsonBodyGuard } from './json-body.guard.js';
+import { EMPTY } from 'rxjs';
+import { JsonBodyInterceptor } from './json-body.interceptor.js';
 import { runInRequestContext } from './request-context.js';
 
 const AT_ONCE = 8;
 const ABSENT = { body: undefined };
 
-/** Stands in for a handler: responds with what the guard made of the body. */
+class Handlers {
+  post(this: void, @Body() body: unknown): unknown {
+    return body;
+  }
+
+  get(this: void): unknown {
+    return null;
+  }
+}
+
+/** Responds with what the interceptor made of the body for the handler of the method. */
 async function respond(
-  guard: JsonBodyGuard,
+  interceptor: JsonBodyInterceptor,
   request: IncomingMessage & { body?: unknown },
   response: ServerResponse,
 ): Promise<void> {
-  const context = new ExecutionContextHost([request, response], Object, () => undefined);
+  const handler = request.method === 'POST' ? Handlers.prototype.post : Handlers.prototype.get;
+  const context = new ExecutionContextHost([request, response], Handlers, handler);
   try {
-    await guard.canActivate(context);
+    await interceptor.intercept(context, { handle: () => EMPTY });
     response.end(JSON.stringify(request.body ?? ABSENT));
   } catch (error) {
     response.statusCode = 500;
@@ -25,20 +38,20 @@ async function respond(
   }
 }
 
-describe('JsonBodyGuard', () => {
-  let guard: JsonBodyGuard;
+describe('JsonBodyInterceptor', () => {
+  let interceptor: JsonBodyInterceptor;
   const arrived = new Set<IncomingMessage>();
   const server = createServer((request, response) => {
     const caller = String(request.headers['x-caller']);
     runInRequestContext({ requestId: 'test', userId: caller, caller }, () => {
       arrived.add(request);
-      void respond(guard, request, response);
+      void respond(interceptor, request, response);
     });
   });
 
   beforeEach(async () => {
     arrived.clear();
-    guard = new JsonBodyGuard({ deadlineMs: 60_000 });
+    interceptor = new JsonBodyInterceptor({ deadlineMs: 60_000 });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   });
@@ -99,7 +112,7 @@ describe('JsonBodyGuard', () => {
   });
 
   it('disconnects at the deadline also those whose turn has not come', async () => {
-    guard = new JsonBodyGuard({ deadlineMs: 100 });
+    interceptor = new JsonBodyInterceptor({ deadlineMs: 100 });
     const answers = Array.from({ length: 3 * AT_ONCE }, () => begin('bob').answer);
 
     const outcomes = await Promise.allSettled(answers);

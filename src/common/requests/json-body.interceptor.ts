@@ -1,0 +1,88 @@
+import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
+import { Reflector } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import type { Observable } from 'rxjs';
+import { KeyedLimit } from '@slipway/common/async.js';
+import {
+  type BodyBounds,
+  mayHaveBody,
+  readJsonBody,
+  receiveByDeadline,
+  skimJsonBody,
+} from '@slipway/common/requests/json-body.js';
+import { InvalidInputError } from '../errors/domain-error.js';
+import { currentRequest } from './request-context.js';
+import { unsafeTextProblems } from './unsafe-text.js';
+
+/** What a route's body may be, and how it is handled. */
+export interface JsonBodyOptions extends BodyBounds {
+  deadlineMs: number;
+  /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
+  anyText: boolean;
+  /** The handler gets what kind of value it is (`BodyKind`) in place of the value, which is dropped while it arrives. */
+  skim: boolean;
+}
+
+/** Far more than ordinary requests need. */
+const USUAL: JsonBodyOptions = {
+  bytes: 1_048_576,
+  values: 20_000,
+  deadlineMs: 20_000,
+  anyText: false,
+  skim: false,
+};
+
+/** Bodies of one caller that are received and parsed at the same time; further ones wait in their connections. */
+const BODIES_AT_ONCE = 8;
+
+/** Bounds of bodies that a route sets for itself. */
+export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>>();
+
+/**
+ * Reads the body of a request for a handler with a `@Body()`. Interceptors come after all guards: nothing of a body is
+ * received, unpacked or parsed for a caller whom one of them has refused.
+ */
+export class JsonBodyInterceptor implements NestInterceptor {
+  readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
+  readonly #reflector = new Reflector();
+  readonly #usual: JsonBodyOptions;
+
+  /** @param usual bounds for all routes that differ from the defaults */
+  constructor(usual: Partial<JsonBodyOptions> = {}) {
+    this.#usual = { ...USUAL, ...usual };
+  }
+
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<Request>();
+    if (mayHaveBody(request) && takesBody(context)) {
+      const options = { ...this.#usual, ...this.#reflector.get(JsonBodyBounds, context.getHandler()) };
+      const caller = currentRequest()?.caller ?? 'anybody';
+      request.body = await receiveByDeadline(request, options.deadlineMs, () =>
+        this.#limit.run(caller, () => read(request, http.getResponse(), options)),
+      );
+    }
+    return next.handle();
+  }
+}
+
+/** Nest keeps the parameters of a handler as `<type>:<index>`. */
+function takesBody(context: ExecutionContext): boolean {
+  const { name } = context.getHandler();
+  const parameters: unknown = Reflect.getMetadata(ROUTE_ARGS_METADATA, context.getClass(), name);
+  return Object.keys(Object(parameters)).some((key) => key.startsWith(`${RouteParamtypes.BODY}:`));
+}
+
+async function read(request: Request, response: Response, options: JsonBodyOptions): Promise<unknown> {
+  if (options.skim) {
+    return await skimJsonBody(request, options);
+  }
+  const body = await readJsonBody(request, response, options);
+  const problems = options.anyText ? [] : unsafeTextProblems(body);
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
+  }
+  return body;
+}
