@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Next } from './middleware.js';
+import type { Next } from '@slipway/common/requests/middleware.js';
 
 /**
  * Whether an `If-None-Match` header names this entity tag (RFC 9110 section 13.1.2; weak comparison). Other cache headers
