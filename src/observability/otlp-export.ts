@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
+import { diag, type DiagLogger, DiagLogLevel } from '@opentelemetry/api';
 import { ExportResultCode } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -41,6 +42,7 @@ export class OtlpExport {
       'service.instance.id': config.resourceAttributes['service.instance.id'] ?? randomUUID(),
     };
     this.#logger = logger;
+    diag.setLogger(errorsOnly(logger), { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true });
     this.#delivery =
       config.traces === 'none'
         ? null
@@ -111,6 +113,17 @@ export class OtlpExport {
       isOut = failure !== null;
     };
   }
+}
+
+/** Outages of the collector are reported by us; what else goes wrong in the SDK, such as reading a metric, it tells here. */
+function errorsOnly(logger: Logger): DiagLogger {
+  return {
+    error: (message) => logger.error('failed to export telemetry', { error: message }),
+    warn: () => undefined,
+    info: () => undefined,
+    debug: () => undefined,
+    verbose: () => undefined,
+  };
 }
 
 /** The SDK learns nothing of failures, which it would log in a way of its own. */
