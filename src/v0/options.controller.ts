@@ -2,7 +2,6 @@ import { applyDecorators, Controller, Get } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
 import { ApiOpenProblems, ApiProblems } from '../common/openapi/problems.js';
-import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
@@ -25,10 +24,7 @@ export class ServerConfigController {
   @ApiOkResponse({ type: ServerConfigDto, description: 'The same for everybody' })
   @ApiOpenProblems()
   config(): ServerConfigDto {
-    const { enterpriseSsoConfigured } = this.registry;
-    return toServerConfigDto(
-      PROVIDER_TYPES.filter((type) => type !== 'enterprise_sso' || enterpriseSsoConfigured),
-    );
+    return toServerConfigDto(this.registry.usable);
   }
 }
 

@@ -121,12 +121,7 @@ async function realFolder(folder: string): Promise<string> {
  */
 export function configuredDestinations({ git, outbound, sandboxes }: AppConfig): string[] {
   const addresses = [
-    git.githubCloneUrl,
-    git.gitlabCloneUrl,
-    git.bitbucketCloneUrl,
-    git.githubApiUrl,
-    git.gitlabApiUrl,
-    git.bitbucketApiUrl,
+    ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
     ...[...git.hostAllowlist, ...(outbound.allowlist ?? [])].filter((entry) => !entry.includes('*')),
     ...Object.entries(sandboxes.environment).flatMap(([name, value]) => (/_PROXY$/i.test(name) ? value : [])),
   ];

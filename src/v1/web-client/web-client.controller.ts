@@ -2,7 +2,6 @@ import { applyDecorators, Controller, Get } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiOpenProblems, ApiProblems } from '../../common/openapi/problems.js';
-import { PROVIDER_TYPES } from '../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../git-providers/git-provider.registry.js';
 import {
   AgentProfilesDto,
@@ -75,11 +74,7 @@ export class WebClientConfigController {
   @Get('config')
   @WebClientConfigOperation()
   config(): WebClientConfigDto {
-    const { enterpriseSsoConfigured } = this.registry;
-    return toWebClientConfigDto(
-      PROVIDER_TYPES.filter((type) => type !== 'enterprise_sso' || enterpriseSsoConfigured),
-      this.startedAt,
-    );
+    return toWebClientConfigDto(this.registry.usable, this.startedAt);
   }
 }
 

@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { TOKEN_VARIABLES } from '../../../git-providers/agent-git-tokens.reader.js';
 import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
+import { GIT_SERVERS } from '../../../git-providers/git-servers.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
@@ -145,7 +145,7 @@ export class StartRequestResolver {
       const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
       return {
         guide: adapter.apiGuide(host, repo, issue_number),
-        tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
+        tokenVariable: hasToken ? GIT_SERVERS[adapter.kind].tokenVariable : null,
       };
     } catch (error) {
       if (error instanceof GitProviderError && error.code === 'unsupported') {
