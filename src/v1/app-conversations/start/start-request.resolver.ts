@@ -13,7 +13,8 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
 import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
-import { agentDialect, OWN_AGENT } from '../agent-request/agent-settings.js';
+import { agentDialect } from '../agent-request/agent-dialects.js';
+import { OWN_AGENT } from '../agent-request/agent-settings.js';
 import { MAX_MESSAGE_TEXT, toStartMessage } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
@@ -87,11 +88,9 @@ export class StartRequestResolver {
   /** Why no conversation can begin with the user's settings; null when one can. */
   async settingsProblem(userId: string, request: StartRequest): Promise<string | null> {
     // What runs in an existing sandbox is known later; the settings are checked again then.
-    const dialect =
-      request.sandbox_id === null
-        ? agentDialect(this.specs.find(request.sandbox_spec_id ?? this.specs.default.id))
-        : 'stock';
-    return await this.requests.problem(userId, request, dialect);
+    const spec =
+      request.sandbox_id === null ? this.specs.find(request.sandbox_spec_id ?? this.specs.default.id) : null;
+    return await this.requests.problem(userId, request, agentDialect(spec));
   }
 
   /**
