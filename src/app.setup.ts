@@ -78,7 +78,6 @@ export function configureApp(app: NestExpressApplication): void {
   programMetrics.showRequestsUnderWay(() => admission.underWay);
   const entrance = new RequestEntrance({
     steps: [...firstSteps(app, hosts), ownHeaders(ports)],
-    handlerOf: (request) => agentServers.handlerOf(request),
     refuse: (error, request, response) => problems.respond(error, request, response),
   });
   const framework = app.getHttpAdapter().getInstance();

@@ -180,6 +180,7 @@ describe('parseConfig', () => {
     ['SANDBOX_DOCKER_NETWORK', 'a/b'],
     ['SANDBOX_ADDRESS', 'http://10.0.0.1'],
     ['SANDBOX_EXPOSE', 'yes'],
+    ['SANDBOX_EXPOSE', 'proxy'],
     ['SANDBOX_EXPOSE', 'direct'],
     ['SANDBOX_PORTS_URL', 'apps.example.com'],
     ['SANDBOX_PORTS_URL', 'https://apps.example.com/path'],

@@ -168,16 +168,6 @@ function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
       'SANDBOX_EXPOSE: hosts needs SANDBOX_PORTS_URL, below which each sandbox gets a host name; or use path',
     );
   }
-  if (sandboxes.expose === 'direct' && sandboxes.backend === 'process' && sandboxes.address === null) {
-    throw new ConfigError(
-      'SANDBOX_EXPOSE: direct needs SANDBOX_ADDRESS, since process sandboxes have only Unix sockets without it; or use ports',
-    );
-  }
-  if (sandboxes.expose === 'direct' && sandboxes.backend === 'kubernetes' && sandboxes.reach === 'proxy') {
-    throw new ConfigError(
-      'SANDBOX_EXPOSE: direct needs SANDBOX_REACH=pod, since clients do not reach pods through the API server; or use path',
-    );
-  }
   return sandboxes;
 }
 

@@ -105,15 +105,11 @@ export class SandboxConfig {
   address: string | null;
 
   /**
-   * Where clients reach agent servers: at loopback ports that the service holds, at host names below `portsUrl`, below a
-   * path of the service, or at the addresses of the sandboxes themselves. Unless configured: `ports` where only this
-   * machine reaches the service, else `path`.
+   * Where clients reach agent servers: at loopback ports that the service holds, at host names below `portsUrl`, or below
+   * a path of the service. Unless configured: `ports` where only this machine reaches the service, else `path`.
    */
-  @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path', 'direct'], {
-    // `proxy` is the former name of `path`.
-    convert: (text) => (text === 'proxy' ? 'path' : text),
-  })
-  expose: 'ports' | 'hosts' | 'path' | 'direct';
+  @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path'])
+  expose: 'ports' | 'hosts' | 'path';
 
   /**
    * Scheme and host name (and port) below which the ports of what agents start have host names; null: below `localhost`

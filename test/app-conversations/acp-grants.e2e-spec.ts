@@ -82,12 +82,16 @@ describe('what an agent of the operator’s list is given', () => {
   });
 
   async function atStart(agent: string): Promise<unknown> {
-    return await app.app.get(AgentRequestBuilder).build({
+    const request = sampleStartRequest({ agent });
+    const builder = app.app.get(AgentRequestBuilder);
+    const { configuration } = await builder.check(user.id, request, AGENT_DIALECTS.slipway);
+    return await builder.build({
       userId: user.id,
       conversationId: randomUUID(),
       workingDir: '/workspace/project',
       ports: [],
-      request: sampleStartRequest({ agent }),
+      request,
+      configuration,
       secrets: new Map([['OWN', VALUES.own]]),
       dialect: AGENT_DIALECTS.slipway,
     });

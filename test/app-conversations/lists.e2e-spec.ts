@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { toAgentServerLabel } from '../../src/v1/sandboxes/sandbox-urls.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 
@@ -167,37 +168,26 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('has the address of its agent server where the operator exposes agent servers', async () => {
-    const direct = await createTestApp(
-      { SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '127.0.0.1' },
-      app.databaseUrl,
-    );
-    try {
-      const sandbox = await rows.sandbox(user.id, { address: 'http://127.0.0.1:41234' });
-      const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
+  it.each(['http://127.0.0.1:41234', 'unix:/data/box/agent.sock'])(
+    'has the address where clients reach its agent server, which the service reaches at %s',
+    async (address) => {
+      const other = await createTestApp({ SANDBOX_EXPOSE: 'hosts' }, app.databaseUrl);
+      try {
+        const sandbox = await rows.sandbox(user.id, { address });
+        const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
 
-      const { body } = await request(direct.url)
-        .get(`${CONVERSATIONS}?ids=${hex}`)
-        .set(user.headers)
-        .expect(200);
+        const { body } = await request(other.url)
+          .get(`${CONVERSATIONS}?ids=${hex}`)
+          .set(user.headers)
+          .expect(200);
 
-      expect(body[0].conversation_url).toBe(`http://127.0.0.1:41234/api/conversations/${hex}`);
-
-      await app.dataSource.query(`UPDATE sandboxes SET address = 'unix:/data/box/agent.sock' WHERE id = $1`, [
-        sandbox.id,
-      ]);
-      const { body: local } = await request(direct.url)
-        .get(`${CONVERSATIONS}?ids=${hex}`)
-        .set(user.headers)
-        .expect(200);
-
-      expect(local[0].conversation_url).toBe(
-        `http://localhost:${new URL(direct.url).port}/api/v1/sandboxes/${sandbox.id}/agent-server/api/conversations/${hex}`,
-      );
-    } finally {
-      await direct.close();
-    }
-  });
+        const host = `${toAgentServerLabel(sandbox.id)}.localhost:${new URL(other.url).port}`;
+        expect(body[0].conversation_url).toBe(`http://${host}/api/conversations/${hex}`);
+      } finally {
+        await other.close();
+      }
+    },
+  );
 });
 
 describe('GET /api/v1/app-conversations with ids', () => {

@@ -147,7 +147,7 @@ function readsByStep(userId: string): Record<string, { settings: number; tokens:
   return steps;
 }
 
-it('reads the settings and the tokens of the user at most once per step', async () => {
+it('reads the settings of the user once when it is accepted and once for all steps, the tokens where it needs them', async () => {
   const { user } = app;
   const client = new StartsClient(app, user);
   await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
@@ -163,9 +163,9 @@ it('reads the settings and the tokens of the user at most once per step', async 
     accepted: { settings: 1, tokens: 0 },
     WORKING: { settings: 1, tokens: 0 },
     WAITING_FOR_SANDBOX: none,
-    PREPARING_REPOSITORY: { settings: 1, tokens: 1 },
+    PREPARING_REPOSITORY: { settings: 0, tokens: 1 },
     RUNNING_SETUP_SCRIPT: none,
     SETTING_UP_GIT_HOOKS: none,
-    STARTING_CONVERSATION: { settings: 1, tokens: 1 },
+    STARTING_CONVERSATION: { settings: 0, tokens: 1 },
   });
 });

@@ -194,7 +194,7 @@ describe('events in several partitions', () => {
     const after = { eventCount: 5, lastEventId: 'e', since };
 
     expect(await events.appendMany([{ conversationId: id, events: next, after }])).toEqual(new Set());
-    await events.append(id, next, after);
+    await events.append(id, next);
     await storeOf(id, 'abcdefg', '2026-01-07');
 
     expect(await stored(id)).toBe('1a 2b 3c 4d 5e 6f 7g');

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { startListening } from '../../../test/support/start-listening.js';
 import type { Middleware } from './middleware.js';
@@ -12,27 +12,14 @@ afterEach(() => {
 });
 
 /** Starts a server whose framework says so; what is refused says why. */
-async function start(
-  steps: readonly Middleware[],
-  handlerOf: (request: IncomingMessage) => ReturnType<typeof say> | null = () => null,
-): Promise<(headers?: Record<string, string>) => Promise<string>> {
-  const framework = (_request: IncomingMessage, response: ServerResponse): void => {
-    response.end('framework');
-  };
+async function start(steps: readonly Middleware[]): Promise<() => Promise<string>> {
   const entrance = new RequestEntrance({
     steps,
-    handlerOf,
     refuse: (error, _request, response) => response.end(`refused: ${String(error)}`),
   });
-  server = createServer(entrance.before(framework));
+  server = createServer(entrance.before((_request, response) => response.end('framework')));
   const port = await startListening(server);
-  return async (headers = {}) => (await fetch(`http://127.0.0.1:${port}/`, { headers })).text();
-}
-
-function say(text: string) {
-  return async (_request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    response.end(text);
-  };
+  return async () => (await fetch(`http://127.0.0.1:${port}/`)).text();
 }
 
 describe('RequestEntrance', () => {
@@ -62,18 +49,5 @@ describe('RequestEntrance', () => {
     const send = await start([step]);
 
     expect(await send()).toBe('refused: Error: no');
-  });
-
-  it('answers what has a handler, and leaves pages from elsewhere to the framework', async () => {
-    const send = await start([], () => say('handler'));
-
-    expect(await send()).toBe('handler');
-    expect(await send({ Origin: 'https://elsewhere.example' })).toBe('framework');
-  });
-
-  it('refuses what a handler rejects', async () => {
-    const send = await start([], () => () => Promise.reject(new Error('broken')));
-
-    expect(await send()).toBe('refused: Error: broken');
   });
 });

@@ -71,11 +71,6 @@ export function requireSandboxAddress(text: string): SandboxAddress {
   return address;
 }
 
-/** Whether only the service can reach the address, so that clients must not be given it. */
-export function isInternalAddress(text: string): boolean {
-  return text.startsWith(UNIX_PREFIX) || POD_FORM.test(text);
-}
-
 /** The origin for the `Host` header, which programs in a sandbox take for their own address. */
 export function requestOrigin(address: SandboxAddress): string {
   switch (address.kind) {

@@ -44,11 +44,6 @@ const SANDBOX_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; for
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 /** `Retry-After` for a sandbox that is not running: a resume takes about a second. */
 const RETRY_SECONDS = 2;
-const STATUS_LINES = new Map([
-  ['unauthorized', '401 Unauthorized'],
-  ['not_found', '404 Not Found'],
-  ['unavailable', `503 Service Unavailable\r\nRetry-After: ${RETRY_SECONDS}`],
-]);
 
 /**
  * Forwards requests and WebSockets to the agent servers of sandboxes, at whichever address they arrive. The agent server
@@ -78,23 +73,19 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     return address === null ? null : async (same, response) => await this.forward(same, response, address);
   }
 
-  /** Forwards a WebSocket, or refuses it when no agent server can take it. */
+  /**
+   * Forwards a WebSocket.
+   *
+   * @throws DomainError when no agent server can take it
+   */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     const address = this.addresses.find(request);
     if (!address) {
       refuseUpgrade(socket, '404 Not Found');
       return;
     }
-    try {
-      const proxied = await this.authorize(request, address);
-      await this.forwarder.forwardUpgrade(request, socket, head, proxied);
-    } catch (error) {
-      const line = error instanceof DomainError ? STATUS_LINES.get(error.kind) : undefined;
-      if (line === undefined) {
-        throw error;
-      }
-      refuseUpgrade(socket, line);
-    }
+    const proxied = await this.authorize(request, address);
+    await this.forwarder.forwardUpgrade(request, socket, head, proxied);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -2,16 +2,11 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { urlToHttpOptions } from 'node:url';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import {
-  requestOrigin,
-  requireSandboxAddress,
-  type SandboxAddress,
-} from '../agent-servers/sandbox-address.js';
+import { requireSandboxAddress, type SandboxAddress } from '../agent-servers/sandbox-address.js';
 import { connectToSandbox } from '../agent-servers/sandbox-connection.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { sessionKeyHash } from '../sandboxes/session-key.js';
-import { MAX_IDLE, SandboxExchanges } from './sandbox-exchanges.js';
 
 /**
  * How old the copy of a row may be that a request with the sandbox's key is checked against. Another replica may have
@@ -20,6 +15,11 @@ import { MAX_IDLE, SandboxExchanges } from './sandbox-exchanges.js';
 const MAX_AGE_MS = 1_000;
 /** Shorter than the 5 s for which agent servers keep idle connections, so that we rarely send just as they close. */
 const IDLE_MS = 2_000;
+/**
+ * As many as the requests one program may have under way. Fewer would close connections only to open them again, each
+ * time with a read of the sandbox's row.
+ */
+const MAX_IDLE = 256;
 const MAX_TARGETS = 1_000;
 
 /** A running agent server, and the connections to it that are kept for requests with its key. */
@@ -40,8 +40,6 @@ export class SandboxMovedError extends Error {
 
 /** Keeps connections to one agent server during one start of its sandbox. Its key is sent over no other connection. */
 export class SandboxConnections extends Agent {
-  /** For requests without a body. */
-  readonly exchanges: SandboxExchanges;
   readonly #address: SandboxAddress;
   readonly #isCurrent: () => Promise<boolean>;
 
@@ -50,18 +48,13 @@ export class SandboxConnections extends Agent {
     super({ keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS, scheduling: 'lifo' });
     this.#address = requireSandboxAddress(address);
     this.#isCurrent = isCurrent ?? (() => Promise.resolve(true));
-    this.exchanges = new SandboxExchanges({
-      origin: requestOrigin(this.#address),
-      open: () => this.open(),
-      idleMs: IDLE_MS,
-    });
   }
 
   override createConnection(
     _options: ClientRequestArgs,
     onCreate?: (error: Error | null, socket: Socket) => void,
   ): undefined {
-    this.open().then(
+    this.#open().then(
       (socket) => onCreate?.(null, socket),
       (error: Error) => onCreate?.(error, new Socket()),
     );
@@ -73,7 +66,7 @@ export class SandboxConnections extends Agent {
    *
    * @throws SandboxMovedError
    */
-  async open(): Promise<Socket> {
+  async #open(): Promise<Socket> {
     if (!(await this.#isCurrent())) {
       throw new SandboxMovedError();
     }
@@ -85,7 +78,6 @@ export class SandboxConnections extends Agent {
 
   /** Closes idle connections; requests under way go on. */
   closeIdle(): void {
-    this.exchanges.closeIdle();
     Object.values(this.freeSockets).forEach((sockets) => sockets?.forEach((socket) => socket.destroy()));
   }
 }

@@ -89,9 +89,9 @@ export class CloudProxyService {
   }
 
   /** Whether `host` is the address that clients are given for the sandbox's agent server. */
-  private async isAt(host: string, { sandbox: { sandboxId, address } }: ConnectedSandbox): Promise<boolean> {
+  private async isAt(host: string, { sandbox: { sandboxId } }: ConnectedSandbox): Promise<boolean> {
     const exposed = await this.ports.find(sandboxId);
-    const url = this.urls.agentServer(sandboxId, { address, exposePort: exposed?.port ?? null });
+    const url = this.urls.agentServer(sandboxId, exposed?.port ?? null);
     return new URL(url).origin === new URL(host).origin;
   }
 }

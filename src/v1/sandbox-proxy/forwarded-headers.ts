@@ -24,8 +24,6 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 /** Headers that `Connection` cannot remove, because they give a message's length and destination. */
 const NEVER_HOP_BY_HOP = ['content-length', 'host'];
-/** The usual values of `Connection`. They name no header, so there is nothing to parse. */
-const PLAIN_CONNECTION: ReadonlySet<string> = new Set(['keep-alive', 'close']);
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 
@@ -37,7 +35,7 @@ export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeade
   const named = namedByConnection(headers.connection);
   const forwarded: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !HOP_BY_HOP.has(name) && named?.has(name) !== true) {
+    if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name)) {
       forwarded[name] = value;
     }
   }
@@ -45,12 +43,11 @@ export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeade
 }
 
 /** @param connection an array when a program sent the header several times */
-function namedByConnection(connection: string | string[] | undefined): ReadonlySet<string> | null {
-  const text = String(connection ?? 'close').toLowerCase();
-  if (PLAIN_CONNECTION.has(text)) {
-    return null;
-  }
-  const names = text.split(',').map((name) => name.trim());
+function namedByConnection(connection: string | string[] = []): ReadonlySet<string> {
+  const names = String(connection)
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
   return new Set(names.filter((name) => !NEVER_HOP_BY_HOP.includes(name)));
 }
 
@@ -89,15 +86,4 @@ export function responseHeaders(received: IncomingHttpHeaders, rewrite: HeaderRe
     }
   }
   return headers;
-}
-
-/** Alternating names and values, the form that undici takes. */
-export function flatHeaders(headers: OutgoingHttpHeaders): string[] {
-  const flat: string[] = [];
-  for (const [name, value] of Object.entries(headers)) {
-    for (const each of Array.isArray(value) ? value : [value]) {
-      flat.push(name, String(each));
-    }
-  }
-  return flat;
 }

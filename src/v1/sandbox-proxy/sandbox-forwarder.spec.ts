@@ -178,10 +178,31 @@ describe.each([
     expect(received).toHaveLength(2);
   });
 
+  it('does not repeat a request that may have changed something', async () => {
+    await startProgram((socket, text) => {
+      if (text.match(/POST/g)?.length === 2) {
+        socket.destroy();
+      } else {
+        socket.write(OK);
+      }
+    });
+    expect(await raw(get('POST'))).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await raw(get('POST'))).toMatch(isShared ? /^HTTP\/1\.1 502 / : /^HTTP\/1\.1 200 /);
+    expect(received).toHaveLength(isShared ? 1 : 2);
+  });
+
   it('breaks off a response that the program breaks off', async () => {
     await startProgram((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'));
     const answer = await fetch(`http://127.0.0.1:${portOf(service)}/`);
     await expect(answer.text()).rejects.toThrow('terminated');
+  });
+
+  it('breaks off a response whose body is malformed, also where it comes with the headers', async () => {
+    await startProgram((socket) =>
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n'),
+    );
+    expect(await raw(get())).not.toContain('\r\n0\r\n');
+    await until(() => programs[0]?.closed === true);
   });
 
   it('forwards the headers of a response before its body', async () => {

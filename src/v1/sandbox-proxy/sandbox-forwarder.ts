@@ -9,8 +9,9 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { mayHaveBody } from '../../common/requests/json-body.js';
+import { jsonText } from '../../common/json-access.js';
 import { SharedLimit } from '../../common/shared-limit.js';
 import {
   requestOrigin,
@@ -21,7 +22,6 @@ import { connectionOptions } from '../agent-servers/sandbox-connection.js';
 import type { SandboxConnections } from './agent-server.targets.js';
 import {
   endToEndHeaders,
-  flatHeaders,
   forwardedHeaders,
   framingHeaders,
   type HeaderRewrite,
@@ -29,8 +29,12 @@ import {
   responseStatus,
 } from './forwarded-headers.js';
 import { JoinedSocket, type SocketEnd } from './joined-socket.js';
-import { RESPONSE_TIMEOUT_MS, ReusedConnectionError, type SandboxExchanges } from './sandbox-exchanges.js';
 
+/**
+ * Generous, because agent servers respond to some requests only when the work is done, such as a large clone or a
+ * start.
+ */
+const RESPONSE_TIMEOUT_MS = 15 * 60_000;
 /** Also bounds how long a client's disconnect goes unnoticed, because its socket is not read during the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
 const REFUSED_LINGER_MS = 1_000;
@@ -38,7 +42,6 @@ const REFUSED_LINGER_MS = 1_000;
 const MAX_PER_PROGRAM = 256;
 /** Limit for callers who have not shown a key, counted separately so that they cannot keep the owner out. */
 const MAX_UNPROVEN = 64;
-/** Requests that may be sent twice. */
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
 /** A request to forward to a program in a sandbox. */
@@ -107,13 +110,7 @@ export class SandboxForwarder {
       );
     }
     try {
-      if (proxied.inner) {
-        await forwardStream(request, response, proxied, {});
-      } else if (proxied.connections && proxied.isProven && !mayHaveBody(request)) {
-        await exchange(request, response, proxied, proxied.connections.exchanges);
-      } else {
-        await forwardStream(request, response, proxied, framingHeaders(request));
-      }
+      await forward(request, response, proxied);
     } catch (cause) {
       if (response.headersSent) {
         // A partial response must not look complete.
@@ -226,38 +223,33 @@ export function refuseUpgrade(socket: Socket, status: string): void {
   socket.setTimeout(REFUSED_LINGER_MS, () => socket.destroy());
 }
 
-/** Forwards a request without a body over a shared connection. */
+/** Forwards a request; once more over a connection of its own when the kept one was closed just as it was sent. */
+async function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  proxied: ProxiedRequest,
+): Promise<void> {
+  const framing = proxied.inner ? {} : framingHeaders(request);
+  const outgoing = openRequest(request, proxied, framing, RESPONSE_TIMEOUT_MS);
+  try {
+    await exchange(request, response, proxied, outgoing);
+  } catch (error) {
+    const isReset = ['ECONNRESET', 'EPIPE'].includes(jsonText(error, 'code') ?? '');
+    const isRepeatable = outgoing.reusedSocket && isReset && isRepeatableRead(request);
+    if (!isRepeatable || response.headersSent || response.destroyed) {
+      throw error;
+    }
+    await forward(request, response, { ...proxied, isProven: false });
+  }
+}
+
+/** Sends a request to the program and its response to the client, each as it arrives and no faster than it is read. */
 async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
   proxied: ProxiedRequest,
-  exchanges: SandboxExchanges,
+  outgoing: ClientRequest,
 ): Promise<void> {
-  const { method = '' } = request;
-  const headers = { ...endToEndHeaders(request.headers), ...forwardedHeaders(request) };
-  // The exchanges set it to their own destination.
-  delete headers['host'];
-  proxied.rewriteRequestHeaders(headers);
-  try {
-    const head = { method, path: proxied.path, headers: flatHeaders(headers) };
-    await exchanges.send(head, response, proxied.rewriteResponseHeaders);
-  } catch (error) {
-    const isRepeatable = error instanceof ReusedConnectionError && SAFE_METHODS.includes(method);
-    if (!isRepeatable || response.destroyed) {
-      throw error;
-    }
-    // The program closed the idle connection just as the request was sent.
-    await forwardStream(request, response, { ...proxied, isProven: false }, {});
-  }
-}
-
-async function forwardStream(
-  request: IncomingMessage,
-  response: ServerResponse,
-  proxied: ProxiedRequest,
-  framing: OutgoingHttpHeaders,
-): Promise<void> {
-  const outgoing = openRequest(request, proxied, framing, RESPONSE_TIMEOUT_MS);
   const end = (): unknown => outgoing.destroy();
   response.once('close', end);
   try {
@@ -279,7 +271,8 @@ async function forwardStream(
       // Sends the headers before the first event of a stream. (`flushHeaders` would encode them as UTF-8.)
       response.write(Buffer.alloc(0));
     }
-    await sendBody(incoming, response);
+    // Not `pipeline`, which adds so many listeners to the response that Node.js warns of a leak.
+    await Promise.all([finished(incoming), finished(incoming.pipe(response))]);
   } finally {
     response.off('close', end);
     outgoing.destroy();
@@ -287,6 +280,12 @@ async function forwardStream(
     request.unpipe(outgoing);
     request.resume();
   }
+}
+
+/** Whether a request changes nothing and has no body, so that it may be sent twice. */
+function isRepeatableRead({ method = '', headers }: IncomingMessage): boolean {
+  const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+  return isEmpty && SAFE_METHODS.includes(method);
 }
 
 function openRequest(
@@ -341,26 +340,6 @@ async function responseOf(outgoing: ClientRequest): Promise<ProgramResponse> {
   outgoing.on('error', reject);
   outgoing.once('close', () => reject(new Error('closed without a response')));
   return await promise;
-}
-
-/**
- * Sends the body of a response. (Node's `pipeline` creates an error for each call, which costs more than everything else
- * here.)
- *
- * @throws Error when either end breaks off
- */
-async function sendBody(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (response.destroyed) {
-    throw new Error('the client has left');
-  }
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  incoming.on('error', reject);
-  incoming.once('close', () => (incoming.complete ? undefined : reject(new Error('broken off'))));
-  response.on('error', reject);
-  response.once('finish', resolve);
-  response.once('close', () => reject(new Error('the client has left')));
-  incoming.pipe(response);
-  await promise;
 }
 
 function switchingProtocols(headers: OutgoingHttpHeaders): string {

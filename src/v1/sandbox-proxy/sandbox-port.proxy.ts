@@ -15,13 +15,7 @@ import {
   type PortRequest,
   proxyToPort,
 } from './port-access.js';
-import { refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
-
-const STATUS_LINES = new Map([
-  ['unauthorized', '401 Unauthorized'],
-  ['forbidden', '403 Forbidden'],
-  ['not_found', '404 Not Found'],
-]);
+import { SandboxForwarder } from './sandbox-forwarder.js';
 
 /** A request that may access a port. */
 interface AuthorizedRequest {
@@ -61,21 +55,17 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     return this.urls.isPortHost(request.headers.host) && this.agentServers.find(request) === null;
   }
 
-  /** Forwards a WebSocket, or refuses it when access is denied. */
+  /**
+   * Forwards a WebSocket.
+   *
+   * @throws DomainError as `authorize` does
+   */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    try {
-      const { portRequest, target, origin, sandbox } = await this.authorize(request);
-      const onClientData = (): void => this.sandboxes.touch(sandbox.sandboxId);
-      onClientData();
-      const proxied = { ...proxyToPort(target, origin, portRequest), onClientData };
-      await this.forwarder.forwardUpgrade(request, socket, head, proxied);
-    } catch (error) {
-      const line = error instanceof DomainError ? STATUS_LINES.get(error.kind) : undefined;
-      if (line === undefined) {
-        throw error;
-      }
-      refuseUpgrade(socket, line);
-    }
+    const { portRequest, target, origin, sandbox } = await this.authorize(request);
+    const onClientData = (): void => this.sandboxes.touch(sandbox.sandboxId);
+    onClientData();
+    const proxied = { ...proxyToPort(target, origin, portRequest), onClientData };
+    await this.forwarder.forwardUpgrade(request, socket, head, proxied);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

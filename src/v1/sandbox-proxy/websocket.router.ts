@@ -1,7 +1,9 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
+import { DomainError } from '../../common/errors/domain-error.js';
 import { errorStack } from '../../common/errors/error-message.js';
+import { problemOf } from '../../common/errors/problem.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
 import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
@@ -28,10 +30,19 @@ export class WebSocketRouter {
         return;
       }
       const proxy = this.ports.isFor(request) ? this.ports : this.agentServers;
-      proxy.upgrade(request, socket, head).catch((error: unknown) => {
-        this.logger.error('failed to forward a WebSocket', errorStack(error));
-        refuseUpgrade(socket, '500 Internal Server Error');
-      });
+      proxy.upgrade(request, socket, head).catch((error: unknown) => this.refuse(socket, error));
     });
+  }
+
+  private refuse(socket: Socket, error: unknown): void {
+    if (error instanceof DomainError) {
+      const { status, title } = problemOf(error, null);
+      const { retryAfterSeconds: seconds } = error;
+      const retryAfter = seconds === undefined ? '' : `\r\nRetry-After: ${seconds}`;
+      refuseUpgrade(socket, `${status} ${title}${retryAfter}`);
+    } else {
+      this.logger.error('failed to forward a WebSocket', errorStack(error));
+      refuseUpgrade(socket, '500 Internal Server Error');
+    }
   }
 }

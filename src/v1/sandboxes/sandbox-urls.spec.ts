@@ -49,65 +49,28 @@ function urls(environment: Record<string, string>): SandboxUrls {
 describe('the address of an agent server', () => {
   const LOCAL = { PUBLIC_URL: 'http://localhost:3000' };
   const PUBLIC = { PUBLIC_URL: 'https://slipway.example.com' };
-  const ADDRESS = 'http://10.0.0.5:21000';
-  const SOCKET = 'unix:/data/box/agent.sock';
   const LABEL = toAgentServerLabel('Ab1');
 
   it.each([
-    ['on loopback', LOCAL, SOCKET, 14000, 'http://127.0.0.1:14000'],
-    ['without a port', LOCAL, SOCKET, null, 'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server'],
-    [
-      'behind a public name',
-      PUBLIC,
-      SOCKET,
-      14000,
-      'https://slipway.example.com/api/v1/sandboxes/Ab1/agent-server',
-    ],
-    [
-      'ports, where asked for',
-      { ...PUBLIC, SANDBOX_EXPOSE: 'ports' },
-      SOCKET,
-      14000,
-      'http://127.0.0.1:14000',
-    ],
+    ['on loopback', LOCAL, 14000, 'http://127.0.0.1:14000'],
+    ['without a port', LOCAL, null, 'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server'],
+    ['behind a public name', PUBLIC, 14000, 'https://slipway.example.com/api/v1/sandboxes/Ab1/agent-server'],
+    ['ports, where asked for', { ...PUBLIC, SANDBOX_EXPOSE: 'ports' }, 14000, 'http://127.0.0.1:14000'],
     [
       'path, where asked for',
       { ...LOCAL, SANDBOX_EXPOSE: 'path' },
-      ADDRESS,
       14000,
       'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server',
     ],
-    [
-      'path, by its earlier name',
-      { ...LOCAL, SANDBOX_EXPOSE: 'proxy' },
-      ADDRESS,
-      14000,
-      'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server',
-    ],
-    [
-      'hosts on loopback',
-      { ...LOCAL, SANDBOX_EXPOSE: 'hosts' },
-      SOCKET,
-      null,
-      `http://${LABEL}.localhost:3000`,
-    ],
+    ['hosts on loopback', { ...LOCAL, SANDBOX_EXPOSE: 'hosts' }, null, `http://${LABEL}.localhost:3000`],
     [
       'hosts below the configured one',
       { ...PUBLIC, SANDBOX_EXPOSE: 'hosts', SANDBOX_PORTS_URL: 'https://apps.example.com' },
-      SOCKET,
       null,
       `https://${LABEL}.apps.example.com`,
     ],
-    ['direct', { ...LOCAL, SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '10.0.0.5' }, ADDRESS, 14000, ADDRESS],
-    [
-      'direct, of one that still has a socket',
-      { ...LOCAL, SANDBOX_EXPOSE: 'direct', SANDBOX_ADDRESS: '10.0.0.5' },
-      SOCKET,
-      null,
-      'http://localhost:3000/api/v1/sandboxes/Ab1/agent-server',
-    ],
-  ])('%s', (_, environment, address, exposePort, expected) => {
-    expect(urls(environment).agentServer('Ab1', { address, exposePort })).toBe(expected);
+  ])('%s', (_, environment, exposePort, expected) => {
+    expect(urls(environment).agentServer('Ab1', exposePort)).toBe(expected);
   });
 
   it.each([

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { BASE62 } from '../../common/identifiers.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { isInternalAddress } from '../agent-servers/sandbox-address.js';
 import { portToken, TOKEN_PARAMETER } from './session-key.js';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
@@ -13,14 +12,6 @@ const LOCAL_SOURCES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://*.loc
 export interface PortAddress {
   name: string;
   url: string;
-}
-
-/** The facts about a sandbox that decide where clients reach its agent server. */
-export interface ExposedAgentServer {
-  /** Where the service itself reaches it; null: that is not known. */
-  address: string | null;
-  /** The loopback port at which the service forwards to it; null: it has none. */
-  exposePort: number | null;
 }
 
 /** Where clients reach the agent servers of sandboxes, and the ports of what agents start. */
@@ -37,12 +28,11 @@ export class SandboxUrls {
   /**
    * Base address of a sandbox's agent server for clients, without a trailing slash. Where the configured way does not lead
    * to this one, it is the path below the service, which always does.
+   *
+   * @param exposePort the loopback port at which the service forwards to it; null: it has none
    */
-  agentServer(sandboxId: string, { address, exposePort }: ExposedAgentServer): string {
+  agentServer(sandboxId: string, exposePort: number | null): string {
     const { expose } = this.config.sandboxes;
-    if (address !== null && this.isDirect(address)) {
-      return address;
-    }
     if (expose === 'ports' && exposePort !== null) {
       return `http://127.0.0.1:${exposePort}`;
     }
@@ -59,44 +49,38 @@ export class SandboxUrls {
 
   /** Whether ports have addresses for clients. */
   get exposesPorts(): boolean {
-    return this.config.sandboxes.expose === 'direct' || this.portsUrl() !== null;
+    return this.portsUrl() !== null;
   }
 
   /**
-   * Addresses of a sandbox's ports for clients. Through the service these open nothing without a token or a key, so they
-   * may stand in texts that others read.
+   * Addresses of a sandbox's ports for clients. They open nothing without a token or a key, so they may stand in texts that
+   * others read.
    *
    * @param ports where the service itself reaches them, by name
    */
   ports(sandboxId: string, ports: Readonly<Record<string, string>>): PortAddress[] {
+    const base = this.portsUrl();
+    if (base === null) {
+      return [];
+    }
     // The database does not keep their order.
     const names = Object.keys(ports).toSorted();
-    const base = this.portsUrl();
-    return toHostLabels(sandboxId, names).flatMap((label, index) => {
-      const name = names[index] ?? '';
-      const address = ports[name] ?? '';
-      if (this.isDirect(address)) {
-        return [{ name, url: address }];
-      }
-      return base === null ? [] : [{ name, url: `${originOf(base, label)}/` }];
-    });
+    return toHostLabels(sandboxId, names).map((label, index) => ({
+      name: names[index] ?? '',
+      url: `${originOf(base, label)}/`,
+    }));
   }
 
   /** Like `ports`, for the owner of the sandbox: with the token that opens them in a browser. */
   openPorts(sandboxId: string, sessionKey: string, ports: Readonly<Record<string, string>>): PortAddress[] {
     const addresses = this.ports(sandboxId, ports);
     const token = addresses.length === 0 ? '' : portToken(sessionKey);
-    return addresses.map(({ name, url }) =>
-      this.isDirect(ports[name] ?? '') ? { name, url } : { name, url: `${url}?${TOKEN_PARAMETER}=${token}` },
-    );
+    return addresses.map(({ name, url }) => ({ name, url: `${url}?${TOKEN_PARAMETER}=${token}` }));
   }
 
   /** The origins at which browsers reach sandboxes, as sources of a Content-Security-Policy. */
   browserSources(): string[] {
-    const { expose, portsUrl: configured } = this.config.sandboxes;
-    if (expose === 'direct') {
-      return ['http:', 'https:'];
-    }
+    const { portsUrl: configured } = this.config.sandboxes;
     const { publicUrl } = this.config.http;
     const isLocal = publicUrl === null || LOOPBACK.has(new URL(publicUrl).hostname);
     return [
@@ -120,11 +104,6 @@ export class SandboxUrls {
   /** The port that a `Host` header names; null when it names none. */
   portOf(host: string | undefined): SandboxPort | null {
     return parseHostLabel(this.labelOf(host) ?? '');
-  }
-
-  /** Whether clients reach it where the service does. A Unix socket is no address for them, nor is a pod behind the API server. */
-  private isDirect(address: string): boolean {
-    return this.config.sandboxes.expose === 'direct' && !isInternalAddress(address);
   }
 
   /** The part of a `Host` header before the name that all ports are below. The port number of the header is ignored. */

@@ -46,7 +46,8 @@ export class AgentCredentialsBuilder {
     if (begun?.adopted === true) {
       return this.buildAdopted(id, userId, begun);
     }
-    const stored = await this.inputs.read(userId, own, { names, profile: begun?.llmProfile ?? null });
+    const configuration = await this.inputs.readConfiguration(userId, begun?.llmProfile ?? null);
+    const stored = await this.inputs.read(userId, configuration, { own, names });
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)

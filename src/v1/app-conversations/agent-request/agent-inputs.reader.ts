@@ -90,7 +90,7 @@ function oneLine(text: string | null): string {
 }
 
 /** What decides whether a conversation can begin. */
-interface AgentConfiguration {
+export interface AgentConfiguration {
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
   /** The profile that was asked for does not exist: the settings' model stands for it. */
@@ -118,19 +118,15 @@ export class AgentInputsReader {
 
   /**
    * @param own secrets of one conversation, which take precedence over those of the user
-   * @param chosen `names` of the user's secrets that the conversation gets, null: all; `profile` that the model comes
-   *   from, null: the settings
+   * @param names of the user's secrets that the conversation gets; null: all
    * @throws SecretDecryptionError when something stored is not readable with the configured keys
    */
   async read(
     userId: string,
-    own: ReadonlyMap<string, string>,
-    { names, profile }: { names: readonly string[] | null; profile: string | null },
+    configuration: AgentConfiguration,
+    { own, names }: { own: ReadonlyMap<string, string>; names: readonly string[] | null },
   ): Promise<AgentInputs> {
-    const [configuration, credentials] = await Promise.all([
-      this.readConfiguration(userId, profile),
-      this.tokens.list(userId),
-    ]);
+    const credentials = await this.tokens.list(userId);
     const stored = await this.secrets.forUser(userId, credentials);
     const secrets = new Map([...stored].filter(([name]) => names === null || names.includes(name)));
     for (const [name, value] of own) {
@@ -139,7 +135,12 @@ export class AgentInputsReader {
     return { ...configuration, secrets, credentials };
   }
 
-  /** Like `read`, without secrets and credentials; needs only the database. */
+  /**
+   * Reads the settings and tool servers; needs only the database.
+   *
+   * @param profile that the model comes from; null: the settings
+   * @throws SecretDecryptionError when something stored is not readable with the configured keys
+   */
   async readConfiguration(userId: string, profile: string | null): Promise<AgentConfiguration> {
     const [{ settings: row, keys, details }, mcpConfig, found] = await Promise.all([
       this.settings.loadWithKeys(userId),

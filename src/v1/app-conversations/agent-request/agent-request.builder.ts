@@ -7,7 +7,7 @@ import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNotes } from './acp-agents.js';
-import { AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
+import { type AgentConfiguration, AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from './agent-settings.js';
 import { ModelCatalogue } from './model-catalogue.js';
@@ -21,9 +21,19 @@ interface NewConversation {
   /** Where the user reaches the web servers that the agent starts. */
   ports: readonly PortAddress[];
   request: StartRequest;
+  configuration: AgentConfiguration;
   /** Secrets of the request, in clear. */
   secrets: ReadonlyMap<string, string>;
   dialect: AgentDialect;
+}
+
+type CheckedRequest = Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent'>;
+
+/** A user's settings as they were at one moment. */
+export interface CheckedConfiguration {
+  configuration: AgentConfiguration;
+  /** Why no conversation can begin with them, for the user; null: one can. */
+  problem: string | null;
 }
 
 /** The request for an agent server, or why the conversation cannot begin, for the user. */
@@ -55,16 +65,19 @@ export class AgentRequestBuilder {
     private readonly acpAgents: AcpAgents,
   ) {}
 
-  /** Why no conversation can begin with the user's settings; null when one can. */
-  async problem(
-    userId: string,
-    request: Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent'>,
+  /** Reads the user's settings, and says whether a conversation can begin with them. */
+  async check(userId: string, request: CheckedRequest, dialect: AgentDialect): Promise<CheckedConfiguration> {
+    const configuration = await this.inputs.readConfiguration(userId, request.llm_profile ?? null);
+    return { configuration, problem: this.problem(configuration, request, dialect) };
+  }
+
+  private problem(
+    configuration: AgentConfiguration,
+    request: CheckedRequest,
     dialect: AgentDialect,
-  ): Promise<string | null> {
-    const profile = request.llm_profile ?? null;
-    const configuration = await this.inputs.readConfiguration(userId, profile);
+  ): string | null {
     if (configuration.lacksProfile) {
-      return unknownProfile(profile);
+      return unknownProfile(request.llm_profile ?? null);
     }
     const model = request.llm_model ?? configuration.settings.llm_model;
     const agent = this.agentOf(request, configuration.settings);
@@ -73,15 +86,14 @@ export class AgentRequestBuilder {
 
   /** @throws SecretDecryptionError when something stored is not readable with the configured keys */
   async build(conversation: NewConversation): Promise<AgentRequest> {
-    const { userId, request, dialect } = conversation;
-    const profile = request.llm_profile ?? null;
-    const stored = await this.inputs.read(userId, conversation.secrets, {
-      names: request.secret_names ?? null,
-      profile,
-    });
-    if (stored.lacksProfile) {
-      return { problem: unknownProfile(profile) };
+    const { userId, request, configuration, dialect } = conversation;
+    if (configuration.lacksProfile) {
+      return { problem: unknownProfile(request.llm_profile ?? null) };
     }
+    const stored = await this.inputs.read(userId, configuration, {
+      own: conversation.secrets,
+      names: request.secret_names ?? null,
+    });
     const agent = this.agentOf(request, stored.settings);
     const { settings, mcpConfig, secrets, credentials } =
       agent.acp === null ? stored : grantedInputs(agent.acp, stored);

@@ -78,8 +78,8 @@ export class ConversationPresenter {
   }
 
   /** Where clients reach the agent server, without a trailing slash. */
-  private agentServer(row: Pick<ConversationRow, 'sandbox_id' | 'address' | 'expose_port'>): string {
-    return this.urls.agentServer(row.sandbox_id, { address: row.address, exposePort: row.expose_port });
+  private agentServer(row: Pick<ConversationRow, 'sandbox_id' | 'expose_port'>): string {
+    return this.urls.agentServer(row.sandbox_id, row.expose_port);
   }
 }
 

@@ -4,6 +4,7 @@ import { AgentServerClient, type RemoteConversation } from '../../agent-servers/
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { acpLimitations } from '../agent-request/acp-agents.js';
+import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartTask } from '../start-task.entity.js';
@@ -26,7 +27,7 @@ export class BeginConversationStep {
    * @returns the task as it is then, in the same status
    * @throws StartFailure, StartSuperseded; AgentServerError when another attempt may succeed
    */
-  async run({ task, sandbox, dialect }: StartContext): Promise<StartTask> {
+  async run({ task, sandbox, dialect }: StartContext, configuration: AgentConfiguration): Promise<StartTask> {
     const workingDir = task.workingDir ?? '.';
     const request = await this.requests.build({
       userId: task.userId,
@@ -34,6 +35,7 @@ export class BeginConversationStep {
       workingDir,
       ports: this.urls.ports(sandbox.sandboxId, sandbox.ports),
       request: task.request,
+      configuration,
       secrets: this.tasks.secretsOf(task),
       dialect,
     });

@@ -121,11 +121,11 @@ export class ConversationStarter {
       given,
     );
     await this.queue.prepare(hostId);
-    const [sandbox, problem] = sandboxExists
+    const [sandbox, checked] = sandboxExists
       ? [null, null]
       : await Promise.all([
           this.sandboxes.plan(userId, given.sandbox_spec_id),
-          this.config.sandboxes.warm === 0 ? null : this.requests.settingsProblem(userId, request),
+          this.config.sandboxes.warm === 0 ? null : this.requests.checkSettings(userId, request),
         ]);
     return {
       task: {
@@ -139,7 +139,7 @@ export class ConversationStarter {
         request,
       },
       sandbox,
-      mayBeWarm: problem === null,
+      mayBeWarm: (checked?.problem ?? null) === null,
       resumes: isPaused,
     };
   }

@@ -6,9 +6,7 @@ import {
   type CloneAccess,
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
-import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import { newBranchOf, type StartTask } from '../start-task.entity.js';
 import { RepositoryCheckout } from './repository-checkout.js';
 import type { StartContext } from './start-context.js';
@@ -30,14 +28,14 @@ export class PrepareRepositoryStep {
     private readonly commands: AgentServerCommands,
     private readonly access: RepositoryAccessService,
     private readonly checkout: RepositoryCheckout,
-    private readonly settings: SettingsRepository,
   ) {}
 
   /**
+   * @param identity of the user's commits
    * @returns absolute folder that the agent works in, and what is not as the user may expect there
    * @throws StartFailure
    */
-  async run(context: StartContext, signal: AbortSignal): Promise<PreparedFolder> {
+  async run(context: StartContext, identity: GitIdentity, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
@@ -45,17 +43,14 @@ export class PrepareRepositoryStep {
       return { workingDir: task.workingDir, notices: [] };
     }
     if (repository === null) {
-      const identity = givenSandbox === null ? await this.readIdentity(task.userId) : null;
-      return { workingDir: await this.makeWorkingFolder(context, identity, signal), notices: [] };
+      const committer = givenSandbox === null ? identity : null;
+      return { workingDir: await this.makeWorkingFolder(context, committer, signal), notices: [] };
     }
     const base = await this.makeWorkingFolder(context, null, signal);
     // A sandbox that was used before may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
-    const [{ url, credential, provider }, identity] = await Promise.all([
-      this.findAccess(task, repository),
-      this.readIdentity(task.userId),
-    ]);
+    const { url, credential, provider } = await this.findAccess(task, repository);
     const { selected_branch: branch, clone_submodules: submodules, fetch_lfs: lfs } = task.request;
     const notices = await this.checkout.run(
       sandbox,
@@ -75,10 +70,6 @@ export class PrepareRepositoryStep {
       signal,
     );
     return { workingDir: folder, notices };
-  }
-
-  private async readIdentity(userId: string): Promise<GitIdentity> {
-    return gitIdentity((await this.settings.load(userId)) ?? { git_user_name: null, git_user_email: null });
   }
 
   /** @throws StartFailure for a repository that cannot be cloned */

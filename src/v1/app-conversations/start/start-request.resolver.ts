@@ -12,7 +12,7 @@ import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
-import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
+import { AgentRequestBuilder, type CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { agentDialect } from '../agent-request/agent-dialects.js';
 import { OWN_AGENT } from '../agent-request/agent-settings.js';
 import { MAX_MESSAGE_TEXT, toStartMessage } from '../api/dto/conversation-actions.dto.js';
@@ -85,12 +85,12 @@ export class StartRequestResolver {
     return withSuggestedTask(request, task, await this.gitServer(userId, task));
   }
 
-  /** Why no conversation can begin with the user's settings; null when one can. */
-  async settingsProblem(userId: string, request: StartRequest): Promise<string | null> {
+  /** Reads the user's settings, and says whether a conversation can begin with them. */
+  async checkSettings(userId: string, request: StartRequest): Promise<CheckedConfiguration> {
     // What runs in an existing sandbox is known later; the settings are checked again then.
     const spec =
       request.sandbox_id === null ? this.specs.find(request.sandbox_spec_id ?? this.specs.default.id) : null;
-    return await this.requests.problem(userId, request, agentDialect(spec));
+    return await this.requests.check(userId, request, agentDialect(spec));
   }
 
   /**

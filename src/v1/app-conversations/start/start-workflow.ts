@@ -4,6 +4,8 @@ import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
+import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
+import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { AwaitSandboxStep, KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
@@ -66,6 +68,8 @@ export class StartWorkflow {
   }
 
   private async runSteps(first: StartTask, signal: AbortSignal): Promise<void> {
+    // Read once: a conversation begins with the settings that were checked.
+    const settings = await this.requests.checkSettings(first.userId, first.request);
     let task = first;
     while (!isFinished(task.status)) {
       signal.throwIfAborted();
@@ -74,7 +78,7 @@ export class StartWorkflow {
         const begunAt = performance.now();
         task = await traced(
           () => stepSpan(current),
-          () => this.runStep(current, signal),
+          () => this.runStep(current, settings, signal),
         );
         this.metrics.stepFinished(current.status, performance.now() - begunAt);
       } catch (error) {
@@ -94,32 +98,36 @@ export class StartWorkflow {
    * @throws StartFailure when the start cannot succeed
    * @throws StartSuperseded, the signal's reason; anything else when another attempt may succeed
    */
-  private async runStep(task: StartTask, signal: AbortSignal): Promise<StartTask> {
+  private async runStep(
+    task: StartTask,
+    { configuration, problem }: CheckedConfiguration,
+    signal: AbortSignal,
+  ): Promise<StartTask> {
     switch (task.status) {
       case 'WORKING':
-        await this.checkSettings(task);
+        // Before the start waits for a sandbox.
+        if (problem !== null) {
+          throw new StartFailure('settings', problem);
+        }
         return this.tasks.advance(task, 'WAITING_FOR_SANDBOX', { detail: task.detail });
       case 'WAITING_FOR_SANDBOX':
         return this.tasks.advance(await this.awaitSandbox.run(task, signal), 'PREPARING_REPOSITORY');
       default:
-        return this.runStepInSandbox(await this.contexts.read(task, signal), signal);
+        return this.runStepInSandbox(await this.contexts.read(task, signal), configuration, signal);
     }
   }
 
-  /** @throws StartFailure for settings that no conversation can begin with, before the start waits for a sandbox */
-  private async checkSettings({ userId, request }: StartTask): Promise<void> {
-    const problem = await this.requests.settingsProblem(userId, request);
-    if (problem !== null) {
-      throw new StartFailure('settings', problem);
-    }
-  }
-
-  private async runStepInSandbox(context: StartContext, signal: AbortSignal): Promise<StartTask> {
+  private async runStepInSandbox(
+    context: StartContext,
+    configuration: AgentConfiguration,
+    signal: AbortSignal,
+  ): Promise<StartTask> {
     const { task } = context;
     const hasRepository = task.request.selected_repository !== null;
     switch (task.status) {
       case 'PREPARING_REPOSITORY': {
-        const { workingDir, notices } = await this.prepareRepository.run(context, signal);
+        const identity = gitIdentity(configuration.settings);
+        const { workingDir, notices } = await this.prepareRepository.run(context, identity, signal);
         const notes = [...new Set([...task.notes, ...notices])];
         return this.tasks.advance(task, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
       }
@@ -134,7 +142,7 @@ export class StartWorkflow {
         }
         return this.tasks.advance(task, 'STARTING_CONVERSATION');
       case 'STARTING_CONVERSATION':
-        return this.becomeReady(context, await this.beginConversation.run(context));
+        return this.becomeReady(context, await this.beginConversation.run(context, configuration));
       default:
         throw new Error(`a start in status ${task.status} has no step in its sandbox`);
     }

@@ -59,14 +59,14 @@ export class LogSync {
    * Stores the events that come next in a log.
    *
    * @param after how far the log was stored before
-   * @returns how far it is stored now; null when that must be looked up
+   * @returns how far it is stored now; null when the conversation was removed from the service
    */
   async storeNext(
     conversationId: string,
     events: readonly AgentEvent[],
     after: LogProgress,
   ): Promise<LogProgress | null> {
-    return await this.store.storeNext(conversationId, events, after);
+    return await this.store.store(conversationId, events, after);
   }
 
   /**
@@ -128,7 +128,7 @@ export class LogSync {
       this.readPage(target, conversationId, pageId, signal);
     for await (const page of readLogAfter(read, progress.lastEventId)) {
       if (page.length > 0) {
-        if (!(await this.store.store(conversationId, page, after))) {
+        if ((await this.store.store(conversationId, page, after)) === null) {
           return 'removed';
         }
         after = null;

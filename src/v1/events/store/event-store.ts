@@ -43,49 +43,27 @@ export class EventStore {
   }
 
   /**
-   * Stores consecutive events of a log and skips known ones.
+   * Stores consecutive events of a log and skips known ones. Those that directly continue the log are stored in one
+   * statement with those of other logs.
    *
-   * @param after the event that the caller believes to be the last stored one; storing is faster when this is right
-   * @returns false when the conversation was removed
+   * @param after how far the log is believed to be stored; null: unknown
+   * @returns how far it is stored now; null when the conversation was removed
    */
   async store(
     conversationId: string,
     events: readonly AgentEvent[],
     after: LogProgress | null = null,
-  ): Promise<boolean> {
-    const storable = await this.toStorable(events);
-    const chunks = inChunks(storable, ({ body }) => body.length, CHUNK_BYTES);
-    for (const [index, chunk] of chunks.entries()) {
-      if (!(await this.storeChunk(conversationId, chunk, index === 0 ? after : null))) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /**
-   * Stores the next few events of a log, in one statement with those of other logs.
-   *
-   * @param after how far the log was stored before
-   * @returns how far it is stored now; null when that must be looked up
-   */
-  async storeNext(
-    conversationId: string,
-    events: readonly AgentEvent[],
-    after: LogProgress,
   ): Promise<LogProgress | null> {
     const storable = await this.toStorable(events);
-    if (!isPlain(storable) || !(await this.appender.append({ conversationId, events: storable, after }))) {
-      await this.storeChunk(conversationId, storable, after);
-      return null;
+    const chunks = inChunks(storable, ({ body }) => body.length, CHUNK_BYTES);
+    let progress = after;
+    for (const [index, chunk] of chunks.entries()) {
+      progress = await this.storeChunk(conversationId, chunk, index === 0 ? after : null);
+      if (progress === null) {
+        return null;
+      }
     }
-    const stored = storable.map(({ event }) => event);
-    this.emit(conversationId, { events: stored, rows: storedRows(storable, after.eventCount), state: null });
-    return {
-      eventCount: after.eventCount + storable.length,
-      lastEventId: storable.at(-1)?.id ?? after.lastEventId,
-      since: after.since,
-    };
+    return progress;
   }
 
   /** Stores a status that has to follow, unless an event after a position has told of it already. */
@@ -111,10 +89,16 @@ export class EventStore {
   private async storeChunk(
     conversationId: string,
     chunk: readonly StorableEvent[],
-    after: LogProgress | null = null,
-  ): Promise<boolean> {
+    after: LogProgress | null,
+  ): Promise<LogProgress | null> {
+    const isNext = after !== null && isPlain(chunk);
+    if (isNext && (await this.appender.append({ conversationId, events: chunk, after }))) {
+      const appended = appendedAfter(after, chunk);
+      this.emit(conversationId, appended);
+      return appended.progress;
+    }
     try {
-      return await this.append(conversationId, chunk, after);
+      return await this.append(conversationId, chunk);
     } catch (error) {
       if (isDatabaseAway(error)) {
         throw error;
@@ -127,16 +111,25 @@ export class EventStore {
   }
 
   /** One event that PostgreSQL refuses must not hold up all that come after it. */
-  private async storeOneByOne(conversationId: string, chunk: readonly StorableEvent[]): Promise<boolean> {
+  private async storeOneByOne(
+    conversationId: string,
+    chunk: readonly StorableEvent[],
+  ): Promise<LogProgress | null> {
+    let progress: LogProgress | null = null;
     for (const entry of chunk) {
-      if (!(await this.storeChunk(conversationId, [entry]))) {
-        return false;
+      progress = await this.storeChunk(conversationId, [entry], null);
+      if (progress === null) {
+        return null;
       }
     }
-    return true;
+    return progress;
   }
 
-  private async storeStub(conversationId: string, given: StorableEvent, refusal: unknown): Promise<boolean> {
+  private async storeStub(
+    conversationId: string,
+    given: StorableEvent,
+    refusal: unknown,
+  ): Promise<LogProgress | null> {
     this.logger.warn('failed to store event in full', {
       conversation_id: conversationId,
       event_id: given.id,
@@ -146,17 +139,13 @@ export class EventStore {
     return await this.append(conversationId, [toStub(given.event, new Date(this.clock.now()))]);
   }
 
-  private async append(
-    conversationId: string,
-    given: readonly StorableEvent[],
-    after: LogProgress | null = null,
-  ): Promise<boolean> {
-    const appended = await this.events.append(conversationId, given, after);
+  private async append(conversationId: string, given: readonly StorableEvent[]): Promise<LogProgress | null> {
+    const appended = await this.events.append(conversationId, given);
     if (appended === null) {
-      return false;
+      return null;
     }
     this.emit(conversationId, appended);
-    return true;
+    return appended.progress;
   }
 
   private emit(conversationId: string, { events, rows, state }: AppendedEvents): void {
@@ -191,6 +180,19 @@ export class EventStore {
       this.lag.record({}, seconds);
     }
   }
+}
+
+function appendedAfter(after: LogProgress, chunk: readonly StorableEvent[]): AppendedEvents {
+  return {
+    progress: {
+      eventCount: after.eventCount + chunk.length,
+      lastEventId: chunk.at(-1)?.id ?? after.lastEventId,
+      since: after.since,
+    },
+    events: chunk.map(({ event }) => event),
+    rows: storedRows(chunk, after.eventCount),
+    state: null,
+  };
 }
 
 /** Whether events can share a statement with those of other logs, which would fail together with a refused event. */

@@ -10,11 +10,9 @@ import {
   JoinColumn,
   ManyToOne,
   PrimaryColumn,
-  QueryFailedError,
 } from 'typeorm';
 import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
 import type { AgentEvent } from '../../../agent-protocol/events.js';
-import { jsonText } from '../../../common/json-access.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { FollowedConversation } from '../followed-conversation.entity.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
@@ -102,33 +100,11 @@ const INSERT = `
     WHERE id = $1)
   SELECT pg_notify('${EVENTS_CHANNEL}', $1::text)`;
 
-/**
- * The same for events that directly continue the log, without an enclosing transaction: the update locks the row, and
- * matches none when another writer has appended meanwhile or one of the events is known.
- */
-const APPEND_NEXT = `
-  WITH advanced AS (
-    UPDATE followed_conversations
-    SET event_count = event_count + cardinality($3::text[]), last_event_id = $7, updated_at = now()
-    WHERE id = $1 AND event_count = $2 AND last_event_id IS NOT DISTINCT FROM $8
-      AND NOT EXISTS (
-        SELECT FROM conversation_events c
-        WHERE c.conversation_id = $1 AND c.event_id = ANY ($3::text[]) AND c.stored_at >= $9)
-    RETURNING id),
-  inserted AS (
-    INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
-    SELECT advanced.id, $2::integer + e.position, e.event_id, e.kind, e.occurred_at, e.body::json
-    FROM advanced, unnest($3::text[], $4::text[], $5::timestamptz[], $6::text[])
-      WITH ORDINALITY AS e (event_id, kind, occurred_at, body, position))
-  SELECT pg_notify('${EVENTS_CHANNEL}', id::text) FROM advanced`;
-
-const UNIQUE_VIOLATION = '23505';
-
 const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id = $1';
 
 /**
- * The same for many conversations at once. Rows locked by others are skipped, so that statements neither wait nor
- * deadlock; conversations that already have one of the events are skipped too.
+ * Events that directly continue the logs of many conversations. Rows locked by others are skipped, so that statements
+ * neither wait nor deadlock; conversations that already have one of the events are skipped too.
  */
 const APPEND_MANY = `
   WITH given AS MATERIALIZED (
@@ -160,6 +136,8 @@ const APPEND_MANY = `
 
 /** What a conversation gained by an append. */
 export interface AppendedEvents {
+  /** How far its log is stored now. */
+  progress: LogProgress;
   /** The new events, without known ones. */
   events: AgentEvent[];
   /** The rows of the same events. */
@@ -183,7 +161,6 @@ interface LockedLog {
 /** Writes rows of events; `EventQueries` reads them. */
 @Injectable()
 export class EventRepository {
-  private readonly appendNext = new NamedStatement<{ pg_notify: string }>('event_append_next', APPEND_NEXT);
   private readonly appendEach = new NamedStatement<{ id: string }>('event_append_many', APPEND_MANY);
 
   constructor(
@@ -195,33 +172,26 @@ export class EventRepository {
    * Appends consecutive events of a log, and the state that they report, in one transaction. Known events are left
    * out. The log's row is locked meanwhile, so that numbers have no gaps when others append too.
    *
-   * @param after the event believed to be the last of the log; if it is, one statement replaces the transaction
    * @returns null when the conversation was removed
    */
-  async append(
-    conversationId: string,
-    given: readonly StorableEvent[],
-    after: LogProgress | null,
-  ): Promise<AppendedEvents | null> {
-    const next = after === null ? null : await this.appendAfter({ conversationId, events: given, after });
-    if (next !== null) {
-      return next;
-    }
+  async append(conversationId: string, given: readonly StorableEvent[]): Promise<AppendedEvents | null> {
     return this.dataSource.transaction(async (manager) => {
       const [log] = await manager.query<LockedLog[]>(LOCK_LOG, [conversationId]);
       if (!log) {
         return null;
       }
-      const lastId = given.at(-1)?.id;
+      const { event_count: before, since } = log;
+      const lastEventId = given.at(-1)?.id ?? null;
       const fresh = await this.withoutKnown(manager, conversationId, given, log);
+      const progress = { eventCount: before + fresh.length, lastEventId, since };
       if (fresh.length === 0) {
-        await manager.query(ADVANCE, [conversationId, lastId]);
-        return { events: [], rows: [], state: null };
+        await manager.query(ADVANCE, [conversationId, lastEventId]);
+        return { progress, events: [], rows: [], state: null };
       }
-      await manager.query(INSERT, insertValues(conversationId, log.event_count, fresh, lastId));
+      await manager.query(INSERT, insertValues(conversationId, before, fresh, lastEventId));
       const events = fresh.map(({ event }) => event);
       const state = await this.conversations.updateState(conversationId, stateInEvents(events), manager);
-      return { events, rows: storedRows(fresh, log.event_count), state };
+      return { progress, events, rows: storedRows(fresh, before), state };
     });
   }
 
@@ -255,34 +225,6 @@ export class EventRepository {
         ? this.conversations.updateState(conversationId, { executionStatus, error: null }, manager)
         : null;
     });
-  }
-
-  /** @returns null when the log ends elsewhere; nothing was stored then */
-  private async appendAfter({ conversationId, events, after }: NextEvents): Promise<AppendedEvents | null> {
-    const given = events.map(({ event }) => event);
-    const observed = stateInEvents(given);
-    const values = [
-      ...insertValues(conversationId, after.eventCount, events, events.at(-1)?.id),
-      after.lastEventId,
-      after.since,
-    ];
-    const appended = { events: given, rows: storedRows(events, after.eventCount), state: null };
-    try {
-      if (Object.keys(observed).length === 0) {
-        return (await this.appendNext.run(this.dataSource, values)).length > 0 ? appended : null;
-      }
-      return await this.dataSource.transaction(async (manager) => {
-        const isNext = (await this.appendNext.within(manager, values)).length > 0;
-        return isNext
-          ? { ...appended, state: await this.conversations.updateState(conversationId, observed, manager) }
-          : null;
-      });
-    } catch (error) {
-      if (isUniqueViolation(error)) {
-        return null;
-      }
-      throw error;
-    }
   }
 
   private async withoutKnown(
@@ -319,12 +261,11 @@ export class EventRepository {
   }
 }
 
-/** The parameters $1 to $7 of both statements. */
 function insertValues(
   conversationId: string,
   eventCount: number,
   events: readonly StorableEvent[],
-  lastId: string | undefined,
+  lastEventId: string | null,
 ): unknown[] {
   return [
     conversationId,
@@ -333,7 +274,7 @@ function insertValues(
     events.map(({ kind }) => kind),
     events.map(({ occurredAt }) => occurredAt),
     events.map(({ body }) => body),
-    lastId,
+    lastEventId,
   ];
 }
 
@@ -360,8 +301,4 @@ function manyValues(logs: readonly NextEvents[]): unknown[] {
 /** @param eventCount number of the event before the first one */
 export function storedRows(events: readonly StorableEvent[], eventCount: number): StoredEvent[] {
   return events.map(({ kind, body }, index) => ({ seq: eventCount + index + 1, kind, body }));
-}
-
-function isUniqueViolation(error: unknown): boolean {
-  return error instanceof QueryFailedError && jsonText(error.driverError, 'code') === UNIQUE_VIOLATION;
 }

@@ -34,7 +34,7 @@ export class SandboxPresenter {
   private exposedUrls(view: SandboxView): ExposedUrlDto[] {
     const { id, sessionKey, ports } = view;
     return [
-      { name: 'AGENT_SERVER', url: this.urls.agentServer(id, view) },
+      { name: 'AGENT_SERVER', url: this.urls.agentServer(id, view.exposePort) },
       ...(sessionKey === null ? [] : this.urls.openPorts(id, sessionKey, ports)),
     ].map(({ name, url }) => ({ name, url, port: portOf(url) }));
   }
