@@ -10,6 +10,9 @@ RUN node -e 'const [major, minor] = process.versions.node.split(".").map(Number)
   }'
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/agent-protocol/package.json packages/agent-protocol/
+COPY packages/agent-server/package.json packages/agent-server/
+COPY packages/common/package.json packages/common/
 RUN npm ci
 
 # The optional packages are the embedded PostgreSQL and the Node.js for tests. An image needs neither: it gets DATABASE_URL.
@@ -19,6 +22,7 @@ RUN npm prune --omit=dev --omit=optional
 FROM packages AS build
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
+COPY packages packages
 COPY src src
 RUN npm run build
 

@@ -37,7 +37,14 @@ export default {
     {
       ...shared,
       displayName: 'unit',
-      roots: ['<rootDir>/src'],
+      roots: ['<rootDir>/src', '<rootDir>/packages/agent-protocol/src', '<rootDir>/packages/common/src'],
+      testRegex: '\\.spec\\.ts$',
+      testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
+    },
+    {
+      ...shared,
+      displayName: 'agent-server',
+      roots: ['<rootDir>/packages/agent-server/src'],
       testRegex: '\\.spec\\.ts$',
       testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
     },
@@ -53,7 +60,12 @@ export default {
     {
       ...shared,
       displayName: 'system',
-      roots: ['<rootDir>/src', '<rootDir>/test'],
+      roots: [
+        '<rootDir>/src',
+        '<rootDir>/packages/agent-server/src',
+        '<rootDir>/packages/common/src',
+        '<rootDir>/test',
+      ],
       testRegex: SYSTEM_TESTS,
       globalSetup: '<rootDir>/test/support/jest/start-system.cjs',
       globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',

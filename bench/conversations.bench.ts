@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { jsonNumber, jsonText } from '../src/common/json-access.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { jsonList } from '../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import { dataFolderPaths } from '../src/database/embedded-postgres/cluster.js';
 import {
   connectionUrl,

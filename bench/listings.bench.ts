@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { jsonList, jsonText } from '../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { startFakeGithub } from '../test/fakes/fake-github.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 import { withFolder } from './support/fixtures.js';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonText, parseJson } from '../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { NotInstallable } from '../test/clients/client.js';
 import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';

@@ -1,11 +1,9 @@
-import { benchAudit } from './audit.bench.js';
 import { benchConversations } from './conversations.bench.js';
 import { benchDownloads } from './downloads.bench.js';
 import { benchGrowth } from './growth.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
 import { benchListings } from './listings.bench.js';
 import { benchLoad } from './load.bench.js';
-import { benchPassThrough } from './pass-through.bench.js';
 import { benchPeer } from './peer.bench.js';
 import { benchRunning } from './running.bench.js';
 import { benchSandboxes } from './sandboxes.bench.js';
@@ -21,7 +19,6 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   'start-up': benchStartUp,
   'suggested-tasks': benchSuggestedTasks,
   settings: benchSettings,
-  audit: benchAudit,
   sandboxes: benchSandboxes,
   kubernetes: benchKubernetes,
   conversations: benchConversations,
@@ -32,10 +29,9 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   listings: benchListings,
   growth: benchGrowth,
   downloads: benchDownloads,
-  'pass-through': benchPassThrough,
   peer: benchPeer,
 };
-/** Only by name: the program of others, a cluster, a million conversations. All the rest takes a quarter of an hour. */
+/** Only by name: the program of others, a cluster, a million conversations. All the rest takes less than ten minutes. */
 const OPT_IN = new Set(['peer', 'kubernetes', 'growth']);
 
 const wanted = process.argv.slice(2);

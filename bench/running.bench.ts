@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { jsonNumber, parseJson } from '../src/common/json-access.js';
+import { jsonNumber, parseJson } from '@slipway/common/json-access.js';
 import { say } from '../test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { postStart, type ReadyConversation, untilReady } from './support/conversation-starts.js';

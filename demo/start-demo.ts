@@ -3,7 +3,7 @@ import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonList, jsonText } from '../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/container-layout.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
 import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';

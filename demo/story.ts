@@ -1,4 +1,4 @@
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../src/common/json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DEMO_ISSUE, DEMO_REPOSITORY } from './demo-world.js';
 import type { Demo } from './start-demo.js';
 import type { ServerSentEvent, Storyteller } from './storyteller.js';

@@ -9,6 +9,8 @@ import { rolldown } from 'rolldown';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = path.join(root, 'dist');
+/** What TypeScript has compiled, with a source map beside each file. */
+const OWN = /^(packages\/[^/]+\/)?dist\//;
 const NOTHING = { version: 3, sources: [], names: [], mappings: '' };
 
 /**
@@ -128,7 +130,7 @@ function inOneByte(code) {
 
 /**
  * @param {string} folder of `dist`
- * @param {Record<string, string>} input compiled programs in `dist`, by the name that they get
+ * @param {Record<string, string>} input compiled programs, by the name that they get
  * @param {object} options of the bundler
  * @param {object} outputOptions options of the bundler's output
  * @returns {Promise<{ folders: string[], entries: Record<string, string> }>} folders of the packages that are in it, and the
@@ -138,7 +140,7 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
   const made = await rolldown({
     cwd: root,
     platform: 'node',
-    input: Object.fromEntries(Object.entries(input).map(([name, file]) => [name, path.join(dist, file)])),
+    input: Object.fromEntries(Object.entries(input).map(([name, file]) => [name, path.join(root, file)])),
     // A warning that nobody reads would become a bundle that fails at run time.
     onLog: (level, log) => {
       if (level === 'warn') {
@@ -197,7 +199,9 @@ function sourceMap(map, file) {
       if (context.depth > 1) {
         return null;
       }
-      return source.startsWith(dist) ? JSON.parse(readFileSync(`${source}.map`, 'utf8')) : NOTHING;
+      return OWN.test(path.relative(root, source))
+        ? JSON.parse(readFileSync(`${source}.map`, 'utf8'))
+        : NOTHING;
     },
     { excludeContent: true },
   );
@@ -211,9 +215,10 @@ const COMMENTS = { legal: true, annotation: false, jsdoc: false };
 // CommonJS, because V8's code caches can be had for it, and because its `import`s of built-in modules cost nothing
 // (docs/adr/0046, 0054).
 const AGENT_SERVER = 'bundle/agent-server';
+const COMPILED = 'packages/agent-server/dist';
 const { folders, entries } = await bundle(
   AGENT_SERVER,
-  { program: 'agent-server/main.js', 'relay.main': 'agent-server/relay.main.js' },
+  { program: `${COMPILED}/main.js`, 'relay.main': `${COMPILED}/relay.main.js` },
   { plugins: [withoutEncodings, withoutTypes] },
   {
     format: 'cjs',
@@ -222,7 +227,7 @@ const { folders, entries } = await bundle(
     entryFileNames: ({ name }) => (name === 'program' ? 'chunks/[name]-[hash].js' : '[name].js'),
   },
 );
-await bundle(AGENT_SERVER, { loader: 'agent-server/bundle-loader.js' }, {}, { format: 'cjs' });
+await bundle(AGENT_SERVER, { loader: `${COMPILED}/bundle-loader.js` }, {}, { format: 'cjs' });
 const agentServer = path.join(dist, AGENT_SERVER);
 writeFileSync(
   path.join(agentServer, 'main.js'),
@@ -233,7 +238,7 @@ writeFileSync(path.join(agentServer, 'LICENSES.txt'), notices(folders));
 writeFileSync(path.join(agentServer, 'package.json'), '{ "type": "commonjs" }\n');
 await bundle(
   'service',
-  { main: 'main.js', keys: 'cli/keys.js' },
+  { main: 'dist/main.js', keys: 'dist/cli/keys.js' },
   { plugins: [http, requiredByNest, withoutEncodings, withoutPhoneNumbers, optionalPackages] },
   {
     // Swagger, TypeORM and log lines use the names of classes.

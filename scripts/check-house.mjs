@@ -1,13 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
 /**
- * Measures the structure of `src` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.
+ * Measures the structure of `src` and `packages` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.
  * The bounds are generous: they stop drift and are not targets.
  */
-const SRC = path.join(path.dirname(fileURLToPath(import.meta.url)), '..', 'src');
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
   files: 720,
@@ -16,6 +16,8 @@ const BOUNDS = {
   looseFilesInAFolder: 26,
   smallFiles: 10,
   foreignReads: 12,
+  linesOfAnOperation: 76,
+  kilobytesOfOpenApi: 450,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
@@ -53,14 +55,14 @@ const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 /** Classes by the decorator that makes them what they are, and the role in their file's name. */
 const ROLES = { Controller: 'controller', Module: 'module', Entity: 'entity', Catch: 'filter' };
 
-const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+const files = globSync('{src,packages/*/src}/**/*.ts', { cwd: ROOT })
   .map((name) => name.split(path.sep).join('/'))
-  .filter((name) => name.endsWith('.ts') && !name.endsWith('.spec.ts'))
+  .filter((name) => !name.endsWith('.spec.ts'))
   .toSorted()
   .map((name) => {
-    const text = readFileSync(path.join(SRC, name), 'utf8');
+    const text = readFileSync(path.join(ROOT, name), 'utf8');
     return {
-      name,
+      name: name.replace(/^src\//, ''),
       text,
       lines: text.trimEnd().split('\n').length,
       tree: ts.createSourceFile(name, text, ts.ScriptTarget.ES2023, true),
@@ -69,6 +71,7 @@ const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
 
 const findings = [
   ...size(),
+  ...edge(),
   ...looseFiles(),
   ...roles(),
   ...duplicateNames(),
@@ -106,6 +109,29 @@ function size() {
       ({ name, lines }) =>
         `${name} has ${lines} lines: find the two reasons to change, and cut between them.`,
     ),
+  ];
+}
+
+/** Controllers and DTOs, for each operation, and the document about them as it is served. */
+function edge() {
+  const document = JSON.parse(readFileSync(path.join(SRC, '..', 'openapi.json'), 'utf8'));
+  const operations = Object.values(document.paths).flatMap((item) => Object.keys(item)).length;
+  const lines = files
+    .filter(({ name }) => /\.(controller|dto)\.ts$/.test(name))
+    .reduce((sum, file) => sum + file.lines, 0);
+  const each = Math.round(lines / operations);
+  const kilobytes = Math.round(Buffer.byteLength(JSON.stringify(document)) / 1000);
+  row('lines of controllers and DTOs for an operation', each, `at most ${BOUNDS.linesOfAnOperation}`);
+  row('openapi.json as served, kB', kilobytes, `at most ${BOUNDS.kilobytesOfOpenApi}`);
+  return [
+    ...(each > BOUNDS.linesOfAnOperation
+      ? [
+          'Routes have become long: say once what several of them share, and leave to the builder what follows.',
+        ]
+      : []),
+    ...(kilobytes > BOUNDS.kilobytesOfOpenApi
+      ? ['openapi.json has become large: find what it says many times, and write it once in its components.']
+      : []),
   ];
 }
 

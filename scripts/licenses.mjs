@@ -34,7 +34,7 @@ if (status !== 0) {
 if (process.argv.includes('--sbom')) {
   process.stdout.write(stdout);
 } else {
-  check(JSON.parse(stdout).components);
+  check(JSON.parse(stdout).components.filter(isForeign));
 }
 
 function check(components) {
@@ -60,6 +60,11 @@ function check(components) {
     );
     process.exitCode = 1;
   }
+}
+
+/** Whether a component is not one of the packages in this repository. */
+function isForeign({ 'bom-ref': reference }) {
+  return !reference.startsWith('@slipway/');
 }
 
 /**

@@ -8,11 +8,10 @@ import type { DatabaseAddresses } from './database/database-addresses.js';
 import { DatabaseModule } from './database/database.module.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
-import { MetricsModule } from './metrics/metrics.module.js';
+import { ObservabilityModule } from './observability/observability.module.js';
 import { OutboundWebhooksModule } from './outbound-webhooks/outbound-webhooks.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
-import { TelemetryModule } from './telemetry/telemetry.service.js';
 import { V0Module } from './v0/v0.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
@@ -62,8 +61,7 @@ export class AppModule {
         WebhooksModule,
         V0Module,
         HealthModule,
-        MetricsModule,
-        TelemetryModule,
+        ObservabilityModule,
       ],
     };
   }

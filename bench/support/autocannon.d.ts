@@ -9,20 +9,13 @@ declare module 'autocannon' {
 
   interface LoadClient {
     setRequests(requests: LoadRequest[]): void;
-    on(event: 'response', listener: () => void): unknown;
   }
 
   interface LoadOptions {
     url: string;
-    /** Instead of host and port of the address. */
-    socketPath?: string;
     connections: number;
-    /** Seconds; `amount` counts before it. */
-    duration?: number;
-    /** Requests of all connections together. */
-    amount?: number;
-    /** Milliseconds between samples, 1,000 by default; a run of an `amount` ends with one. */
-    sampleInt?: number;
+    /** Seconds. */
+    duration: number;
     setupClient: (client: LoadClient) => void;
   }
 

@@ -1,4 +1,4 @@
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { HttpClient } from './http-client.js';
 import { untilTrue } from './fixtures.js';
 

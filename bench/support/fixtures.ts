@@ -4,7 +4,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonAt, parseJson } from '../../src/common/json-access.js';
 
 /** Often enough to time an event well, and seldom enough to take no processor time from what is measured. */
 const POLL_MS = 4;
@@ -48,19 +47,4 @@ export async function freePort(): Promise<number> {
     throw new Error('failed to find a free port');
   }
   return address.port;
-}
-
-/** Whether an agent server that has its key responds at an address. */
-export async function isAlive(address: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${address}/alive`, { headers: { connection: 'close' } });
-    const isUnassigned = jsonAt(parseJson(await response.text()), 'assigned') === false;
-    return response.ok && !isUnassigned;
-  } catch (error) {
-    // fetch's error for a refused connection.
-    if (error instanceof TypeError) {
-      return false;
-    }
-    throw error;
-  }
 }

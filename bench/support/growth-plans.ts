@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 
 /** PostgreSQL writes the plan of a statement before its result, another process of it may be a moment later. */
 const SETTLE_MS = 300;

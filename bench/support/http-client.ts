@@ -1,14 +1,12 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import autocannon from 'autocannon';
-import { jsonList } from '../../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import { median, type Outcome, print, spread } from './report.js';
 
 const WARM_UPS = 40;
 const RUNS = 100;
 const MAX_PAGE_MS = 10;
-/** Of runs of a number of requests; they take a second or two. */
-const SAMPLE_MS = 100;
 
 interface ClientRequest {
   method: 'GET' | 'POST' | 'DELETE';
@@ -29,8 +27,6 @@ interface LoadOptions {
   /** Seconds. */
   duration: number;
   connections: number;
-  /** A Unix socket, instead of host and port of the address. */
-  socketPath?: string;
 }
 
 /** An event of a stream. */
@@ -111,49 +107,26 @@ export class HttpClient {
 export async function requestsPerSecond(
   url: string,
   requests: autocannon.LoadRequest[],
-  { duration, connections, socketPath }: LoadOptions,
+  { duration, connections }: LoadOptions,
 ): Promise<number> {
-  const limits = { duration, ...(socketPath !== undefined && { socketPath }) };
-  return (await load(url, requests, connections, limits)).requests.average;
-}
-
-/**
- * Sends so many of the requests, spread over the connections as `requestsPerSecond` does.
- *
- * @returns responses per second
- * @throws Error as `requestsPerSecond` does
- */
-export async function sendRequests(
-  url: string,
-  requests: autocannon.LoadRequest[],
-  { amount, connections }: { amount: number; connections: number },
-): Promise<number> {
-  const startedAt = performance.now();
-  let lastAt = startedAt;
-  // autocannon notices only with its next sample that the last response is there.
-  await load(url, requests, connections, { amount, sampleInt: SAMPLE_MS }, () => {
-    lastAt = performance.now();
-  });
-  return (amount * 1000) / (lastAt - startedAt);
+  return (await load(url, requests, connections, duration)).requests.average;
 }
 
 async function load(
   url: string,
   requests: autocannon.LoadRequest[],
   connections: number,
-  limits: Pick<autocannon.LoadOptions, 'duration' | 'amount' | 'sampleInt' | 'socketPath'>,
-  onResponse: () => void = () => undefined,
+  duration: number,
 ): Promise<autocannon.LoadResult> {
   let clients = 0;
   const result = await autocannon({
     url,
     connections,
-    ...limits,
+    duration,
     setupClient: (client) => {
       const start = Math.floor((clients * requests.length) / connections);
       clients += 1;
       client.setRequests([...requests.slice(start), ...requests.slice(0, start)]);
-      client.on('response', onResponse);
     },
   });
   const { errors, timeouts, non2xx } = result;

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { Client, type Notification } from 'pg';
+import { jsonText } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { jsonText } from '../../src/common/json-access.js';
 import {
   connectionUrl,
   startEmbeddedPostgres,

@@ -3,12 +3,10 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { inheritedEnvironment, YOUNG_GENERATION } from '../../test/support/service-process.js';
+import { inheritedEnvironment } from '../../test/support/service-process.js';
 import { freePort } from './fixtures.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const RUNNER = fileURLToPath(new URL('../../scripts/run-typescript.mjs', import.meta.url));
-const BASELINES = new URL('../baseline/', import.meta.url);
 const POLL_MS = 5;
 
 /** A service started by `npm start`. */
@@ -17,13 +15,6 @@ interface NpmStart {
   readyMs: number;
   /** The service's own process. */
   pid: number;
-  stop(): Promise<void>;
-}
-
-/** A hand-written baseline, as a process of its own. */
-interface Baseline {
-  pid: number;
-  url: string;
   stop(): Promise<void>;
 }
 
@@ -75,34 +66,4 @@ async function isReady(port: number): Promise<boolean> {
     }
     throw error;
   }
-}
-
-/** Starts a program of `baseline`, with the young generation of the service, and waits until it listens. */
-export async function startBaseline(name: string, environment: Record<string, string>): Promise<Baseline> {
-  const program = fileURLToPath(new URL(name, BASELINES));
-  const child = spawn(
-    process.execPath,
-    [YOUNG_GENERATION, '--disable-warning=ExperimentalWarning', RUNNER, program],
-    {
-      env: { ...inheritedEnvironment(), ...environment },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  );
-  const killChild = () => child.kill();
-  process.once('exit', killChild);
-  const ended = once(child, 'exit').finally(() => process.off('exit', killChild));
-  const port = await Promise.race([
-    once(child.stdout, 'data').then(([chunk]) => String(chunk).trim()),
-    ended.then((): never => {
-      throw new Error('the baseline ended before it listened');
-    }),
-  ]);
-  return {
-    pid: child.pid ?? 0,
-    url: `http://127.0.0.1:${port}`,
-    stop: async () => {
-      child.kill('SIGTERM');
-      await ended;
-    },
-  };
 }

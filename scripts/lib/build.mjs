@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -10,9 +19,11 @@ const entry = at('dist/service/main.js');
 /** Where Node keeps the compiled form of what it loads. */
 export const compileCache = at('dist/.compile-cache');
 const stamp = at('dist/.built');
-const inputs = ['tsconfig.json', 'tsconfig.build.json', 'package.json', 'package-lock.json'].map((name) =>
-  at(name),
-);
+const inputs = globSync(
+  ['tsconfig.json', '{.,packages/*}/{tsconfig.build,package}.json', 'package-lock.json'],
+  { cwd: root },
+).map((name) => at(name));
+const sources = globSync('{.,packages/*}/src', { cwd: root }).map((name) => at(name));
 
 /**
  * Compiles the sources with the local TypeScript and bundles the programs; returns false when that fails, after
@@ -31,7 +42,7 @@ export function build() {
     process.stderr.write('TypeScript is not installed: run npm ci first\n');
     return false;
   }
-  const { status } = spawnSync(process.execPath, [compiler, '-p', at('tsconfig.build.json')], {
+  const { status } = spawnSync(process.execPath, [compiler, '--build', at('tsconfig.build.json')], {
     stdio: ['ignore', process.stderr.fd, 'inherit'],
   });
   if (status !== 0) {
@@ -72,6 +83,9 @@ function isUpToDate() {
   const builtAt = statSync(stamp).mtimeMs;
   const isOlder = (file) => (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) < builtAt;
   // Folders count too: removing or renaming a file changes only those.
-  const folders = [at('src'), ...readdirSync(at('src'), { recursive: true }).map((name) => at('src', name))];
+  const folders = sources.flatMap((source) => [
+    source,
+    ...readdirSync(source, { recursive: true }).map((name) => path.join(source, name)),
+  ]);
   return [...inputs, ...folders].every(isOlder);
 }

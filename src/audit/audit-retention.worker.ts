@@ -1,8 +1,8 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { RepeatedWork } from '../common/async.js';
-import { errorMessage } from '../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
 import { AuditRepository } from './audit.repository.js';
 

@@ -1,8 +1,8 @@
 import { Column, Entity, type EntityManager, Index, PrimaryColumn } from 'typeorm';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { currentRequest } from '../common/requests/request-context.js';
 import { NamedStatement } from '../database/named-statement.js';
 import type { ActorKind, AuditAction, AuditOutcome } from './audit-action.js';
-import { textHead } from '../common/well-formed-text.js';
 
 /** Names in the details of an entry: never a stored value. */
 export type AuditDetails = Readonly<Record<string, string | number | boolean | readonly string[]>>;

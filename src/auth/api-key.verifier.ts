@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BoundedCache } from '../common/bounded-cache.js';
 import { Clock } from '../common/clock.js';
-import { errorMessage } from '../common/errors/error-message.js';
 import { parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';
 import type { AuthUser } from './auth.decorators.js';

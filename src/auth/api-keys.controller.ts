@@ -1,14 +1,6 @@
-import { applyDecorators, Body, Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import {
-  ApiCreatedResponse,
-  ApiNoContentResponse,
-  ApiOkResponse,
-  ApiOperation,
-  ApiSecurity,
-  ApiTags,
-} from '@nestjs/swagger';
-import { ApiProblems, invalidInput } from '../common/openapi/problems.js';
-import { ApiBodyExamples } from '../common/openapi/responses.js';
+import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
 import {
   ApiKeyDto,
   ApiKeyIdDto,
@@ -35,80 +27,35 @@ const BODY_EXAMPLES = {
 
 const NOT_YOURS = { status: 403, detail: 'Only administrators manage the keys of other users.' };
 const NO_SUCH_USER = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
-const NO_USER_ID = 'Expected a UUID: 32 hexadecimal digits.';
-
-/** Documents `POST /api/v1/api-keys`. */
-function CreateApiKeyOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'create_api_key',
-      summary: 'Issue an API key',
-      description:
-        'The key itself is in this answer and nowhere else. Administrators may issue keys for other users.',
-    }),
-    ApiBodyExamples(CreateApiKeyDto, BODY_EXAMPLES),
-    ApiCreatedResponse({ type: IssuedApiKeyDto, description: 'The new key' }),
-    ApiProblems(
-      NOT_YOURS,
-      NO_SUCH_USER,
-      {
-        status: 409,
-        code: 'conflict',
-        detail: 'A user may have 50 keys; revoke one first.',
-        description: 'As many keys as may be',
-      },
-      413,
-      415,
-      invalidInput(
-        ['body', 'expires_at'],
-        'datetime_parsing',
-        'Expected a time such as 2030-01-31T12:00:00Z.',
-      ),
-    ),
-  );
-}
-
-/** Documents `GET /api/v1/api-keys`. */
-function ListApiKeysOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'list_api_keys',
-      summary: 'List API keys',
-      description: 'Newest first, without the keys themselves.',
-    }),
-    ApiOkResponse({ type: [ApiKeyDto], description: 'The keys, revoked and expired ones included' }),
-    ApiProblems(NOT_YOURS, NO_SUCH_USER, invalidInput(['query', 'user_id'], 'uuid_parsing', NO_USER_ID)),
-  );
-}
-
-/** Documents `DELETE /api/v1/api-keys/{id}`. */
-function RevokeApiKeyOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'revoke_api_key',
-      summary: 'Revoke an API key',
-      description: 'Holds within five seconds on every replica. Revoking it again changes nothing.',
-    }),
-    ApiNoContentResponse({ description: 'Revoked' }),
-    ApiProblems(
-      {
-        status: 404,
-        detail: 'There is no API key with this id.',
-        description: 'Unknown key, or not yours',
-      },
-      invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.'),
-    ),
-  );
-}
+const NO_SUCH_KEY = {
+  status: 404,
+  detail: 'There is no API key with this id.',
+  description: 'Unknown key, or not yours',
+};
+const TOO_MANY: DocumentedProblem = {
+  status: 409,
+  code: 'conflict',
+  detail: 'A user may have 50 keys; revoke one first.',
+  description: 'As many keys as may be',
+};
 
 @ApiTags('API keys')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/api-keys')
 export class ApiKeysController {
   constructor(private readonly keys: ApiKeysService) {}
 
   @Post()
-  @CreateApiKeyOperation()
+  @ApiRoute({
+    id: 'create_api_key',
+    summary: 'Issue an API key',
+    description:
+      'The key itself is in this answer and nowhere else. Administrators may issue keys for other users.',
+    status: 201,
+    answer: { type: IssuedApiKeyDto, description: 'The new key' },
+    examples: BODY_EXAMPLES,
+    problems: [NOT_YOURS, NO_SUCH_USER, TOO_MANY],
+    invalid: 'expires_at',
+  })
   async issue(@CurrentUser() user: AuthUser, @Body() body: CreateApiKeyDto): Promise<IssuedApiKeyDto> {
     return toIssuedApiKeyDto(
       await this.keys.issueAs(user, body.name, body.expires_at ?? null, body.user_id ?? undefined),
@@ -116,14 +63,26 @@ export class ApiKeysController {
   }
 
   @Get()
-  @ListApiKeysOperation()
+  @ApiRoute({
+    id: 'list_api_keys',
+    summary: 'List API keys',
+    description: 'Newest first, without the keys themselves.',
+    answer: { type: [ApiKeyDto], description: 'The keys, revoked and expired ones included' },
+    problems: [NOT_YOURS, NO_SUCH_USER],
+  })
   async list(@CurrentUser() user: AuthUser, @Query() query: KeyOwnerQueryDto): Promise<ApiKeyDto[]> {
     return (await this.keys.listAs(user, query.user_id)).map(toApiKeyDto);
   }
 
   @Delete(':id')
-  @HttpCode(204)
-  @RevokeApiKeyOperation()
+  @ApiRoute({
+    id: 'revoke_api_key',
+    summary: 'Revoke an API key',
+    description: 'Holds within five seconds on every replica. Revoking it again changes nothing.',
+    status: 204,
+    answer: { description: 'Revoked' },
+    problems: [NO_SUCH_KEY],
+  })
   async revoke(@CurrentUser() user: AuthUser, @Param() { id }: ApiKeyIdDto): Promise<void> {
     await this.keys.revokeAs(user, id);
   }

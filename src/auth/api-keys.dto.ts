@@ -1,16 +1,14 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 
-/** Path of `/api/v1/api-keys/{id}`. */
 export class ApiKeyIdDto {
   @Text({ required: true, description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
   id: string;
 }
 
 /** An API key without its secret. */
-@ApiSchema({ name: 'ApiKey' })
 export class ApiKeyDto {
   @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' })
   id: string;
@@ -48,8 +46,6 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
   };
 }
 
-/** Body of `POST /api/v1/api-keys`. */
-@ApiSchema({ name: 'CreateApiKey' })
 export class CreateApiKeyDto {
   @Text({
     required: true,
@@ -79,7 +75,6 @@ export class CreateApiKeyDto {
 }
 
 /** A new API key: the only response that holds the key itself. */
-@ApiSchema({ name: 'IssuedApiKey' })
 export class IssuedApiKeyDto {
   @ApiProperty({ example: '4nKxq0Zt' })
   id: string;
@@ -110,7 +105,6 @@ export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
   };
 }
 
-/** Query of `GET /api/v1/api-keys`. */
 export class KeyOwnerQueryDto {
   @Identifier({
     description: 'Whose keys; administrators only. Without it: the caller.',

@@ -1,6 +1,8 @@
-import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import { applyDecorators, createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import { ApiExtension } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
+import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
 
 /** Who a request acts for. */
 export interface AuthUser {
@@ -35,6 +37,6 @@ export const CurrentUser = createParamDecorator((_data: unknown, context: Execut
 export const PUBLIC_ROUTE = 'slipway:public';
 
 /** Opens a route to requests without a key; all others need one. */
-export function Public(): ReturnType<typeof SetMetadata> {
-  return SetMetadata(PUBLIC_ROUTE, true);
+export function Public(): ClassDecorator & MethodDecorator {
+  return applyDecorators(SetMetadata(PUBLIC_ROUTE, true), ApiExtension(OPEN_TO_EVERYONE, true));
 }

@@ -1,8 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import {
+  applyDecorators,
+  type CanActivate,
+  type ExecutionContext,
+  Injectable,
+  UseGuards,
+} from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { ApiExtension } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NO_KEY } from '../common/errors/problem.js';
+import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
 import { noteCaller } from '../common/requests/request-context.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
@@ -39,9 +47,8 @@ export class AuthGuard implements CanActivate {
   }
 }
 
-/** Lets administrators through. */
 @Injectable()
-export class AdminGuard implements CanActivate {
+class AdminGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
     if (user?.isAdmin !== true) {
@@ -49,6 +56,11 @@ export class AdminGuard implements CanActivate {
     }
     return true;
   }
+}
+
+/** For routes of administrators; others are refused. */
+export function AdministratorsOnly(): ClassDecorator & MethodDecorator {
+  return applyDecorators(UseGuards(AdminGuard), ApiExtension(ADMINISTRATORS_ONLY, true));
 }
 
 /** Lets users into the one organization that they have: their own space, named by their id in the path. */

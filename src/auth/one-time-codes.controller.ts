@@ -1,31 +1,28 @@
-import { applyDecorators, Body, Controller, Header, Headers, HttpCode, Post } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Header, Headers, Post } from '@nestjs/common';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
-import { ApiOpenProblems, invalidInput } from '../common/openapi/problems.js';
-import { ApiBodyExamples } from '../common/openapi/responses.js';
-import { Text } from '../common/validation/text-fields.js';
+import { ApiRoute } from '../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../common/requests/json-body.guard.js';
+import { Text } from '../common/validation/text-fields.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { Public } from './auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from './one-time-codes.js';
 
 const FOREIGN_PAGE = 'Only pages of the service itself exchange codes.';
 const NO_CODE = 'Expected the 43 letters, digits, - and _ of a code.';
+const CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
 
-/** Body of `POST /auth/code`. */
-@ApiSchema({ name: 'ExchangeCode' })
 class ExchangeCodeDto {
   @Text({
     required: true,
     description: 'From the link that the service printed when it was started.',
-    example: 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU',
+    example: CODE,
     maxLength: 43,
     pattern: { regex: /^[\w-]{43}$/, expected: NO_CODE },
   })
   code: string;
 }
 
-@ApiSchema({ name: 'Account' })
 class AccountDto {
   @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;
@@ -34,39 +31,12 @@ class AccountDto {
   email: string;
 }
 
-@ApiSchema({ name: 'ExchangedCode' })
 class ExchangedCodeDto {
   @ApiProperty({ example: 'slw_3fJ8kQ2a_…' })
   api_key: string;
 
   @ApiProperty({ description: 'Whose key it is.' })
   user: AccountDto;
-}
-
-/** Documents `POST /auth/code`. */
-function ExchangeCodeOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'exchange_code',
-      summary: 'Exchange the code of a link for the key it stands for',
-      description:
-        'The link to the web application that a start prints on a terminal has such a code. It is valid once.',
-    }),
-    ApiBodyExamples(ExchangeCodeDto, {
-      link: {
-        summary: 'The code of a link',
-        value: { code: 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU' },
-      },
-    }),
-    ApiOkResponse({ type: ExchangedCodeDto, description: 'The key, and whose it is' }),
-    ApiOpenProblems(
-      { status: 401, detail: UNUSABLE_CODE, description: 'Unknown, used or expired' },
-      { status: 403, detail: FOREIGN_PAGE, description: 'A page of another origin asks' },
-      413,
-      415,
-      invalidInput(['body', 'code'], 'missing', 'This member is required.'),
-    ),
-  );
 }
 
 /** Connects the browser that opens the link of a start. */
@@ -80,10 +50,20 @@ export class OneTimeCodesController {
   ) {}
 
   @Post()
-  @HttpCode(200)
   @JsonBodyBounds({ bytes: 1_024 })
   @Header('Cache-Control', 'no-store')
-  @ExchangeCodeOperation()
+  @ApiRoute({
+    id: 'exchange_code',
+    summary: 'Exchange the code of a link for the key it stands for',
+    description:
+      'The link to the web application that a start prints on a terminal has such a code. It is valid once.',
+    answer: { type: ExchangedCodeDto, description: 'The key, and whose it is' },
+    examples: { link: { summary: 'The code of a link', value: { code: CODE } } },
+    problems: [
+      { status: 401, detail: UNUSABLE_CODE, description: 'Unknown, used or expired' },
+      { status: 403, detail: FOREIGN_PAGE, description: 'A page of another origin asks' },
+    ],
+  })
   async exchange(
     @Headers('origin') origin: string | undefined,
     @Body() { code }: ExchangeCodeDto,

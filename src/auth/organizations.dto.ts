@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { Text } from '../common/validation/text-fields.js';
 import type { AuthUser } from './auth.decorators.js';
 
@@ -6,14 +6,12 @@ const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 /** The only permission that web applications ask for and that users have here. */
 const PERMISSIONS = ['edit_org_settings'];
 
-/** Path of `/api/organizations/{organization_id}/…`. */
 export class OrganizationIdDto {
   @Text({ required: true, description: 'Id of the organization: that of the user.', example: USER_ID })
   organization_id: string;
 }
 
 /** The key of a request. */
-@ApiSchema({ name: 'CurrentApiKey' })
 export class CurrentApiKeyDto {
   @ApiProperty({ description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
   id: string;
@@ -29,14 +27,12 @@ export class CurrentApiKeyDto {
 }
 
 /** The key for models of the service's own: it has none, and never shows one of the settings. */
-@ApiSchema({ name: 'OwnModelKey' })
 export class OwnModelKeyDto {
   @ApiProperty({ type: String, nullable: true, example: null })
   key: null;
 }
 
 /** A user's own space. */
-@ApiSchema({ name: 'Organization' })
 export class OrganizationDto {
   @ApiProperty({ format: 'uuid', example: USER_ID })
   id: string;
@@ -48,7 +44,6 @@ export class OrganizationDto {
   is_personal: boolean;
 }
 
-@ApiSchema({ name: 'OrganizationPage' })
 export class OrganizationPageDto {
   @ApiProperty({ type: [OrganizationDto] })
   items: OrganizationDto[];
@@ -58,7 +53,6 @@ export class OrganizationPageDto {
 }
 
 /** What a user may do in their own space. */
-@ApiSchema({ name: 'OrganizationMember' })
 export class OrganizationMemberDto {
   @ApiProperty({ format: 'uuid', example: USER_ID })
   org_id: string;
@@ -77,7 +71,6 @@ export class OrganizationMemberDto {
 }
 
 /** Connections to providers that an organization shares: there are none. */
-@ApiSchema({ name: 'ProviderConnections' })
 export class ProviderConnectionsDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
   connections: [];

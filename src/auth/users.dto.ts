@@ -1,12 +1,8 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../common/openapi/responses.js';
-import type { Page } from '../common/pagination/page.js';
-import { Integer } from '../common/validation/number-fields.js';
+import { ApiProperty } from '@nestjs/swagger';
+import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { Email, Identifier, Text } from '../common/validation/text-fields.js';
 import type { User } from './user.repository.js';
 
-/** Body of `POST /api/v1/users`. */
-@ApiSchema({ name: 'CreateUser' })
 export class CreateUserDto {
   @Email({ required: true, description: 'Unique, compared in lower case.', example: 'ada@example.com' })
   email: string;
@@ -15,19 +11,11 @@ export class CreateUserDto {
   name?: string | null;
 }
 
-/** Query of `GET /api/v1/users`. */
-export class SearchUsersQueryDto {
+export class SearchUsersQueryDto extends PageQuery('Users on a page.') {
   @Text({ description: 'Only the user with this address.', example: 'ada@example.com' })
   email__eq?: string;
-
-  @Integer({ description: 'Users on a page.', minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
-
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
 }
 
-/** Path of `/api/v1/users/{id}`. */
 export class UserIdDto {
   @Identifier({
     required: true,
@@ -38,7 +26,6 @@ export class UserIdDto {
 }
 
 /** A user. */
-@ApiSchema({ name: 'User' })
 export class UserDto {
   @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;
@@ -66,16 +53,4 @@ export function toUserDto(user: User): UserDto {
   };
 }
 
-/** A page of users. */
-@ApiSchema({ name: 'UserPage' })
-export class UserPageDto {
-  @ApiProperty({ type: [UserDto] })
-  items: UserDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
-
-export function toUserPageDto(page: Page<User>): UserPageDto {
-  return { items: page.items.map(toUserDto), next_page_id: page.nextPageId };
-}
+export class UserPageDto extends PageOf(UserDto) {}

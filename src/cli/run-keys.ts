@@ -1,5 +1,5 @@
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { errorMessage, errorStack } from '../common/errors/error-message.js';
 import type { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';

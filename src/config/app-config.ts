@@ -1,7 +1,7 @@
 import { MaxLength, MinLength } from 'class-validator';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import type { CipherKey } from '../common/crypto/secret-cipher.js';
-import { errorMessage } from '../common/errors/error-message.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
 import type { AgentConfig } from './agent-config.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';

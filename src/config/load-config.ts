@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { AgentConfig } from './agent-config.js';
 import {
   AppConfig,
@@ -9,7 +10,6 @@ import {
   OutboundConfig,
   TrustConfig,
 } from './app-config.js';
-import { isLoopbackHost } from '../common/http/loopback.js';
 import { ConfigError } from './config.error.js';
 import {
   EnterpriseSsoConfig,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { errorMessage } from '../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 
 /** When two replicas change a role at the same moment, one of them fails. */

@@ -1,8 +1,8 @@
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
-import { RepeatedWork } from '../common/async.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../common/clock.js';
-import { errorMessage } from '../common/errors/error-message.js';
 
 const COMPARE_MS = 30_000;
 /** Queries per comparison. The fastest counts, because it is the most precise. */

@@ -7,7 +7,7 @@ import {
   type Repository,
 } from 'typeorm';
 import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { traced } from '../common/tracing/tracing.js';
+import { traced } from '../common/spans.js';
 import { statementSpan } from './statement-spans.js';
 
 /** Lets raw SQL name an entity's columns and turn its rows into entities. */
@@ -89,10 +89,7 @@ export class NamedStatement<Row extends QueryResultRow> {
     unnamed: boolean,
     values: readonly unknown[],
   ): Promise<Row[]> {
-    return traced(
-      () => statementSpan(this.name),
-      () => this.query(connection, unnamed, values),
-    );
+    return traced(statementSpan(this.name), () => this.query(connection, unnamed, values));
   }
 
   private async query(

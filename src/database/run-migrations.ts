@@ -7,7 +7,7 @@ import {
   type QueryRunner,
   type TransactionStartEvent,
 } from 'typeorm';
-import { errorCode } from '../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
 import { dataSourceOptions } from './data-source-options.js';

@@ -1,5 +1,6 @@
+import { SpanKind, trace } from '@opentelemetry/api';
 import { type AfterQueryEvent, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
-import { currentSpan, currentTracer, errorType, type SpanStart } from '../common/tracing/tracing.js';
+import { errorType, failSpan, type SpanStart, tracer } from '../common/spans.js';
 
 /** The name of the table is within this many characters: it follows the columns of an entity. */
 const MAX_SEARCHED = 8_000;
@@ -10,24 +11,16 @@ const TABLE = /\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?"?([a-z_][a-z0-9_]*)"?/i;
 @EventSubscriber()
 export class StatementSpans implements EntitySubscriberInterface {
   afterQuery({ query, success, executionTime, error }: AfterQueryEvent): void {
-    const span = currentSpan();
-    if (span === null) {
+    if (trace.getActiveSpan() === undefined) {
       return;
     }
+    const { name, ...options } = statementSpan(statementName(query));
     const endedAt = Date.now();
-    currentTracer()?.record(
-      [
-        {
-          ...statementSpan(statementName(query)),
-          parent: null,
-          startedAt: endedAt - (executionTime ?? 0),
-          endedAt,
-          failure: success ? null : errorType(error),
-        },
-      ],
-      span,
-      'service',
-    );
+    const span = tracer().startSpan(name, { ...options, startTime: endedAt - (executionTime ?? 0) });
+    if (!success) {
+      failSpan(span, errorType(error));
+    }
+    span.end(endedAt);
   }
 }
 
@@ -46,7 +39,7 @@ export function statementName(query: string): string {
 export function statementSpan(name: string): SpanStart {
   return {
     name,
-    kind: 'client',
+    kind: SpanKind.CLIENT,
     attributes: { 'db.system.name': 'postgresql', 'db.query.summary': name },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { ConfigError } from '../config/config.error.js';
 import { parseConfig } from '../config/load-config.js';
 import { operatorHosts, type OperatorHosts, parseGitHost } from './git-host.js';

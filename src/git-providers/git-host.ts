@@ -1,5 +1,5 @@
-import { errorMessage } from '../common/errors/error-message.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { ConfigError } from '../config/config.error.js';
 import { type EnterpriseSsoConfig, type GitConfig, PUBLIC_GIT_SERVERS } from '../config/git-config.js';
 import type { ProviderType } from './git-provider.js';

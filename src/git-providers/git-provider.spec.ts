@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { BitbucketDataCenterProvider } from './bitbucket-data-center/bitbucket-data-center.provider.js';
 import { BitbucketProvider } from './bitbucket/bitbucket.provider.js';
 import { GithubProvider } from './github/github.provider.js';

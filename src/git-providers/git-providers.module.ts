@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../common/clock.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
-import { MetricsModule } from '../metrics/metrics.module.js';
+import { ObservabilityModule } from '../observability/observability.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
 import { GitProvidersController } from './git-providers.controller.js';
@@ -24,7 +24,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
 
 /** Git-provider tokens, and the adapters that speak to the providers. */
 @Module({
-  imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule, MetricsModule],
+  imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule, ObservabilityModule],
   controllers: [GitProvidersController],
   providers: [
     {

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import {
   type GapReasons,

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../common/clock.js';
-import { errorStack } from '../common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
 import { GitProviderError, type GitProvider, type ProviderCall, type ProviderType } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';

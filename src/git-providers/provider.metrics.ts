@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
-import { type Instrument, Metrics } from '../metrics/metrics.js';
+import { type Instrument, Metrics } from '../observability/metrics.js';
 
 /** How a request to a git server ended. */
 const OUTCOMES = [

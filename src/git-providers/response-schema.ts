@@ -1,4 +1,4 @@
-import { isJsonObject } from '../common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { z } from 'zod';
 import { GitProviderError } from './git-provider.js';
 

@@ -1,24 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { Controller, Get, Header, Req } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { Public } from '../auth/auth.decorators.js';
 import { presentedKey } from '../auth/auth.guard.js';
 import { isDatabaseAway } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { ApiOpenProblems } from '../common/openapi/problems.js';
+import { ApiRoute } from '../common/openapi/api-route.js';
 import { productVersion } from '../common/product.js';
 import { ReadinessDto, toPartDtos } from './readiness.dto.js';
 import { type PartReport, Readiness } from './readiness.js';
 
-@ApiSchema({ name: 'Health' })
 class HealthDto {
   @ApiProperty({ example: 'ok' })
   status: string;
 }
 
-@ApiSchema({ name: 'ServerInfo' })
 class ServerInfoDto {
   @ApiProperty({ example: 'Slipway' })
   title: string;
@@ -37,6 +35,21 @@ class ServerInfoDto {
   instance_id: string;
 }
 
+const NOT_READY = {
+  status: 503,
+  description: 'A part is missing without which requests fail; `parts` is the same list as in the 200',
+  extensions: {
+    parts: [
+      {
+        name: 'database',
+        status: 'failed',
+        required: true,
+        advice: 'The database cannot be reached at the moment; try again.',
+      },
+    ],
+  },
+};
+
 /** A JSON text. */
 const OK = JSON.stringify('OK');
 
@@ -54,32 +67,21 @@ export class HealthController {
   ) {}
 
   @Get('health/live')
-  @ApiOperation({ operationId: 'live_health_live_get', summary: 'The process answers' })
-  @ApiOkResponse({ type: HealthDto, description: 'It does' })
-  @ApiOpenProblems()
+  @ApiRoute({
+    id: 'live_health_live_get',
+    summary: 'The process answers',
+    answer: { type: HealthDto, description: 'It does' },
+  })
   live(): HealthDto {
     return { status: 'ok' };
   }
 
   @Get('health/ready')
-  @ApiOperation({
-    operationId: 'ready_health_ready_get',
+  @ApiRoute({
+    id: 'ready_health_ready_get',
     summary: 'Whether this replica is ready for requests, and how each part that it needs is doing',
-  })
-  @ApiOkResponse({ type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' })
-  @ApiOpenProblems({
-    status: 503,
-    description: 'A part is missing without which requests fail; `parts` is the same list as in the 200',
-    extensions: {
-      parts: [
-        {
-          name: 'database',
-          status: 'failed',
-          required: true,
-          advice: 'The database cannot be reached at the moment; try again.',
-        },
-      ],
-    },
+    answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
+    problems: [NOT_READY],
   })
   async ready(@Req() request: Request): Promise<ReadinessDto> {
     const [reports, isAdministrator] = await Promise.all([
@@ -96,47 +98,44 @@ export class HealthController {
 
   @Get('health')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiOperation({
-    operationId: 'health_health_get',
+  @ApiRoute({
+    id: 'health_health_get',
     summary: 'Same as /health/live, in the form that clients of OpenHands know',
+    answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' },
   })
-  @ApiOkResponse({ schema: { type: 'string' }, description: 'It does', example: 'OK' })
-  @ApiOpenProblems()
   health(): string {
     return OK;
   }
 
   @Get('ready')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiOperation({
-    operationId: 'ready_ready_get',
+  @ApiRoute({
+    id: 'ready_ready_get',
     summary: 'Whether this replica is ready for requests, in the form that clients of OpenHands know',
+    answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' },
+    problems: [503],
   })
-  @ApiOkResponse({ schema: { type: 'string' }, description: 'It does', example: 'OK' })
-  @ApiOpenProblems(503)
   async isReady(): Promise<string> {
     await this.requireReady();
     return OK;
   }
 
   @Get('alive')
-  @ApiOperation({
-    operationId: 'alive_alive_get',
+  @ApiRoute({
+    id: 'alive_alive_get',
     summary: 'Same as /health/live, under the name that older clients know',
+    answer: { type: HealthDto, description: 'It does' },
   })
-  @ApiOkResponse({ type: HealthDto, description: 'It does' })
-  @ApiOpenProblems()
   alive(): HealthDto {
     return { status: 'ok' };
   }
 
   @Get('server_info')
-  @ApiOperation({
-    operationId: 'get_server_info_server_info_get',
+  @ApiRoute({
+    id: 'get_server_info_server_info_get',
     summary: 'Name, version and uptime of this replica, and which start of it this is',
+    answer: { type: ServerInfoDto, description: 'This replica' },
   })
-  @ApiOkResponse({ type: ServerInfoDto, description: 'This replica' })
-  @ApiOpenProblems()
   serverInfo(): ServerInfoDto {
     return {
       title: 'Slipway',

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
 import { JobsModule } from '../database/jobs/jobs.module.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
-import { MetricsModule } from '../metrics/metrics.module.js';
+import { ObservabilityModule } from '../observability/observability.module.js';
 import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
 import { ProgramParts } from './program-parts.js';
@@ -10,7 +10,7 @@ import { Readiness } from './readiness.js';
 
 /** Whether this replica lives and is ready; features add parts of their own. */
 @Module({
-  imports: [AuthModule, DatabaseNotificationsModule, JobsModule, MetricsModule],
+  imports: [AuthModule, DatabaseNotificationsModule, JobsModule, ObservabilityModule],
   controllers: [HealthController],
   providers: [Draining, ProgramParts, Readiness],
   exports: [Readiness],

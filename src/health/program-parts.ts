@@ -5,7 +5,7 @@ import { DATABASE_PROBLEMS, databaseFailure, isDatabaseAway } from '../common/er
 import { DurableJobs } from '../database/jobs/durable-jobs.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
 import { missingMigrations } from '../database/run-migrations.js';
-import { Metrics } from '../metrics/metrics.js';
+import { Metrics } from '../observability/metrics.js';
 import { Draining } from './draining.js';
 import { type PartState, Readiness } from './readiness.js';
 

@@ -1,7 +1,6 @@
-import { ApiProperty, ApiPropertyOptional, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { PART_STATUSES, type PartReport } from './readiness.js';
 
-@ApiSchema({ name: 'ReadinessPart' })
 export class ReadinessPartDto {
   @ApiProperty({ description: 'Which part of the service.', example: 'sandbox_backend' })
   name: string;
@@ -37,7 +36,6 @@ export class ReadinessPartDto {
   cause?: string | null;
 }
 
-@ApiSchema({ name: 'Readiness' })
 export class ReadinessDto {
   @ApiProperty({
     enum: ['ok', 'degraded'],

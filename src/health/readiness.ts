@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { errorMessage } from '../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 
 /** `starting`: not ready yet, without anything being wrong; `unknown`: nobody can tell while another part is away. */
 export const PART_STATUSES = ['ok', 'starting', 'failed', 'unknown'] as const;

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { addressProblem } from '../common/http/address-rules.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
 import type { FieldProblem } from '../common/validation/field.js';
 import { Nested, NestedList } from '../common/validation/nested-fields.js';
 import { MAX_SECRET, MAX_URL, Text, TextList, TextMap } from '../common/validation/text-fields.js';

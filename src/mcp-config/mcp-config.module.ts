@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { OutboundAddresses } from '../common/http/host-allowlist.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { McpConfig, McpConfigRepository } from './mcp-config.repository.js';
 import { McpConfigService } from './mcp-config.service.js';

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { lockUser } from '../auth/user.repository.js';
 import { type InputProblem, InvalidInputError } from '../common/errors/domain-error.js';
-import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { type McpConfigColumns, McpConfigRepository } from './mcp-config.repository.js';
 import type { ClearMcpConfig } from './mcp-config.types.js';

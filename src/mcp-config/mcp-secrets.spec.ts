@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { toDto } from '../common/validation/field.js';
 import { McpConfigDto } from './mcp-config.dto.js';
 import { maskedConfig, secretsOf, unmaskedConfig, resolveMasks } from './mcp-secrets.js';
-import { MASK } from '../common/secret-mask.js';
 import type { ClearMcpConfig } from './mcp-config.types.js';
 
 const STORED: ClearMcpConfig = {

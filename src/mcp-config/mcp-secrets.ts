@@ -1,6 +1,6 @@
+import { type JsonObject, without } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../common/errors/domain-error.js';
-import { type JsonObject, without } from '../common/json-merge.js';
-import { MASK } from '../common/secret-mask.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
 import {
   allowedTools,

@@ -1,9 +1,9 @@
-import { addressProblem } from '../common/http/address-rules.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../common/errors/domain-error.js';
-import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '../common/json-merge.js';
 import { MAX_ELEMENTS } from '../common/validation/field.js';
 import { variableNameProblem } from './command-text.js';
-import { MASK } from '../common/secret-mask.js';
 import { MAX_LISTED_NAME } from './mcp-config.dto.js';
 import {
   allowedTools,

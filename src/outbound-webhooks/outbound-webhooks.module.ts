@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
-import { MetricsModule } from '../metrics/metrics.module.js';
+import { ObservabilityModule } from '../observability/observability.module.js';
 import { WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
@@ -18,7 +18,7 @@ import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } fro
   imports: [
     TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]),
     DatabaseNotificationsModule,
-    MetricsModule,
+    ObservabilityModule,
   ],
   controllers: [WebhookEndpointsController],
   providers: [

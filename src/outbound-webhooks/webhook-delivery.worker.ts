@@ -1,9 +1,9 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { RateLimit } from '../auth/rate-limit.js';
-import { RepeatedWork } from '../common/async.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { errorMessage } from '../common/errors/error-message.js';
 import { SharedLimit } from '../common/shared-limit.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
 import {

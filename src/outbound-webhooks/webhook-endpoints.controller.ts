@@ -1,42 +1,78 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
+import { toPageDto } from '../common/pagination/page.dto.js';
 import {
   CreateWebhookEndpointDto,
   SearchWebhookDeliveriesQueryDto,
   toWebhookDeliveryDto,
-  toWebhookDeliveryPageDto,
   toWebhookEndpointDto,
   toWebhookEndpointWithSecretDto,
   UpdateWebhookEndpointDto,
-  type WebhookDeliveryDto,
+  WebhookDeliveryDto,
   WebhookDeliveryIdDto,
-  type WebhookDeliveryPageDto,
-  type WebhookEndpointDto,
+  WebhookDeliveryPageDto,
+  WebhookEndpointDto,
   WebhookEndpointIdDto,
-  type WebhookEndpointWithSecretDto,
+  WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
-import {
-  CreateWebhookEndpointOperation,
-  DeleteWebhookEndpointOperation,
-  GetWebhookEndpointOperation,
-  ListWebhookEndpointsOperation,
-  RedeliverOperation,
-  RotateWebhookSecretOperation,
-  SearchWebhookDeliveriesOperation,
-  TestWebhookEndpointOperation,
-  UpdateWebhookEndpointOperation,
-} from './webhook-endpoints.openapi.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 
+const CREATE =
+  'From now on the events of your conversations are sent there with POST, signed as [Standard Webhooks]' +
+  '(https://www.standardwebhooks.com) says: `webhook-signature` is `v1,` and the base64 of HMAC-SHA256 over ' +
+  '`webhook-id`, `webhook-timestamp` and the body, joined by dots. The body is `{"id","type","timestamp","data"}`. Any ' +
+  'status from 200 to 299 within 10 seconds takes a delivery; otherwise it is repeated with growing pauses for about two ' +
+  'days, with the same `webhook-id`. Status 410 disables the endpoint.';
+const NEW_ENDPOINTS = {
+  everything: { summary: 'All events', value: { url: 'https://ci.example.com/slipway' } },
+  some: {
+    summary: 'Some events',
+    value: {
+      url: 'https://chat.example.com/hooks/agents',
+      description: 'Tell me when an agent needs me',
+      events: ['conversation.waiting_for_confirmation', 'conversation.finished', 'conversation.error'],
+    },
+  },
+};
+const UNKNOWN = {
+  status: 404,
+  detail: 'There is no webhook endpoint with this id.',
+  description: 'Unknown endpoint, or not yours',
+};
+const TOO_MANY: DocumentedProblem = {
+  status: 409,
+  code: 'conflict',
+  detail: 'A user may have 10 webhook endpoints; delete one first.',
+  description: 'As many endpoints as may be',
+};
+const TOO_MANY_TESTS = {
+  status: 429,
+  detail: 'A user may send 60 test deliveries a minute, four at a time.',
+};
+const BAD_URL = {
+  loc: ['body', 'url'],
+  type: 'value_error',
+  msg: 'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.',
+};
+
 @ApiTags('Webhook endpoints')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/webhook-endpoints')
 export class WebhookEndpointsController {
   constructor(private readonly endpoints: WebhookEndpointsService) {}
 
   @Post()
-  @CreateWebhookEndpointOperation()
+  @ApiRoute({
+    id: 'create_webhook_endpoint',
+    summary: 'Add a webhook endpoint',
+    description: CREATE,
+    status: 201,
+    answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its secret' },
+    examples: NEW_ENDPOINTS,
+    problems: [TOO_MANY],
+    invalid: BAD_URL,
+  })
   async create(
     @CurrentUser() { id: userId }: AuthUser,
     @Body() body: CreateWebhookEndpointDto,
@@ -45,13 +81,23 @@ export class WebhookEndpointsController {
   }
 
   @Get()
-  @ListWebhookEndpointsOperation()
+  @ApiRoute({
+    id: 'list_webhook_endpoints',
+    summary: 'List webhook endpoints',
+    description: 'The oldest first, without their secrets.',
+    answer: { type: [WebhookEndpointDto], description: 'Your endpoints' },
+  })
   async list(@CurrentUser() { id: userId }: AuthUser): Promise<WebhookEndpointDto[]> {
     return (await this.endpoints.list(userId)).map(toWebhookEndpointDto);
   }
 
   @Get(':id')
-  @GetWebhookEndpointOperation()
+  @ApiRoute({
+    id: 'get_webhook_endpoint',
+    summary: 'Look at a webhook endpoint',
+    answer: { type: WebhookEndpointDto, description: 'The endpoint without its secret' },
+    problems: [UNKNOWN],
+  })
   async get(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id }: WebhookEndpointIdDto,
@@ -60,7 +106,18 @@ export class WebhookEndpointsController {
   }
 
   @Patch(':id')
-  @UpdateWebhookEndpointOperation()
+  @ApiRoute({
+    id: 'update_webhook_endpoint',
+    summary: 'Change a webhook endpoint',
+    description: 'What is left out stays. Deliveries that wait are sent with the new values.',
+    answer: { type: WebhookEndpointDto, description: 'The endpoint as it is now' },
+    examples: {
+      disable: { summary: 'Send nothing for now', value: { enabled: false } },
+      events: { summary: 'Other events', value: { events: ['pull_request.opened'] } },
+    },
+    problems: [UNKNOWN],
+    invalid: BAD_URL,
+  })
   async update(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id }: WebhookEndpointIdDto,
@@ -70,8 +127,14 @@ export class WebhookEndpointsController {
   }
 
   @Delete(':id')
-  @HttpCode(204)
-  @DeleteWebhookEndpointOperation()
+  @ApiRoute({
+    id: 'delete_webhook_endpoint',
+    summary: 'Remove a webhook endpoint',
+    description: 'Its deliveries are removed with it; what waits is not sent.',
+    status: 204,
+    answer: { description: 'Removed' },
+    problems: [UNKNOWN],
+  })
   async remove(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id }: WebhookEndpointIdDto,
@@ -80,8 +143,14 @@ export class WebhookEndpointsController {
   }
 
   @Post(':id/rotate-secret')
-  @HttpCode(200)
-  @RotateWebhookSecretOperation()
+  @ApiRoute({
+    id: 'rotate_webhook_secret',
+    summary: 'Replace the signing secret of a webhook endpoint',
+    description:
+      'Everything that is sent from now on is signed with the new one, repeated attempts included.',
+    answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its new secret' },
+    problems: [UNKNOWN],
+  })
   async rotateSecret(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id }: WebhookEndpointIdDto,
@@ -90,8 +159,14 @@ export class WebhookEndpointsController {
   }
 
   @Post(':id/test')
-  @HttpCode(200)
-  @TestWebhookEndpointOperation()
+  @ApiRoute({
+    id: 'test_webhook_endpoint',
+    summary: 'Send a test event to a webhook endpoint',
+    description:
+      'One signed event of the type `test`, also to an endpoint that is disabled. The response comes after the attempt, and says what the server answered. It is not repeated. A user may send 60 a minute, four at a time.',
+    answer: { type: WebhookDeliveryDto, description: 'The delivery, after its only attempt' },
+    problems: [UNKNOWN, TOO_MANY_TESTS],
+  })
   async test(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id }: WebhookEndpointIdDto,
@@ -100,24 +175,37 @@ export class WebhookEndpointsController {
   }
 
   @Get(':id/deliveries')
-  @SearchWebhookDeliveriesOperation()
+  @ApiRoute({
+    id: 'search_webhook_deliveries',
+    summary: 'Look through the deliveries to a webhook endpoint',
+    description:
+      'The newest first. The newest 100 are kept, for seven days. One that has not arrived yet may be among those that are removed for a newer one; `dropped` of the newer one says so.',
+    answer: { type: WebhookDeliveryPageDto, description: 'A page of deliveries' },
+    problems: [UNKNOWN],
+  })
   async searchDeliveries(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id }: WebhookEndpointIdDto,
     @Query() { status, page_id: pageId, limit = 50 }: SearchWebhookDeliveriesQueryDto,
   ): Promise<WebhookDeliveryPageDto> {
-    return toWebhookDeliveryPageDto(
-      await this.endpoints.searchDeliveries(userId, id, {
-        limit,
-        ...(status !== undefined && { status }),
-        ...(pageId !== undefined && { pageId }),
-      }),
-    );
+    const page = await this.endpoints.searchDeliveries(userId, id, {
+      limit,
+      ...(status !== undefined && { status }),
+      ...(pageId !== undefined && { pageId }),
+    });
+    return toPageDto(page, toWebhookDeliveryDto);
   }
 
   @Post(':id/deliveries/:delivery_id/redeliver')
-  @HttpCode(202)
-  @RedeliverOperation()
+  @ApiRoute({
+    id: 'redeliver_webhook',
+    summary: 'Send a delivery again',
+    description:
+      'With the same `webhook-id`, whatever became of it before. A disabled endpoint gets it once it is enabled.',
+    status: 202,
+    answer: { type: WebhookDeliveryDto, description: 'The delivery, which waits to be sent' },
+    problems: [UNKNOWN],
+  })
   async redeliver(
     @CurrentUser() { id: userId }: AuthUser,
     @Param() { id, delivery_id: deliveryId }: WebhookDeliveryIdDto,

@@ -1,9 +1,8 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { addressProblem } from '../common/http/address-rules.js';
-import { NextPageId } from '../common/openapi/responses.js';
-import type { Page } from '../common/pagination/page.js';
+import { ApiProperty } from '@nestjs/swagger';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { customRule } from '../common/validation/field.js';
-import { Flag, Integer } from '../common/validation/number-fields.js';
+import { Flag } from '../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
 import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
@@ -59,8 +58,6 @@ class EndpointFieldsDto {
   secret?: string;
 }
 
-/** Body of `POST /api/v1/webhook-endpoints`. */
-@ApiSchema({ name: 'CreateWebhookEndpoint' })
 export class CreateWebhookEndpointDto extends EndpointFieldsDto {
   @Text({
     required: true,
@@ -74,8 +71,6 @@ export class CreateWebhookEndpointDto extends EndpointFieldsDto {
   url: string;
 }
 
-/** Body of `PATCH /api/v1/webhook-endpoints/{id}`. */
-@ApiSchema({ name: 'UpdateWebhookEndpoint' })
 export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
   @Text({
     description: 'Where events are sent from now on.',
@@ -87,32 +82,22 @@ export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
   url?: string;
 }
 
-/** Path of `/api/v1/webhook-endpoints/{id}`. */
 export class WebhookEndpointIdDto {
   @Identifier({ required: true, description: 'Id of the endpoint.', example: ENDPOINT_ID })
   id: string;
 }
 
-/** Path of `/api/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver`. */
 export class WebhookDeliveryIdDto extends WebhookEndpointIdDto {
   @Identifier({ required: true, description: 'Id of the delivery.', example: DELIVERY_ID })
   delivery_id: string;
 }
 
-/** Query of `GET /api/v1/webhook-endpoints/{id}/deliveries`. */
-export class SearchWebhookDeliveriesQueryDto {
+export class SearchWebhookDeliveriesQueryDto extends PageQuery('Deliveries on a page.', 50) {
   @Choice({ description: 'Only those with this status.', values: DELIVERY_STATUSES, example: 'failed' })
   status?: DeliveryStatus;
-
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
-
-  @Integer({ description: 'Deliveries on a page.', minimum: 1, maximum: 100, default: 50 })
-  limit?: number;
 }
 
 /** An endpoint without its secret. */
-@ApiSchema({ name: 'WebhookEndpoint' })
 export class WebhookEndpointDto {
   @ApiProperty({ format: 'uuid', example: ENDPOINT_ID })
   id: string;
@@ -145,14 +130,12 @@ export class WebhookEndpointDto {
 }
 
 /** An endpoint with its secret: the only responses that hold it. */
-@ApiSchema({ name: 'WebhookEndpointWithSecret' })
 export class WebhookEndpointWithSecretDto extends WebhookEndpointDto {
   @ApiProperty({ description: 'Shown here and never again.', example: SECRET })
   secret: string;
 }
 
 /** A delivery of an event to an endpoint. */
-@ApiSchema({ name: 'WebhookDelivery' })
 export class WebhookDeliveryDto {
   @ApiProperty({
     format: 'uuid',
@@ -195,12 +178,7 @@ export class WebhookDeliveryDto {
   })
   last_response_status: number | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Why the last attempt failed.',
-    example: null,
-  })
+  @ApiProperty({ type: String, nullable: true, description: 'Why the last attempt failed.', example: null })
   last_error: string | null;
 
   @ApiProperty({ type: 'integer', nullable: true, description: 'Milliseconds.', example: 84 })
@@ -214,15 +192,7 @@ export class WebhookDeliveryDto {
   dropped: number;
 }
 
-/** A page of deliveries. */
-@ApiSchema({ name: 'WebhookDeliveryPage' })
-export class WebhookDeliveryPageDto {
-  @ApiProperty({ type: [WebhookDeliveryDto] })
-  items: WebhookDeliveryDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class WebhookDeliveryPageDto extends PageOf(WebhookDeliveryDto) {}
 
 export function toWebhookEndpointDto(endpoint: WebhookEndpoint): WebhookEndpointDto {
   return {
@@ -259,8 +229,4 @@ export function toWebhookDeliveryDto(delivery: WebhookDelivery): WebhookDelivery
     last_duration_ms: delivery.lastDurationMs,
     dropped: delivery.dropped,
   };
-}
-
-export function toWebhookDeliveryPageDto(page: Page<WebhookDelivery>): WebhookDeliveryPageDto {
-  return { items: page.items.map(toWebhookDeliveryDto), next_page_id: page.nextPageId };
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { isPublicHostName } from '@slipway/common/http/address-rules.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
-import { isPublicHostName } from '../common/http/address-rules.js';
 import type { Page } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';

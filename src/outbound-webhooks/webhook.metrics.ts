@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { type Instrument, Metrics } from '../metrics/metrics.js';
+import { type Instrument, Metrics } from '../observability/metrics.js';
 import type { DeliveryStatus } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 

@@ -1,6 +1,6 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { HostAllowlist } from '../common/http/host-allowlist.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import { AppConfig } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';

@@ -1,5 +1,5 @@
 import type { LoggerService } from '@nestjs/common';
-import { errorMessage, errorStack } from '../common/errors/error-message.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import type { HttpConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';

@@ -15,10 +15,10 @@ import {
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
+import type { JsonObject } from '@slipway/common/json-merge.js';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { User } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
-import type { JsonObject } from '../common/json-merge.js';
 
 /** A model with its address, key and parameters, stored under a name. */
 @Entity('llm_profiles')

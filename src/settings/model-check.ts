@@ -1,12 +1,12 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
+import { addressToCheck, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { HostAllowlist, OutboundAddresses } from '../common/http/host-allowlist.js';
 import { parseDestination } from '../common/http/network-destination.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
-import { jsonAt, jsonList, jsonText, parseJson } from '../common/json-access.js';
-import { isJsonObject } from '../common/json-merge.js';
-import { addressToCheck, isOwnServer, modelEndpoint } from '../common/model-endpoint.js';
-import { withoutSecret } from '../common/secret-mask.js';
 import type { AppConfig } from '../config/app-config.js';
 
 /** A model with the key that it is called with, in clear. */

@@ -1,6 +1,6 @@
+import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { InvalidInputError, type InputProblem } from '../common/errors/domain-error.js';
-import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '../common/json-merge.js';
-import { MASK } from '../common/secret-mask.js';
 import {
   AGENT_CONTEXT_FIELDS,
   CONDENSER_FIELDS,

@@ -1,5 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { unmaskableReason, unmaskableWarning } from '../common/secret-mask.js';
+import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
+import type { InputProblem } from '../common/errors/domain-error.js';
+import type { DocumentedProblem } from '../common/openapi/api-route.js';
 import { MAX_SECRET, Text } from '../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 
@@ -24,6 +26,25 @@ export function customSecretNameProblem(name: string): string | null {
   return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
 }
 
+export const SECRET_NAME_TAKEN: DocumentedProblem = {
+  status: 400,
+  code: 'conflict',
+  detail: 'A secret named DEPLOY_TOKEN exists already.',
+  description: 'The name is taken',
+  extensions: { message: 'A secret named DEPLOY_TOKEN exists already.' },
+};
+
+export const UNKNOWN_SECRET: DocumentedProblem = {
+  status: 404,
+  detail: 'There is no secret named DEPLOY_TOKEN.',
+  description: 'Unknown name',
+};
+
+/** What is said of a name that no secret can have. */
+export function badSecretName(place: 'body' | 'path', member: string): InputProblem {
+  return { loc: [place, member], type: 'value_error', msg: NAME_PATTERN.expected };
+}
+
 /** The name of a custom secret. */
 export function CustomSecretName(description: string): PropertyDecorator {
   return Text({
@@ -36,7 +57,6 @@ export function CustomSecretName(description: string): PropertyDecorator {
   });
 }
 
-/** Body of `POST /api/secrets`. */
 @ApiSchema({ name: 'CreateCustomSecret' })
 export class CreateSecretDto {
   @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.')
@@ -56,7 +76,6 @@ export class CreateSecretDto {
 }
 
 /** One entry of a `custom_secrets` map. Members it does not list are ignored. */
-@ApiSchema({ name: 'CustomSecretValue' })
 export class CustomSecretValueDto {
   @Text({
     required: true,
@@ -75,7 +94,6 @@ export class CustomSecretValueDto {
   description?: string | null;
 }
 
-/** Response to a change of custom secrets. */
 @ApiSchema({ name: 'CustomSecretMessage' })
 export class SecretMessageDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret stored' })
@@ -101,13 +119,11 @@ export function secretWarning(name: string, value: string | null | undefined): {
   return value && reason !== null ? { warning: unmaskableWarning(name, reason) } : {};
 }
 
-/** Path of `/api/secrets/{name}`. */
 export class SecretNameDto {
   @CustomSecretName('Name of the secret.')
   name: string;
 }
 
-/** Body of `PUT /api/secrets/{name}`. */
 @ApiSchema({ name: 'UpdateCustomSecret' })
 export class UpdateSecretDto {
   @CustomSecretName('The name from now on; the present one to keep it.')
@@ -140,7 +156,6 @@ class SecretDescriptionDto implements SecretDescription {
 }
 
 /** Response of `GET /api/secrets`: never a value. */
-@ApiSchema({ name: 'CustomSecrets' })
 export class CustomSecretsDto {
   @ApiProperty({ type: [SecretDescriptionDto] })
   custom_secrets: SecretDescriptionDto[];

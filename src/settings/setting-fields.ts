@@ -1,4 +1,4 @@
-import { isJsonObject } from '../common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { MAX_ELEMENTS } from '../common/validation/field.js';
 
 /** Most characters of a text among the nested settings; all of them together have a limit of their own. */

@@ -1,5 +1,5 @@
+import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
-import { MASK } from '../common/secret-mask.js';
 import type { StoredMcpConfig } from '../mcp-config/mcp-config.types.js';
 import type { SettingsDto } from './settings.dto.js';
 import type { Settings } from './settings.entity.js';

@@ -1,6 +1,6 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
-import { addressProblem } from '../common/http/address-rules.js';
-import { unmaskableWarning } from '../common/secret-mask.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import { customRule, documentedField, noCollection, unlessTooMany } from '../common/validation/field.js';
 import { Nested, NestedMap } from '../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../common/validation/number-fields.js';
@@ -53,7 +53,6 @@ class SecretsStoreDto {
 }
 
 /** A model that was stored although its server did not accept it, or could not be asked. */
-@ApiSchema({ name: 'ModelWarning' })
 export class ModelWarningDto implements ModelWarning {
   @ApiProperty({ enum: MODEL_WARNING_CODES, example: 'unauthorized' })
   code: ModelWarning['code'];
@@ -65,9 +64,7 @@ export class ModelWarningDto implements ModelWarning {
 /** Something that was stored without a verdict. */
 export type StoredWarning = ProviderTokenWarning | ModelWarning;
 
-/** Response of `POST /api/settings`. */
 @ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto)
-@ApiSchema({ name: 'SettingsStored' })
 export class SettingsStoredDto {
   @ApiProperty({ example: 'Settings stored' })
   message: string;
@@ -117,7 +114,6 @@ const KEPT = 'null keeps the stored value, blank text clears it.';
 const KEY_KEPT = 'null and the mask `**********` keep the stored key, blank text clears it.';
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored. */
-@ApiSchema({ name: 'Settings' })
 export class SettingsDto {
   @Text({ nullable: true, description: 'Language of the user interface.', example: 'en' })
   language?: string | null;
@@ -263,12 +259,7 @@ export class SettingsDto {
   @Flag({ nullable: true, description: 'Whether the address is confirmed.', example: true })
   email_verified?: boolean | null;
 
-  @Text({
-    nullable: true,
-    description: 'Author name of commits.',
-    example: 'Ada Lovelace',
-    maxLength: 255,
-  })
+  @Text({ nullable: true, description: 'Author name of commits.', example: 'Ada Lovelace', maxLength: 255 })
   git_user_name?: string | null;
 
   @Text({

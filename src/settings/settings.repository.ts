@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { AuditRepository, auditInsert, type NewAuditEntry } from '../audit/audit.repository.js';
 import { lockUser, userIsGone } from '../auth/user.repository.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { isJsonObject } from '../common/json-merge.js';
 import { NamedStatement } from '../database/named-statement.js';
 import {
   type McpConfigColumns,

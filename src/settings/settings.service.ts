@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, InvalidInputError, type InputProblem } from '../common/errors/domain-error.js';
-import { OutboundAddresses } from '../common/http/host-allowlist.js';
 import { ProviderTokensService } from '../git-providers/tokens/provider-tokens.service.js';
 import { McpConfigService } from '../mcp-config/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from './model-check.js';

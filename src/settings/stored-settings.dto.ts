@@ -12,7 +12,6 @@ class ShownSecretsStoreDto {
 }
 
 /** Response of `GET /api/settings`: every member of the settings; secrets only as "is set". */
-@ApiSchema({ name: 'StoredSettings' })
 export class StoredSettingsDto implements ShownSettings {
   @ApiProperty({ type: String, nullable: true, example: 'en' })
   language: string | null;

@@ -1,22 +1,71 @@
 import { hash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { ApiHeader, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ifNoneMatch } from '../common/requests/response-headers.js';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import { toSuggestedTaskDto, SuggestedTasksQueryDto } from './suggested-tasks.dto.js';
+import { ApiRoute } from '../common/openapi/api-route.js';
+import { ifNoneMatch } from '../common/requests/response-headers.js';
+import { MAX_WORDS } from '../common/validation/text-fields.js';
+import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
+import { TASK_TYPES } from './candidate.js';
 import { providerStatusHeader } from './provider-status.js';
-import { SuggestedTasksOperation } from './suggested-tasks.openapi.js';
+import {
+  PROVIDER_STATUS_HEADER,
+  SUGGESTED_TASKS_EXAMPLE,
+  SUGGESTED_TASKS_PROBLEMS,
+  SuggestedTaskDto,
+  SuggestedTasksQueryDto,
+  toSuggestedTaskDto,
+} from './suggested-tasks.dto.js';
 import { SuggestedTasksService } from './suggested-tasks.service.js';
 
+const DESCRIPTION =
+  'Open work across the most recently pushed repositories of every provider with a stored token: merge conflicts, ' +
+  'failing checks, unresolved review comments, assigned issues, open pull requests, and repositories without ' +
+  'instructions for agents. Providers that fail do not hide the others; X-Provider-Status says how each took part.';
+const ETAG = {
+  description: 'Strong; send it back in If-None-Match.',
+  schema: { type: 'string' as const },
+  example: '"RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o"',
+};
+const HEADERS = { ETag: ETAG, 'X-Provider-Status': PROVIDER_STATUS_HEADER };
+
 @ApiTags('Suggested tasks')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/user/suggested-tasks')
 export class SuggestedTasksController {
   constructor(private readonly service: SuggestedTasksService) {}
 
   @Get()
-  @SuggestedTasksOperation()
+  @CommaListQuery('task_types', TASK_TYPES, 'Only tasks of these types; all by default.')
+  @CommaListQuery('providers', PROVIDER_TYPES, 'Ask only these providers; all by default.')
+  @ApiHeader({
+    name: 'If-None-Match',
+    description: 'The ETag of an earlier answer: 304 while nothing has changed.',
+    schema: { type: 'string', maxLength: 16_384 },
+    example: ETAG.example,
+  })
+  @ApiResponse({
+    status: 304,
+    description: 'Nothing has changed since the answer with this ETag',
+    headers: HEADERS,
+  })
+  @ApiRoute({
+    id: 'get_suggested_tasks_api_user_suggested_tasks_get',
+    summary: 'Suggested tasks of the user',
+    description: DESCRIPTION,
+    answer: {
+      type: [SuggestedTaskDto],
+      description: 'Successful Response',
+      headers: HEADERS,
+      example: SUGGESTED_TASKS_EXAMPLE,
+    },
+    problems: SUGGESTED_TASKS_PROBLEMS,
+    invalid: {
+      loc: ['query', 'task_types'],
+      type: 'enum',
+      msg: `Expected a comma list of: ${TASK_TYPES.join(', ')}.`,
+    },
+  })
   async find(
     @CurrentUser() user: AuthUser,
     @Query() query: SuggestedTasksQueryDto,
@@ -43,4 +92,22 @@ export class SuggestedTasksController {
     }
     response.end(body);
   }
+}
+
+/** A list in one query parameter, its words separated by commas. "Try it out" offers all of them. */
+function CommaListQuery(name: string, values: readonly string[], description: string): MethodDecorator {
+  return ApiQuery({
+    name,
+    required: false,
+    description,
+    style: 'form',
+    explode: false,
+    schema: {
+      type: 'array',
+      minItems: 1,
+      maxItems: MAX_WORDS,
+      items: { type: 'string', enum: [...values] },
+      example: [...values],
+    },
+  });
 }

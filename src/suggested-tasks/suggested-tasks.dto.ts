@@ -1,11 +1,11 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
+import type { DocumentedProblem } from '../common/openapi/api-route.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { CommaList } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
 
 /** A piece of work to hand to an agent. */
-@ApiSchema({ name: 'SuggestedTask' })
 export class SuggestedTaskDto {
   @ApiProperty({
     enum: PROVIDER_TYPES,
@@ -40,6 +40,81 @@ export class SuggestedTaskDto {
   title: string;
 }
 
+/** The answer that the documents show. */
+export const SUGGESTED_TASKS_EXAMPLE: SuggestedTaskDto[] = [
+  {
+    git_provider: 'github',
+    task_type: 'FAILING_CHECKS',
+    repo: 'acme/checkout',
+    issue_number: 128,
+    title: 'Retry card payments that time out',
+  },
+  {
+    git_provider: 'gitlab',
+    task_type: 'OPEN_ISSUE',
+    repo: 'acme/platform/billing',
+    issue_number: 41,
+    title: 'Invoices show the wrong currency',
+  },
+  {
+    git_provider: 'bitbucket',
+    task_type: 'CREATE_MICROAGENT',
+    repo: 'acme/warehouse',
+    issue_number: 0,
+    title: 'Add agent instructions to acme/warehouse',
+  },
+];
+
+export const PROVIDER_STATUS_HEADER = {
+  description:
+    'How each provider took part (structured list, RFC 9651): `status` is ok, partial, stale or error; `code` says why, `detail` what the host said of it, ' +
+    '`count` how many tasks are in the answer, `age` and `retry_after` are seconds, `truncated` tells that something was cut.',
+  schema: { type: 'string' as const },
+  example: 'github;status=ok;count=2, gitlab;status=error;code=rate_limited;retry_after=41',
+};
+
+/** Error responses of all routes that find suggested tasks. */
+export const SUGGESTED_TASKS_PROBLEMS: DocumentedProblem[] = [
+  {
+    status: 401,
+    code: 'no_git_provider',
+    detail: 'No providers set.',
+    description: 'No valid API key, no stored token, or every provider refused its token',
+  },
+  {
+    status: 401,
+    code: 'git_providers_failed',
+    detail: 'Every git provider refused its token; store new ones with POST /api/add-git-providers.',
+    extensions: { errors: [{ provider: 'github', code: 'unauthorized', retry_after: null }] },
+  },
+  {
+    status: 429,
+    code: 'git_providers_failed',
+    detail: 'Every git provider limits requests at the moment; wait as long as Retry-After says.',
+    description: 'Too many requests of this user, or every provider limits requests',
+    extensions: { errors: [{ provider: 'github', code: 'rate_limited', retry_after: 41 }] },
+  },
+  {
+    status: 502,
+    code: 'git_providers_failed',
+    detail: 'No git provider gave a usable answer; `errors` says why for each.',
+    description: 'No provider answered',
+    extensions: {
+      errors: [
+        { provider: 'github', code: 'unavailable', retry_after: null },
+        { provider: 'gitlab', code: 'rate_limited', retry_after: 41 },
+      ],
+    },
+  },
+  {
+    status: 504,
+    code: 'git_providers_failed',
+    detail: 'No git provider answered in time; try again.',
+    description: 'No provider answered in time',
+    extensions: { errors: [{ provider: 'github', code: 'timeout', retry_after: null }] },
+  },
+];
+
 export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
   return {
     git_provider: task.provider,
@@ -50,7 +125,6 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
   };
 }
 
-/** Query of `GET /api/user/suggested-tasks`. */
 export class SuggestedTasksQueryDto {
   @CommaList({
     values: TASK_TYPES,

@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, Header, Param, Patch, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { ApiRoute } from '../common/openapi/api-route.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
   ConversationIdDto,
@@ -10,27 +11,24 @@ import { ConversationQueries, type ConversationRow } from '../v1/app-conversatio
 import { ConversationsService } from '../v1/app-conversations/conversations.service.js';
 import { unknownConversation } from '../v1/events/events.service.js';
 import {
-  type ConversationInfoDto,
-  type ConversationInfoPageDto,
-  type ConversationRuntimeDto,
+  ConversationInfoDto,
+  ConversationInfoPageDto,
+  ConversationRuntimeDto,
   isWanted,
   SearchConversationInfosQueryDto,
   toConversationInfoDto,
 } from './conversations.dto.js';
-import {
-  GetConversationInfoOperation,
-  GetConversationRuntimeOperation,
-  RemoveConversationOperation,
-  RenameConversationOperation,
-  SearchConversationInfosOperation,
-} from './conversations.openapi.js';
 
 const DEFAULT_LIMIT = 20;
 const JSON_TYPE = 'application/json; charset=utf-8';
+const UNKNOWN = {
+  status: 404,
+  detail: 'There is no conversation with this id.',
+  description: 'Unknown conversation, or not yours',
+};
 
 /** The conversations of V1, in the form that the older web application reads them. */
 @ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/conversations')
 export class ConversationInfosController {
   constructor(
@@ -40,7 +38,12 @@ export class ConversationInfosController {
   ) {}
 
   @Get()
-  @SearchConversationInfosOperation()
+  @ApiRoute({
+    id: 'search_conversations_api_conversations_get',
+    summary: 'Conversations, as the older web application lists them',
+    description: 'The newest first; the same as GET /api/v1/app-conversations/search shows.',
+    answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
+  })
   async search(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchConversationInfosQueryDto,
@@ -55,13 +58,23 @@ export class ConversationInfosController {
   }
 
   @Get(':id')
-  @GetConversationInfoOperation()
+  @ApiRoute({
+    id: 'get_conversation_api_conversations_conversation_id_get',
+    summary: 'One conversation, as the older web application shows it',
+    answer: { type: ConversationInfoDto, description: 'The conversation' },
+    problems: [UNKNOWN],
+  })
   async get(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
     return toConversationInfoDto(this.presenter.conversation(await this.find(user.id, id)));
   }
 
   @Get(':id/config')
-  @GetConversationRuntimeOperation()
+  @ApiRoute({
+    id: 'get_remote_runtime_config_api_conversations_conversation_id_config_get',
+    summary: 'Where a conversation runs',
+    answer: { type: ConversationRuntimeDto, description: 'Its sandbox' },
+    problems: [UNKNOWN],
+  })
   async config(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -74,7 +87,14 @@ export class ConversationInfosController {
 
   @Patch(':id')
   @Header('Content-Type', JSON_TYPE)
-  @RenameConversationOperation()
+  @ApiRoute({
+    id: 'update_conversation_api_conversations_conversation_id_patch',
+    summary: 'Rename a conversation',
+    description: 'Takes what PATCH /api/v1/app-conversations/{id} takes.',
+    answer: { schema: { type: 'boolean' }, description: 'Renamed', example: true },
+    problems: [UNKNOWN],
+    invalid: { loc: ['body', 'title'], type: 'value_error', msg: 'Expected a title that is not blank.' },
+  })
   async rename(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -86,7 +106,12 @@ export class ConversationInfosController {
 
   @Delete(':id')
   @Header('Content-Type', JSON_TYPE)
-  @RemoveConversationOperation()
+  @ApiRoute({
+    id: 'delete_conversation_api_conversations_conversation_id_delete',
+    summary: 'Remove a conversation',
+    answer: { schema: { type: 'boolean' }, description: 'Removed', example: true },
+    problems: [UNKNOWN],
+  })
   async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<boolean> {
     await this.conversations.remove(user.id, id);
     return true;

@@ -1,6 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../common/openapi/responses.js';
-import { Integer } from '../common/validation/number-fields.js';
+import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
 import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import type { AppConversationDto } from '../v1/app-conversations/api/dto/conversation.dto.js';
@@ -20,17 +19,7 @@ const STATUS_OF_SANDBOX: Record<SandboxStatus, ConversationInfoStatus> = {
   MISSING: 'ARCHIVED',
 };
 
-/** Query of `GET /api/conversations`. */
-export class SearchConversationInfosQueryDto {
-  @Text({
-    description: '`next_page_id` of the page before; empty for the first one.',
-    example: '',
-  })
-  page_id?: string;
-
-  @Integer({ description: 'Conversations on a page.', minimum: 1, maximum: 100, default: 20 })
-  limit?: number;
-
+export class SearchConversationInfosQueryDto extends PageQuery('Conversations on a page.', 20) {
   @Text({ description: 'Of each page, only those about this repository.', example: 'acme/checkout' })
   selected_repository?: string;
 
@@ -43,7 +32,6 @@ export class SearchConversationInfosQueryDto {
 }
 
 /** A conversation as the older web application knows it. */
-@ApiSchema({ name: 'ConversationInfo' })
 export class ConversationInfoDto {
   @ApiProperty({ example: ID })
   conversation_id: string;
@@ -102,7 +90,6 @@ export class ConversationInfoPageDto {
 }
 
 /** Where a conversation runs. */
-@ApiSchema({ name: 'ConversationRuntime' })
 export class ConversationRuntimeDto {
   @ApiProperty({ description: 'The sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
   runtime_id: string;

@@ -1,7 +1,7 @@
-import { applyDecorators, Controller, Get } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Controller, Get } from '@nestjs/common';
+import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
-import { ApiOpenProblems, ApiProblems } from '../common/openapi/problems.js';
+import { ApiRoute } from '../common/openapi/api-route.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
@@ -16,13 +16,12 @@ export class ServerConfigController {
   constructor(private readonly registry: GitProviderRegistry) {}
 
   @Get('config')
-  @ApiOperation({
-    operationId: 'get_config_api_options_config_get',
+  @ApiRoute({
+    id: 'get_config_api_options_config_get',
     summary: 'What the older web application shows and hides',
     description: 'Open to everyone: it asks before it has a key.',
+    answer: { type: ServerConfigDto, description: 'The same for everybody' },
   })
-  @ApiOkResponse({ type: ServerConfigDto, description: 'The same for everybody' })
-  @ApiOpenProblems()
   config(): ServerConfigDto {
     return toServerConfigDto(this.registry.usable);
   }
@@ -30,7 +29,6 @@ export class ServerConfigController {
 
 /** What the settings page of the older web application offers. */
 @ApiTags('Config')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/options')
 export class OptionsController {
   constructor(
@@ -39,7 +37,11 @@ export class OptionsController {
   ) {}
 
   @Get('models')
-  @NamesOperation('get_litellm_models_api_options_models_get', 'Models to choose from', 'openai/gpt-5.4')
+  @ApiRoute({
+    id: 'get_litellm_models_api_options_models_get',
+    summary: 'Models to choose from',
+    answer: namesSuchAs('openai/gpt-5.4'),
+  })
   async listModels(): Promise<string[]> {
     const models = await this.models.list();
     // Its page has no field for an address until a user asks for one.
@@ -49,30 +51,26 @@ export class OptionsController {
   }
 
   @Get('agents')
-  @NamesOperation('get_agents_api_options_agents_get', 'Agents to choose from', OWN_AGENT)
+  @ApiRoute({
+    id: 'get_agents_api_options_agents_get',
+    summary: 'Agents to choose from',
+    answer: namesSuchAs(OWN_AGENT),
+  })
   listAgents(): string[] {
     return [OWN_AGENT, ...this.agents.names];
   }
 
   @Get('security-analyzers')
-  @NamesOperation(
-    'get_security_analyzers_api_options_security_analyzers_get',
-    'Security analyzers to choose from',
-    'llm',
-  )
+  @ApiRoute({
+    id: 'get_security_analyzers_api_options_security_analyzers_get',
+    summary: 'Security analyzers to choose from',
+    answer: namesSuchAs('llm'),
+  })
   listSecurityAnalyzers(): string[] {
     return Object.keys(SECURITY_ANALYZERS);
   }
 }
 
-function NamesOperation(
-  operationId: string,
-  summary: string,
-  example: string,
-): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({ operationId, summary }),
-    ApiOkResponse({ type: [String], description: 'Names, as the settings take them', example: [example] }),
-    ApiProblems(),
-  );
+function namesSuchAs(example: string): ApiResponseNoStatusOptions {
+  return { type: [String], description: 'Names, as the settings take them', example: [example] };
 }

@@ -1,7 +1,6 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 
-@ApiSchema({ name: 'ServerFeatureFlags' })
 export class ServerFeatureFlagsDto {
   @ApiProperty({ example: false })
   ENABLE_BILLING: boolean;
@@ -20,7 +19,6 @@ export class ServerFeatureFlagsDto {
 }
 
 /** What the older web application needs to know before anybody has signed in. */
-@ApiSchema({ name: 'ServerConfig' })
 export class ServerConfigDto {
   @ApiProperty({ enum: ['oss'], description: 'Nobody signs in: requests carry a key.', example: 'oss' })
   APP_MODE: 'oss';

@@ -1,11 +1,16 @@
-import { applyDecorators, Controller, Get, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Controller, Get, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import { ApiProblems, invalidInput } from '../common/openapi/problems.js';
+import { ApiRoute } from '../common/openapi/api-route.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { RepositoryListsService } from '../git-providers/repository-lists.service.js';
-import { BranchDto, RepositoryDto, toBranchDto } from '../v1/git/repository-lists.dto.js';
-import { LIST_PROBLEMS } from '../v1/git/repository-lists.openapi.js';
+import {
+  BranchDto,
+  LIST_PROBLEMS,
+  RepositoryDto,
+  toBranchDto,
+  UNKNOWN_REPOSITORY,
+} from '../v1/git/repository-lists.dto.js';
 import {
   BranchesPageDto,
   MAX_LIMIT,
@@ -21,23 +26,31 @@ import {
 
 const DEFAULT_LIMIT = 30;
 const MAX_INSTALLATIONS = 100;
-const UNKNOWN = {
-  status: 404,
-  detail: 'At github, there is no such repository, or the token cannot see it.',
-  description: 'Unknown to the provider, or not for this token',
+const LISTED = 'As the provider lists them';
+/** What all of these routes say of themselves. */
+const LIST = {
+  description: 'Read from the git provider and kept for a minute.',
+  problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
+  invalid: {
+    loc: ['query', 'provider'],
+    type: 'enum',
+    msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
+  },
 };
 
 /** The lists of /api/v1/git, in the form that the older web application reads them. */
 @ApiTags('Git providers')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/user')
 export class UserRepositoriesController {
   constructor(private readonly lists: RepositoryListsService) {}
 
   @Get('repositories')
-  @ListOperation('get_user_repositories_api_user_repositories_get', 'Repositories of the user', [
-    RepositoryDto,
-  ])
+  @ApiRoute({
+    ...LIST,
+    id: 'get_user_repositories_api_user_repositories_get',
+    summary: 'Repositories of the user',
+    answer: { type: [RepositoryDto], description: LISTED },
+  })
   async repositories(
     @CurrentUser() user: AuthUser,
     @Query() { selected_provider: provider, ...query }: UserRepositoriesQueryDto,
@@ -48,9 +61,12 @@ export class UserRepositoriesController {
   }
 
   @Get('search/repositories')
-  @ListOperation('search_repositories_api_user_search_repositories_get', 'Repositories by part of a name', [
-    RepositoryDto,
-  ])
+  @ApiRoute({
+    ...LIST,
+    id: 'search_repositories_api_user_search_repositories_get',
+    summary: 'Repositories by part of a name',
+    answer: { type: [RepositoryDto], description: LISTED },
+  })
   async searchRepositories(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchUserRepositoriesQueryDto,
@@ -62,11 +78,12 @@ export class UserRepositoriesController {
   }
 
   @Get('repository/branches')
-  @ListOperation(
-    'get_repository_branches_api_user_repository_branches_get',
-    'Branches of a repository',
-    BranchesPageDto,
-  )
+  @ApiRoute({
+    ...LIST,
+    id: 'get_repository_branches_api_user_repository_branches_get',
+    summary: 'Branches of a repository',
+    answer: { type: BranchesPageDto, description: LISTED },
+  })
   async branches(
     @CurrentUser() user: AuthUser,
     @Query() { repository, page = 1, per_page: limit = DEFAULT_LIMIT }: RepositoryBranchesQueryDto,
@@ -76,7 +93,12 @@ export class UserRepositoriesController {
   }
 
   @Get('search/branches')
-  @ListOperation('search_branches_api_user_search_branches_get', 'Branches by part of a name', [BranchDto])
+  @ApiRoute({
+    ...LIST,
+    id: 'search_branches_api_user_search_branches_get',
+    summary: 'Branches by part of a name',
+    answer: { type: [BranchDto], description: LISTED },
+  })
   async searchBranches(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchUserBranchesQueryDto,
@@ -88,11 +110,12 @@ export class UserRepositoriesController {
   }
 
   @Get('installations')
-  @ListOperation(
-    'get_user_installations_api_user_installations_get',
-    'What repositories can be narrowed down to',
-    [String],
-  )
+  @ApiRoute({
+    ...LIST,
+    id: 'get_user_installations_api_user_installations_get',
+    summary: 'What repositories can be narrowed down to',
+    answer: { type: [String], description: LISTED, example: ['acme'] },
+  })
   async installations(
     @CurrentUser() user: AuthUser,
     @Query() { provider }: UserInstallationsQueryDto,
@@ -100,24 +123,4 @@ export class UserRepositoriesController {
     const range = { position: 1, limit: MAX_INSTALLATIONS };
     return (await this.lists.findInstallations(user.id, provider, range)).read.value.items;
   }
-}
-
-function ListOperation(
-  operationId: string,
-  summary: string,
-  type: typeof BranchesPageDto | [typeof RepositoryDto] | [typeof BranchDto] | [typeof String],
-): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({ operationId, summary, description: 'Read from the git provider and kept for a minute.' }),
-    ApiOkResponse({
-      type,
-      description: 'As the provider lists them',
-      ...(Array.isArray(type) && type[0] === String && { example: ['acme'] }),
-    }),
-    ApiProblems(
-      ...LIST_PROBLEMS,
-      UNKNOWN,
-      invalidInput(['query', 'provider'], 'enum', `Expected one of: ${PROVIDER_TYPES.join(', ')}.`),
-    ),
-  );
 }

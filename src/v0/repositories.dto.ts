@@ -38,7 +38,6 @@ function PageNumber(): PropertyDecorator {
   });
 }
 
-/** Query of `GET /api/user/repositories`. */
 export class UserRepositoriesQueryDto {
   @SelectedProvider()
   selected_provider?: ProviderType;
@@ -60,7 +59,6 @@ export class UserRepositoriesQueryDto {
   installation_id?: string;
 }
 
-/** Query of `GET /api/user/search/repositories`. */
 export class SearchUserRepositoriesQueryDto {
   @Text({
     required: true,
@@ -90,7 +88,6 @@ export class SearchUserRepositoriesQueryDto {
   order?: 'asc' | 'desc';
 }
 
-/** Query of `GET /api/user/search/branches`. */
 export class SearchUserBranchesQueryDto {
   @Text({
     required: true,
@@ -110,7 +107,6 @@ export class SearchUserBranchesQueryDto {
   per_page?: number;
 }
 
-/** Query of `GET /api/user/repository/branches`. */
 export class RepositoryBranchesQueryDto {
   @Text({
     required: true,
@@ -127,7 +123,6 @@ export class RepositoryBranchesQueryDto {
   per_page?: number;
 }
 
-/** Query of `GET /api/user/installations`. */
 export class UserInstallationsQueryDto {
   @Choice({ required: true, values: PROVIDER_TYPES, description: 'Which provider.', example: 'github' })
   provider: ProviderType;

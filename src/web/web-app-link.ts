@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '../common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 
 /** Precedes the code in the fragment of a link; browsers never send fragments. */
 const FRAGMENT = 'code=';

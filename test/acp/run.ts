@@ -3,9 +3,9 @@
 import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { AcpEngine } from '../../src/agent-server/engine/acp/acp.engine.js';
-import type { EngineSettings } from '../../src/agent-server/engine/agent-engine.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
+import type { EngineSettings } from '../../packages/agent-server/src/engine/agent-engine.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { until } from '../support/until.js';
 import { REAL_AGENTS, type RealAgent } from './real-agents.js';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
-import { AcpEngine } from '../../src/agent-server/engine/acp/acp.engine.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { shapeProblems } from '../support/agent-protocol-shapes.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { type GitHttpServer, startGitHttpServer } from '../fakes/git-http-server.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { call, fails, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { lookUpSecrets } from '../../src/agent-server/conversations/secret-lookup.js';
-import { jsonAt } from '../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
+import { lookUpSecrets } from '../../packages/agent-server/src/conversations/secret-lookup.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
 let server: TestAgentServer;

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
 let server: TestAgentServer;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { SPANS_HEADER } from '../../src/agent-protocol/server.js';
+import { SPANS_HEADER } from '@slipway/agent-protocol/server.js';
 import { agentServerSpans } from '../../src/v1/agent-servers/agent-server.spans.js';
 import { SESSION_KEY, startRequest } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHexId } from '../../src/common/identifiers.js';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
 import { MAX_IN_SANDBOX } from '../../src/v1/app-conversations/adoption/conversation-adoption.service.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHexId } from '../../src/common/identifiers.js';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import {
   FIRST_MESSAGE_ID,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import { parseHexId } from '../../src/common/identifiers.js';
-import { jsonNumber } from '../../src/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { StartWorkflow } from '../../src/v1/app-conversations/start/start-workflow.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';

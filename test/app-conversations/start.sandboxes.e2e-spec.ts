@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';

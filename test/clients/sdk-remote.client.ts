@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { text } from '../system/journeys/support/api-client.js';
 import type { Client } from './client.js';
 import { obedientModel } from './support/obedient-model.js';

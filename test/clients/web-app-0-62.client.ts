@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type ApiClient, eventually } from '../system/journeys/support/api-client.js';
 import { type Client, NotInstallable } from './client.js';
 import { chromiumProgram } from './support/browser.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { messageEvent } from '../fakes/sample-events.js';

@@ -1,9 +1,9 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { AcpEngine } from '../../src/agent-server/engine/acp/acp.engine.js';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../fakes/scripted-llm.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
 import { BitbucketDataCenterProvider } from '../../src/git-providers/bitbucket-data-center/bitbucket-data-center.provider.js';
 import {
   type FakeBitbucketDataCenterOptions,

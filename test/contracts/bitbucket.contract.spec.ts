@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
 import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
 import type { ProviderCall, ProviderWork } from '../../src/git-providers/git-provider.js';
 import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { sandboxName } from '../../src/v1/sandboxes/backends/docker/container.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { startRequest } from '../support/agent-server-client.js';

@@ -1,6 +1,6 @@
 import { afterEach } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
 import { EnterpriseSsoProvider } from '../../src/git-providers/enterprise-sso/enterprise-sso.provider.js';
 import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
 import { startFakeGitlab } from '../fakes/fake-gitlab.js';

@@ -1,7 +1,7 @@
 import { afterEach } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
-import { jsonAt } from '../../src/common/json-access.js';
 import type { ProviderCall } from '../../src/git-providers/git-provider.js';
 import { GithubProvider } from '../../src/git-providers/github/github.provider.js';
 import { type FakeGithubOptions, startFakeGithub } from '../fakes/fake-github.js';

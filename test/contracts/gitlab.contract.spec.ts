@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../src/common/http/host-allowlist.js';
 import type { ProviderAuth, ProviderCall } from '../../src/git-providers/git-provider.js';
 import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
 import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';

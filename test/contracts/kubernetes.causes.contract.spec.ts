@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { jsonAt } from '../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { SandboxBackendError, type SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { until } from '../support/until.js';

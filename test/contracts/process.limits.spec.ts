@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { viewTree } from '../../src/common/processes/end-processes.js';
+import { viewTree } from '@slipway/common/processes/end-processes.js';
 import { type Cgroups, findCgroups } from '../../src/v1/sandboxes/backends/process/cgroups.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { sandboxAnswers } from '../support/sandbox-client.js';

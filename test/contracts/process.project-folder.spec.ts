@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { startRequest } from '../support/agent-server-client.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { viewTree } from '../../src/common/processes/end-processes.js';
+import { viewTree } from '@slipway/common/processes/end-processes.js';
 import { SandboxBackendError, type SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import { sandboxAnswers } from '../support/sandbox-client.js';

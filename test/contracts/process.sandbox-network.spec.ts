@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { identifyProcess } from '../../src/v1/sandboxes/backends/process/program-record.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';

@@ -163,6 +163,15 @@ function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): voi
       expect((await client.run('cat rounds')).stdout).toBe('1\n2\n');
     });
 
+    it('leaves a sandbox alone that its caller may not stop any more', async () => {
+      const launch = harness.launch();
+      const client = await started(launch);
+      await expect(backend.pause(launch.id, () => false)).rejects.toThrow(SandboxBackendError);
+      expect(await client.isAlive()).toBe(true);
+      await backend.pause(launch.id, () => true);
+      expect(await client.isAlive()).toBe(false);
+    });
+
     it('resumes with the session key of that launch', async () => {
       const launch = harness.launch();
       await started(launch);

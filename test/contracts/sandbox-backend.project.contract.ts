@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { startRequest } from '../support/agent-server-client.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { type SandboxPromises, type SharedSandbox, startedSandbox } from './sandbox-backend.harness.js';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ShellSession } from '../../src/agent-server/tools/shell-session.js';
+import { ShellSession } from '../../packages/agent-server/src/tools/shell-session.js';
 import { toolWrapper } from '../../src/v1/sandboxes/backends/process/isolation.js';
 import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
 

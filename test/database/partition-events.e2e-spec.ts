@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { PartitionEvents1765900000000 } from '../../src/database/migrations/1765900000000-partition-events.js';

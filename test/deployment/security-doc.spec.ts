@@ -11,7 +11,7 @@ const quoted = [...text.matchAll(/`([^`\s]+)`/g)].map(([, word = '']) => word);
 
 describe('SECURITY.md', () => {
   it('names files that exist', () => {
-    const files = quoted.filter((word) => /^(src|test|docs)\//.test(word));
+    const files = quoted.filter((word) => /^(src|packages|test|docs)\//.test(word));
     expect(files.length).toBeGreaterThan(10);
     expect(files.filter((file) => !existsSync(path.join(ROOT, file)))).toEqual([]);
   });

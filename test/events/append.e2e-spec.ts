@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { toStorable } from '../../src/v1/events/store/storable-event.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { FollowLeaseRepository } from '../../src/v1/events/follow/follow-lease.repository.js';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import { jsonAt } from '../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
 import { SyncRequests } from '../../src/v1/events/follow/sync-requests.js';
 import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idleness-probe.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { AgentEvent } from '../../src/agent-protocol/events.js';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventPartitionRepository } from '../../src/v1/events/store/event-partition.repository.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';

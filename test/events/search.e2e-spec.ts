@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import type { AgentEvent } from '../../src/agent-protocol/events.js';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { messageEvent } from '../fakes/sample-events.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

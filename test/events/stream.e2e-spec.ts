@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { jsonList } from '../../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

@@ -1,4 +1,4 @@
-import { runAgentServer } from '../../src/agent-server/program.js';
+import { runAgentServer } from '../../packages/agent-server/src/program.js';
 import { FakeEngine } from './fake-engine.js';
 
 /* Runs the agent server as a process of its own, with an engine that needs no model. */

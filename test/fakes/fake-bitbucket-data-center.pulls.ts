@@ -1,4 +1,4 @@
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import {
   defaultBranchOf,
   type FakeRefusal,

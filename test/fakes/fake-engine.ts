@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import {
   AgentEngine,
   type EngineHost,
   AgentUnavailableError,
-} from '../../src/agent-server/engine/agent-engine.js';
+} from '../../packages/agent-server/src/engine/agent-engine.js';
 
 /**
  * An engine without a model: the first word of the last message tells it what to do.

@@ -1,5 +1,5 @@
 import { type DocumentNode, execute, Kind, parse, validate, visit } from 'graphql';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { githubGraph } from './fake-github.graph.js';
 import { answerLists } from './fake-github.lists.js';
 import { answerPulls } from './fake-github.pulls.js';

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 
 interface FakeObject {
   metadata: Record<string, unknown>;

@@ -1,4 +1,4 @@
-import { jsonAt, jsonList, jsonText, parseJson } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { type FakeRequest, FakeServer } from './fake-server.js';
 import { decodeOtlp } from './otlp-messages.js';
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { Gate } from '../support/gate.js';
 import { startListening } from '../support/start-listening.js';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentEvent } from '../../src/agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type {
   AgentDetails,
   EngineHost,
@@ -8,9 +8,9 @@ import type {
   ExecutionStatus,
   NewEvent,
   Usage,
-} from '../../src/agent-server/engine/agent-engine.js';
-import type { OriginalResponse } from '../../src/agent-server/engine/agent-engine.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+} from '../../packages/agent-server/src/engine/agent-engine.js';
+import type { OriginalResponse } from '../../packages/agent-server/src/engine/agent-engine.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 
 /** A conversation in memory, as an engine sees it. */
 export class MemoryEngineHost implements EngineHost {

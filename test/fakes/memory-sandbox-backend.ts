@@ -2,14 +2,21 @@ import { hash } from 'node:crypto';
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type AgentServerOptions, DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
-import { listenUnassigned, type RunningAgentServer } from '../../src/agent-server/start-agent-server.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
-import { WEBHOOK_DEFAULTS } from '../../src/agent-server/webhooks/webhook-sender.js';
+import {
+  type AgentServerOptions,
+  DEFAULT_LIMITS,
+} from '../../packages/agent-server/src/agent-server-options.js';
+import {
+  listenUnassigned,
+  type RunningAgentServer,
+} from '../../packages/agent-server/src/start-agent-server.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { WEBHOOK_DEFAULTS } from '../../packages/agent-server/src/webhooks/webhook-sender.js';
 import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
 import {
   type PreparationLine,
+  requireMayStop,
   SandboxBackendError,
   SandboxBackend,
   type SandboxExit,
@@ -147,10 +154,11 @@ export class MemorySandboxBackend extends SandboxBackend {
     return (this.machine.sandboxes.get(id)?.log ?? []).map((line) => `${line}\n`).join('');
   }
 
-  async pause(id: string): Promise<void> {
+  async pause(id: string, mayStop?: () => boolean): Promise<void> {
     const sandbox = this.machine.sandboxes.get(id);
     const server = sandbox?.server;
     if (sandbox && server && server !== 'starting') {
+      requireMayStop(mayStop);
       sandbox.server = null;
       sandbox.exit = { code: 0, signal: null, outOfMemory: false };
       await server.stop();

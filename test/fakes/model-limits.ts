@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { jsonAt, jsonList, jsonText, parseJson } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 
 /*
  * What model servers refuse with 400, as their documents and error messages say. Written from those alone, so that tests

@@ -5,7 +5,7 @@ import type {
   MessageEvent,
   ObservationEvent,
   SystemPromptEvent,
-} from '../../src/agent-protocol/events.js';
+} from '@slipway/agent-protocol/events.js';
 
 const TIMESTAMP = '2026-01-31T12:00:00.000000';
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from '@jest/globals';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { call, calls, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { startWithModelAt } from '../support/agent-server-client.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { call, calls, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { startRequest } from '../support/agent-server-client.js';

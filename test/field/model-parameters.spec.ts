@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import type { ModelParameters } from '../../src/agent-server/engine/model-parameters.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
+import type { ModelParameters } from '../../packages/agent-server/src/engine/model-parameters.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { fails, say } from '../fakes/scripted-llm.answers.js';

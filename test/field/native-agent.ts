@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { EngineSettings } from '../../src/agent-server/engine/agent-engine.js';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import type { EngineSettings } from '../../packages/agent-server/src/engine/agent-engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
 

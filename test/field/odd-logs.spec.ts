@@ -2,18 +2,21 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
-import type { AgentEvent, Content } from '../../src/agent-protocol/events.js';
-import { modelFactory } from '../../src/agent-server/engine/native/language-model.js';
-import { messagesFromEvents } from '../../src/agent-server/engine/native/messages-from-events.js';
-import { callModelWithRetries, type OfferedTool } from '../../src/agent-server/engine/native/model-call.js';
-import { originOf } from '../../src/agent-server/engine/native/language-model.js';
-import { quietPatience } from '../../src/agent-server/engine/native/patience.js';
+import type { AgentEvent, Content } from '@slipway/agent-protocol/events.js';
+import { modelFactory } from '../../packages/agent-server/src/engine/native/language-model.js';
+import { messagesFromEvents } from '../../packages/agent-server/src/engine/native/messages-from-events.js';
+import {
+  callModelWithRetries,
+  type OfferedTool,
+} from '../../packages/agent-server/src/engine/native/model-call.js';
+import { originOf } from '../../packages/agent-server/src/engine/native/language-model.js';
+import { quietPatience } from '../../packages/agent-server/src/engine/native/patience.js';
 import type {
   OpaqueMembers,
   OpaqueData,
   OriginalPart,
   OriginalResponse,
-} from '../../src/agent-server/engine/agent-engine.js';
+} from '../../packages/agent-server/src/engine/agent-engine.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import {
   anthropicRefusal,

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from '@jest/globals';
 import path from 'node:path';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { googleRefusal } from '../fakes/model-limits.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
-import { operationsOf } from '../../src/common/openapi/openapi-document.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { operationsOf } from '../../src/common/openapi/operations.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

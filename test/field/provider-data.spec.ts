@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { jsonAt, jsonList } from '../../src/common/json-access.js';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { call, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { type ChatMessage, inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { fails, refuses, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';

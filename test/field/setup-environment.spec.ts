@@ -4,10 +4,10 @@ import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { SETUP_ENVIRONMENT } from '../../src/agent-protocol/git.js';
-import { AcpEngine } from '../../src/agent-server/engine/acp/acp.engine.js';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
+import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { SETUP_SCRIPT } from '../../src/v1/app-conversations/start/set-up.step.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';

@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { jsonAt, jsonList } from '../../src/common/json-access.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { type GitHttpServer, startGitHttpServer } from '../fakes/git-http-server.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 

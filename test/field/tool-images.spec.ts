@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { calls, fails, say } from '../fakes/scripted-llm.answers.js';

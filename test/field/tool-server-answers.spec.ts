@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { McpServers } from '../../src/agent-protocol/conversation-api.js';
-import { McpToolbox } from '../../src/agent-server/tools/mcp/mcp-toolbox.js';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { jsonAt } from '@slipway/common/json-access.js';
+import { McpToolbox } from '../../packages/agent-server/src/tools/mcp/mcp-toolbox.js';
 import { event, ScriptedMcpServer, type SeenMessage } from '../fakes/mcp-servers/scripted-mcp-server.js';
-import { jsonAt } from '../../src/common/json-access.js';
 import { until } from '../support/until.js';
 
 let server: ScriptedMcpServer;

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { resolve } from 'node:path';
-import type { McpServers } from '../../src/agent-protocol/conversation-api.js';
-import { SecretMasker } from '../../src/agent-server/secret-masker.js';
-import { McpToolbox } from '../../src/agent-server/tools/mcp/mcp-toolbox.js';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { SecretMasker } from '../../packages/agent-server/src/secret-masker.js';
+import { McpToolbox } from '../../packages/agent-server/src/tools/mcp/mcp-toolbox.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { McpServers } from '../../src/agent-protocol/conversation-api.js';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { event, ScriptedMcpServer, tool } from '../fakes/mcp-servers/scripted-mcp-server.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';

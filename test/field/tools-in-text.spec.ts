@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { ModelParameters } from '../../src/agent-server/engine/model-parameters.js';
-import { NativeEngine } from '../../src/agent-server/engine/native/native.engine.js';
-import { textOfCall } from '../../src/agent-server/engine/native/text-tool-calls.js';
+import type { ModelParameters } from '../../packages/agent-server/src/engine/model-parameters.js';
+import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
+import { textOfCall } from '../../packages/agent-server/src/engine/native/text-tool-calls.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { endsWith, fails, say } from '../fakes/scripted-llm.answers.js';

@@ -1,4 +1,4 @@
-import { jsonAt } from '../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 
 /** A check of Schemathesis, by the failure that it reports. */
 export type Check =

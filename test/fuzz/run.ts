@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { errorMessage } from '../../src/common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { NotInstallable } from '../clients/client.js';
 import { ClientCache } from '../clients/support/client-cache.js';
 import { agentServerTarget } from './agent-server.target.js';

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ascending } from '../../src/common/compare.js';
-import { errorMessage } from '../../src/common/errors/error-message.js';
 import { type Attack, type AttackedBackend, BACKENDS, type Sighting } from './attack.js';
 import { missingFor } from './support/backends.js';
 import { HostileWorld } from './support/hostile-world.js';

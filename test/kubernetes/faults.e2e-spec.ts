@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it, jest } from '@jest/globals';
-import { jsonText } from '../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import type { ServiceProcess } from '../support/service-process.js';
 import { until } from '../support/until.js';
 import { type ApiClient, type Started, text } from '../system/journeys/support/api-client.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { MetricsServer } from '../../src/metrics/metrics.server.js';
+import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

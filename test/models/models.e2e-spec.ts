@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { modelEndpoint } from '../../src/common/model-endpoint.js';
+import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 
 /** A model, or a provider. */

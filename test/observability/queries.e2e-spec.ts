@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import request from 'supertest';
 import { parse } from 'yaml';
-import { MetricsServer } from '../../src/metrics/metrics.server.js';
+import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';

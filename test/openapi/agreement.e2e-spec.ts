@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { operationsOf } from '../../src/common/openapi/openapi-document.js';
+import { operationsOf } from '../../src/common/openapi/operations.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 

@@ -1,16 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import {
-  operationsOf,
-  type DocumentedOperation,
-  type Operation,
-} from '../../src/common/openapi/openapi-document.js';
+import type { DocumentedOperation, Operation } from '../../src/common/openapi/operations.js';
 import { SettingsDto } from '../../src/settings/settings.dto.js';
-import { AddGitProvidersDto } from '../../src/git-providers/git-providers.dto.js';
-import { ADD_GIT_PROVIDERS_EXAMPLES } from '../../src/git-providers/git-providers.openapi.js';
-import { SETTINGS_EXAMPLES } from '../../src/settings/settings.openapi.js';
+import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/git-providers/git-providers.dto.js';
+import { SETTINGS_EXAMPLES } from '../../src/settings/settings.controller.js';
 import { parseBody } from '../support/body-problems.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { resolvedOperations } from '../support/resolved-operations.js';
 import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';
 
 interface Media {
@@ -28,7 +24,7 @@ beforeAll(async () => {
   // Nobody listens there: the example tokens are stored without a verdict.
   service = await createTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
   document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
-  operations = operationsOf(document);
+  operations = resolvedOperations(document);
   schemas = document.components?.schemas as Record<string, JsonSchema>;
 });
 

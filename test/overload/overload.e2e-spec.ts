@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { request as startRequest } from 'node:http';
-import { MetricsServer } from '../../src/metrics/metrics.server.js';
+import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 

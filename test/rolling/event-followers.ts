@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type RawData, WebSocket } from 'ws';
-import { jsonAt, jsonList, jsonText, parseJson } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSource } from '../support/event-source.js';
 import type { LoadClient } from './load-client.js';
 

@@ -1,4 +1,4 @@
-import { jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { LoadClient } from './load-client.js';
 
 /** A user may have so many at a time; the oldest goes when there are more. */

@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseJson } from '../../src/common/json-access.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import type { Tally } from './tally.js';
 
 const TIMEOUT_MS = 60_000;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { messageNumber, SocketFollower, StreamFollower } from './event-followers.js';
 import { KeptSecrets } from './kept-secrets.js';
 import { LoadClient } from './load-client.js';

@@ -3,7 +3,7 @@ import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { AgentServerPorts } from '../../src/v1/sandbox-proxy/agent-server.ports.js';
 import type { SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { toAgentServerLabel } from '../../src/v1/sandboxes/sandbox-urls.js';

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
-import { jsonText } from '../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, request as httpRequest, type Se
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHostLabels } from '../../src/v1/sandboxes/sandbox-urls.js';
 import { portToken } from '../../src/v1/sandboxes/session-key.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';

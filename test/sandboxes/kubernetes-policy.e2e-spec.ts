@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiServer } from '../../src/common/kubernetes/api-server.js';
-import { jsonAt } from '../../src/common/json-access.js';
 import { InstancePolicy } from '../../src/v1/sandboxes/backends/kubernetes/network-policy.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 

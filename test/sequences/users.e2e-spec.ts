@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import assert from 'node:assert/strict';
-import { jsonAt } from '../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { failedSequence, step } from '../support/sequences.js';
 import { SettingsClient } from '../support/settings-client.js';

@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { EventSource } from '../support/event-source.js';

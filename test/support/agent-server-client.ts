@@ -1,4 +1,4 @@
-import { jsonAt, jsonList, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { until } from './until.js';
 
 export const SESSION_KEY = 'session-key-of-a-test';

@@ -1,4 +1,4 @@
-import { jsonAt, jsonText } from '../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { FormData, type Response } from 'undici';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { sandboxFetch } from './sandbox-fetch.js';

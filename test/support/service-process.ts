@@ -4,13 +4,13 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 
 const ENTRY = fileURLToPath(new URL('../../dist/service/main.js', import.meta.url));
 /** The one that `npm start` uses. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
 /** As `npm start` does. */
-export const YOUNG_GENERATION = '--max-semi-space-size=4';
+const YOUNG_GENERATION = '--max-semi-space-size=4';
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
 const LINES_SHOWN = 50;

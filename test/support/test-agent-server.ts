@@ -1,9 +1,12 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type AgentServerOptions, DEFAULT_LIMITS } from '../../src/agent-server/agent-server-options.js';
-import { startAgentServer } from '../../src/agent-server/start-agent-server.js';
-import { toolEnvironment } from '../../src/agent-server/tool-environment.js';
+import {
+  type AgentServerOptions,
+  DEFAULT_LIMITS,
+} from '../../packages/agent-server/src/agent-server-options.js';
+import { startAgentServer } from '../../packages/agent-server/src/start-agent-server.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { FakeEngine } from '../fakes/fake-engine.js';
 import { AgentServerClient, SESSION_KEY } from './agent-server-client.js';
 

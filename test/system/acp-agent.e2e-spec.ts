@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { jsonText } from '../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { say, StartsClient } from '../support/starts-client.js';

@@ -5,7 +5,7 @@ import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { jsonAt } from '../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { AgentServerClient, CREDENTIALS, SESSION_KEY } from '../support/agent-server-client.js';
 import { inheritedEnvironment } from '../support/service-process.js';

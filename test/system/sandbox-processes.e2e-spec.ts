@@ -3,7 +3,7 @@ import { get } from 'node:http';
 import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { jsonList, jsonNumber, jsonText } from '../../src/common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';

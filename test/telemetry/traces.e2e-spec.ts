@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { jsonText } from '../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { type CollectedSpan, FakeOtlpCollector } from '../fakes/fake-otlp-collector.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';

@@ -1,7 +1,5 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../common/openapi/responses.js';
-import type { Page } from '../../common/pagination/page.js';
-import { Integer } from '../../common/validation/number-fields.js';
+import { ApiProperty } from '@nestjs/swagger';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Choice, Identifier, Instant, Text } from '../../common/validation/text-fields.js';
 import {
   ACTOR_KINDS,
@@ -17,8 +15,7 @@ import {
 import type { AuditDetails, AuditEntry } from '../audit.repository.js';
 import type { AuditFilter } from '../audit.queries.js';
 
-/** Query of `GET /api/v1/audit`. */
-export class AuditQueryDto {
+export class AuditQueryDto extends PageQuery('Entries on a page.') {
   @Identifier({
     description: 'Only what this user did, or what a sandbox of theirs did. The user may have been removed.',
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
@@ -31,18 +28,10 @@ export class AuditQueryDto {
   })
   owner_user_id?: string;
 
-  @Choice({
-    values: AUDIT_ACTION_NAMES,
-    description: 'Only this action.',
-    example: 'secret.create',
-  })
+  @Choice({ values: AUDIT_ACTION_NAMES, description: 'Only this action.', example: 'secret.create' })
   action?: AuditAction;
 
-  @Choice({
-    values: AUDIT_RESOURCES,
-    description: 'Only things of this type.',
-    example: 'secret',
-  })
+  @Choice({ values: AUDIT_RESOURCES, description: 'Only things of this type.', example: 'secret' })
   resource_type?: AuditResource;
 
   @Text({
@@ -71,12 +60,6 @@ export class AuditQueryDto {
 
   @Instant({ description: 'Only before this time.', example: '2026-11-22T00:00:00Z' })
   until?: Date;
-
-  @Integer({ description: 'Entries on a page.', minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
-
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
 }
 
 export function toAuditFilter({
@@ -104,7 +87,6 @@ export function toAuditFilter({
 }
 
 /** Who did something. */
-@ApiSchema({ name: 'AuditActor' })
 export class AuditActorDto {
   @ApiProperty({
     enum: ACTOR_KINDS,
@@ -134,7 +116,6 @@ export class AuditActorDto {
 }
 
 /** What something was done to. */
-@ApiSchema({ name: 'AuditedResource' })
 export class AuditedResourceDto {
   @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' })
   type: AuditResource;
@@ -149,7 +130,6 @@ export class AuditedResourceDto {
 }
 
 /** One change, and who made it. */
-@ApiSchema({ name: 'AuditEntry' })
 export class AuditEntryDto {
   @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' })
   id: string;
@@ -226,7 +206,7 @@ export class AuditEntryDto {
   details: AuditDetails;
 }
 
-function toAuditEntryDto(entry: AuditEntry): AuditEntryDto {
+export function toAuditEntryDto(entry: AuditEntry): AuditEntryDto {
   return {
     id: entry.id,
     time: entry.at.toISOString(),
@@ -242,16 +222,4 @@ function toAuditEntryDto(entry: AuditEntry): AuditEntryDto {
   };
 }
 
-/** A page of entries. */
-@ApiSchema({ name: 'AuditPage' })
-export class AuditPageDto {
-  @ApiProperty({ type: [AuditEntryDto] })
-  items: AuditEntryDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
-
-export function toAuditPageDto(page: Page<AuditEntry>): AuditPageDto {
-  return { items: page.items.map(toAuditEntryDto), next_page_id: page.nextPageId };
-}
+export class AuditPageDto extends PageOf(AuditEntryDto) {}

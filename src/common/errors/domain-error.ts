@@ -86,22 +86,3 @@ export class InvalidInputError extends Error {
     this.name = 'InvalidInputError';
   }
 }
-
-/** Why a body could not be read as JSON. */
-export type MalformedBodyReason =
-  'media_type' | 'encoding' | 'syntax' | 'too_large' | 'too_deep' | 'too_many_values' | 'aborted';
-
-/** A request body that could not be read as JSON. */
-export class MalformedBodyError extends Error {
-  /** The limit that a body exceeded: bytes, levels or values, as the reason says. */
-  readonly limit: number | null;
-
-  constructor(
-    readonly reason: MalformedBodyReason,
-    { limit = null, ...options }: { cause?: unknown; limit?: number | null } = {},
-  ) {
-    super(`The request body could not be read: ${reason}`, options);
-    this.limit = limit;
-    this.name = 'MalformedBodyError';
-  }
-}

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Catch, HttpException, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { errorStack } from '@slipway/common/errors/error-message.js';
+import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { answeredRequestId, currentRequest } from '../requests/request-context.js';
 import { DATABASE_PROBLEMS, databaseFailure } from './database-failure.js';
-import { DomainError, type ErrorCode, InvalidInputError, MalformedBodyError } from './domain-error.js';
-import { errorStack } from './error-message.js';
+import { DomainError, type ErrorCode, InvalidInputError } from './domain-error.js';
 import { problem, problemMediaType, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;

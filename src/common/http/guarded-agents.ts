@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
-import { type AddressReach, checkedLookup, type ResolveHost } from './address-rules.js';
+import { type AddressReach, checkedLookup, type ResolveHost } from '@slipway/common/http/address-rules.js';
 import { UpstreamError } from './upstream-error.js';
 
 /** Open connections per origin, unless a client says otherwise. Further requests queue, within their deadline. */

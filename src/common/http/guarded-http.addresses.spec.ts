@@ -1,9 +1,9 @@
 import type { LookupAddress } from 'node:dns';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { FakeServer } from '../../../test/fakes/fake-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
-import { HostAllowlist } from './host-allowlist.js';
 
 const LOOPBACK: LookupAddress = { address: '127.0.0.1', family: 4 };
 

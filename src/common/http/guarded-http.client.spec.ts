@@ -1,11 +1,11 @@
 import type { RequestListener } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { type FakeRequest, FakeServer } from '../../../test/fakes/fake-server.js';
 import { RawServer } from '../../../test/support/raw-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient, type GuardedRequestInit } from './guarded-http.client.js';
 import { runInRequestContext } from '../requests/request-context.js';
-import { HostAllowlist } from './host-allowlist.js';
 
 const MAX_BYTES = 100_000;
 const SECRET = 'token-of-the-user';

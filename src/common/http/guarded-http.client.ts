@@ -1,11 +1,17 @@
 import { lookup } from 'node:dns/promises';
+import { SpanKind } from '@opentelemetry/api';
 import type { Dispatcher } from 'undici';
-import { errorCode } from '../errors/error-message.js';
-import { isLoopbackHost } from './loopback.js';
-import { AddressRefusedError, bypassesProxy, isPublicHostName, type ResolveHost } from './address-rules.js';
-import { type SpanStart, traced } from '../tracing/tracing.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import {
+  AddressRefusedError,
+  bypassesProxy,
+  isPublicHostName,
+  type ResolveHost,
+} from '@slipway/common/http/address-rules.js';
+import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { type SpanStart, traced } from '../spans.js';
 import type { GuardedAgents } from './guarded-agents.js';
-import type { HostAllowlist } from './host-allowlist.js';
 import { currentRequest } from '../requests/request-context.js';
 import { OriginShares, type RequestOwner } from './origin-shares.js';
 import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';
@@ -86,14 +92,11 @@ export class GuardedHttpClient {
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
-    return traced(
-      () => requestSpan(exchange.method, target),
-      async (span) => {
-        const response = await this.send(target, exchange, init);
-        span?.set({ 'http.response.status_code': response.status });
-        return response;
-      },
-    );
+    return traced(requestSpan(exchange.method, target), async (span) => {
+      const response = await this.send(target, exchange, init);
+      span?.setAttribute('http.response.status_code', response.status);
+      return response;
+    });
   }
 
   private async send(target: URL, exchange: HttpExchange, init: GuardedRequestInit): Promise<Response> {
@@ -285,7 +288,7 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
 function requestSpan(method: string, { hostname, port, protocol }: URL): SpanStart {
   return {
     name: method,
-    kind: 'client',
+    kind: SpanKind.CLIENT,
     attributes: {
       'http.request.method': method,
       'server.address': hostname,

@@ -3,12 +3,12 @@ import { createServer as createTcpServer } from 'node:net';
 import { inspect } from 'node:util';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { FakeServer } from '../../../test/fakes/fake-server.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { RawServer } from '../../../test/support/raw-server.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
-import { HostAllowlist } from './host-allowlist.js';
 
 const MAX_BYTES = 400_000;
 /** Has about as many values as a repository of GitHub or a project of GitLab. */

@@ -3,11 +3,11 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { connect } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
-import { HostAllowlist } from './host-allowlist.js';
 
 describe('GuardedHttpClient over TLS and through a proxy', () => {
   let target: TlsServer;

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js';
-import { isLoopbackHost } from './loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 
 const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 const MAX_PORT = 65_535;

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { createBrotliDecompress, createGunzip } from 'node:zlib';
 import pLimit from 'p-limit';
 import type { Dispatcher } from 'undici';
-import { type JsonBounds, JsonBoundsError, JsonOutline } from '../json-outline.js';
+import { type JsonBounds, JsonBoundsError, JsonOutline } from '@slipway/common/json-outline.js';
 import { UpstreamError } from './upstream-error.js';
 
 /** The encodings that the client asks for. A response with any other `content-encoding` is refused. */

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { errorMessage } from '../errors/error-message.js';
-import { jsonNumber, jsonText, parseJson } from '../json-access.js';
-import { textHead } from '../well-formed-text.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;

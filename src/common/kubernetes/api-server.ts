@@ -4,8 +4,8 @@ import { delimiter } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { WebSocket } from 'ws';
-import { errorMessage } from '../errors/error-message.js';
-import { parseJson } from '../json-access.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { ApiServerError, ApiServerOutages, pauseBefore, refusal } from './api-server-error.js';
 
 /** Applies until the headers of a response have arrived, and again until its end. */

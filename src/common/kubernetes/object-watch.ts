@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { ApiServerError, pauseBefore } from './api-server-error.js';
 import type { ApiServer } from './api-server.js';
 

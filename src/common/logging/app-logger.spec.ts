@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { runInRequestContext } from '../requests/request-context.js';
-import { setTracer, tracedFrom } from '../tracing/tracing.js';
+import { recordSpans } from '../../../test/support/recorded-spans.js';
+import { unregisterTracing } from '../../observability/tracing.js';
+import { tracedFrom } from '../spans.js';
 import { AppLogger } from './app-logger.js';
 
 describe('AppLogger', () => {
@@ -48,22 +50,17 @@ describe('AppLogger', () => {
   });
 
   it('names the trace and the span that a line belongs to', async () => {
-    const context = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled: true };
-    const span = { context, traceparent: '', startedAt: 0, rename() {}, set() {}, fail() {}, end() {} };
-    setTracer({ start: () => span, adopt: () => '', record() {} });
+    const ended = recordSpans();
     try {
       const logger = new AppLogger({ level: 'info', format: 'json' });
-      await tracedFrom(
-        null,
-        () => ({ name: 'work' }),
-        async () => logger.log('inside'),
-      );
+      await tracedFrom(null, { name: 'work' }, async () => logger.log('inside'));
       logger.log('outside');
     } finally {
-      setTracer(null);
+      unregisterTracing();
     }
 
-    const ids = { trace_id: context.traceId, span_id: context.spanId };
+    const span = ended[0]?.spanContext();
+    const ids = { trace_id: span?.traceId, span_id: span?.spanId };
     expect(parsed()).toEqual([
       expect.objectContaining({ message: 'inside', ...ids }),
       expect.not.objectContaining(ids),
@@ -102,6 +99,16 @@ describe('AppLogger', () => {
     logger.error('e');
 
     expect(lines).toHaveLength(expected);
+  });
+
+  it('names levels as LOG_LEVEL does', () => {
+    const logger = new AppLogger({ level: 'debug', format: 'json' });
+    logger.debug('d');
+    logger.log('l');
+    logger.warn('w');
+    logger.error('e');
+
+    expect(parsed().map(({ level }) => level)).toEqual(['debug', 'info', 'warn', 'error']);
   });
 
   it('keeps the framework start-up chatter for debugging', () => {

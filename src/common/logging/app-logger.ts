@@ -1,6 +1,6 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
+import { trace } from '@opentelemetry/api';
 import { currentRequest } from '../requests/request-context.js';
-import { currentSpan } from '../tracing/tracing.js';
 
 const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
   debug: ['fatal', 'error', 'warn', 'log', 'debug'],
@@ -55,10 +55,11 @@ export class AppLogger extends ConsoleLogger {
     });
   }
 
-  /** Writes the time once, as text, in place of Nest's milliseconds. */
-  protected override stringifyJsonLogObject({ timestamp, ...line }: Record<string, unknown>): string {
+  /** Writes the time as text, in place of Nest's milliseconds, and the level `log` under the name that others give it. */
+  protected override stringifyJsonLogObject({ timestamp, level, ...line }: Record<string, unknown>): string {
     const time = new Date(Number(timestamp)).toISOString();
-    return super.stringifyJsonLogObject({ time, ...line, ...contextMembers() });
+    const members = { time, level: level === 'log' ? 'info' : level, ...line, ...contextMembers() };
+    return super.stringifyJsonLogObject(members);
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
@@ -82,11 +83,11 @@ interface ContextMembers {
 }
 
 function contextMembers(): ContextMembers {
-  const [request, span] = [currentRequest(), currentSpan()];
+  const [request, span] = [currentRequest(), trace.getActiveSpan()?.spanContext()];
   return {
     ...(request && { request_id: request.requestId }),
     ...(request?.callerRequestId !== undefined && { caller_request_id: request.callerRequestId }),
     ...(request?.userId !== undefined && { user_id: request.userId }),
-    ...(span && { trace_id: span.context.traceId, span_id: span.context.spanId }),
+    ...(span && { trace_id: span.traceId, span_id: span.spanId }),
   };
 }

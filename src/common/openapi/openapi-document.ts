@@ -1,31 +1,19 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import { API_KEY_SCHEME, completeOperation } from './derived-responses.js';
+import { type Operation, operationsOf, type Schema, type Schemas } from './operations.js';
+import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 import { withSchemaRules } from './schema-rules.js';
+import { withSharedResponses } from './shared-responses.js';
 
 /** Version of the API that this service implements; the service's own version is in `/server_info`. */
 const API_VERSION = '0.53.0';
-const API_KEY_SCHEME = 'APIKeyHeader';
 const REQUEST_ID = 'X-Request-Id';
 const RETRY_AFTER = 'Retry-After';
 /** Statuses that say when to retry. */
 const WITH_RETRY_AFTER = ['429', '503'];
-const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
-
-type PathItem = OpenAPIObject['paths'][string];
-
-export type Operation = NonNullable<PathItem['get']>;
 
 type Content = Record<string, { schema?: Schema; example?: unknown; examples?: unknown }>;
-
-type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
-
-type Schema = Schemas[string];
-
-export interface DocumentedOperation {
-  /** Such as `GET /alive`. */
-  name: string;
-  operation: Operation;
-}
 
 const DESCRIPTION = `Finds a user's open work across GitHub, GitLab and Bitbucket, and keeps their settings, secrets and
 git-provider tokens.
@@ -79,12 +67,15 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   for (const [tag, description] of Object.entries(TAGS)) {
     builder.addTag(tag, description);
   }
-  const document = SwaggerModule.createDocument(app, builder.build());
+  const document = SwaggerModule.createDocument(app, builder.build(), {
+    extraModels: [ProblemDto, ValidationErrorDto],
+  });
   document.components = {
     ...document.components,
     schemas: withSchemaRules(document.components?.schemas ?? {}),
   };
-  return withoutEmptyMembers(withExamples(withCommonHeaders({ ...document, security: [] })));
+  const complete = withoutSuffixes(withDerivedResponses({ ...document, security: [] }));
+  return withSharedResponses(withoutEmptyMembers(withExamples(withCommonHeaders(complete))));
 }
 
 /**
@@ -106,14 +97,25 @@ export function openApiText(document: OpenAPIObject): string {
   return `${JSON.stringify(sorted, null, 2)}\n`;
 }
 
-/** Every operation of a document, in its order. */
-export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
-  return Object.entries(document.paths).flatMap(([path, item]) =>
-    METHODS.flatMap((method) => {
-      const operation = item[method];
-      return operation ? [{ name: `${method.toUpperCase()} ${path}`, operation }] : [];
-    }),
-  );
+/** Names schemas after their classes, which end in Dto, unless `@ApiSchema` names them. */
+function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
+  const text = JSON.stringify(document).replaceAll(/("#\/components\/schemas\/\w+)Dto"/g, '$1"');
+  const renamed = JSON.parse(text) as OpenAPIObject;
+  const schemas = Object.entries(renamed.components?.schemas ?? {});
+  renamed.components = {
+    ...renamed.components,
+    schemas: Object.fromEntries(schemas.map(([name, schema]) => [name.replace(/Dto$/, ''), schema])),
+  };
+  return renamed;
+}
+
+/** Adds to every operation what follows from its guards, body and parameters. */
+function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
+  const copy = structuredClone(document);
+  for (const { operation } of operationsOf(copy)) {
+    completeOperation(operation, copy.components?.schemas ?? {});
+  }
+  return copy;
 }
 
 /** Adds the headers that do not depend on the operation to every response of the document. */

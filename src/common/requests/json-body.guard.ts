@@ -3,9 +3,15 @@ import { GUARDS_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.j
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { MetadataScanner, ModulesContainer } from '@nestjs/core';
 import type { Request } from 'express';
-import { KeyedLimit } from '../async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import {
+  type BodyBounds,
+  mayHaveBody,
+  readJsonBody,
+  skimJsonBody,
+  receiveByDeadline,
+} from '@slipway/common/requests/json-body.js';
 import { InvalidInputError } from '../errors/domain-error.js';
-import { type BodyBounds, mayHaveBody, readJsonBody, skimJsonBody, receiveByDeadline } from './json-body.js';
 import { currentRequest } from './request-context.js';
 import { unsafeTextProblems } from './unsafe-text.js';
 

@@ -1,7 +1,7 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '../json-merge.js';
-import { SchemaRules } from '../openapi/schema-rules.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
+import { SchemaRules } from '../openapi/schema-rules.js';
 import {
   because,
   composeDecorators,

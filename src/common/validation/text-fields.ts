@@ -10,7 +10,7 @@ import {
   Matches,
   MaxLength,
 } from 'class-validator';
-import { isJsonObject } from '../json-merge.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import {
   because,
   composeDecorators,

@@ -6,7 +6,7 @@ import {
   ValidationTypes,
   type ValidatorConstraintInterface,
 } from 'class-validator';
-import { isJsonObject } from '../json-merge.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { type InputProblem, InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
 import { type DtoClass, type FieldProblem, type RuleContext, toDto } from './field.js';

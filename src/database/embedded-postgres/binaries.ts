@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises';
 import { createRequire, findPackageJSON } from 'node:module';
 import path from 'node:path';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { canReach, type UnixUser } from './unprivileged-user.js';
 

@@ -18,7 +18,7 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { removeUnfinished } from './binaries.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import type { UnixUser } from './unprivileged-user.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { open, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 
 /** Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing what fills the disk. */
 const RESERVE_BYTES = 64 * 2 ** 20;

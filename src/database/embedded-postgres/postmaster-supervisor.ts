@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { RepeatedWork } from '../../common/async.js';
-import { errorMessage, errorStack } from '../../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import type { DiskReserve } from './disk-reserve.js';
 
 const LOOK_MS = 1_000;

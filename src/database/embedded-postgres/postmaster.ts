@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
 import { openLog, programFailure } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';

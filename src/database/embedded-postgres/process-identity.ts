@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 
 /** No system assigns this id, so PostgreSQL takes the file for a dead server's. */
 const UNUSED_PID = 2_147_483_647;

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { processIdentity } from './process-identity.js';
 

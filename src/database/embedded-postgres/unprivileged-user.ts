@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { chown, lstat, mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 
 const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };

@@ -8,10 +8,10 @@ import {
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Db, JobWithMetadata, PgBoss } from 'pg-boss';
 import { DataSource, type EntityManager } from 'typeorm';
-import { RepeatedWork } from '../../common/async.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { errorStack } from '../../common/errors/error-message.js';
 import { DatabaseNotifications } from '../notifications/database-notifications.js';
 import {
   type HandBack,

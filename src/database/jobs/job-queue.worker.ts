@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
+import { SpanKind } from '@opentelemetry/api';
 import type { JobResult, JobWithMetadata, PgBoss } from 'pg-boss';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
-import { errorMessage, errorStack } from '../../common/errors/error-message.js';
-import { jsonNumber, jsonText } from '../../common/json-access.js';
-import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/tracing/tracing.js';
+import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/spans.js';
 
 /** A queue of jobs that survive the process that sent them. */
 export interface JobQueue {
@@ -139,10 +140,8 @@ export class JobQueueWorker {
     try {
       signal.throwIfAborted();
       const failure = jsonText(job.sourceOutput, 'message') ?? jsonText(job.sourceOutput, 'value', 'message');
-      await tracedFrom(
-        jsonText(job.data, TRACEPARENT_MEMBER),
-        () => attemptSpan(this.#queue, job),
-        () => this.#handler({ data: job.data, signal, failure }),
+      await tracedFrom(jsonText(job.data, TRACEPARENT_MEMBER), attemptSpan(this.#queue, job), () =>
+        this.#handler({ data: job.data, signal, failure }),
       );
       return { id: job.id, status: 'completed' };
     } catch (error) {
@@ -209,7 +208,7 @@ export function withTraceparent(data: object): object {
 function attemptSpan({ name }: JobQueue, { id, retryCount }: JobWithMetadata): SpanStart {
   return {
     name: `process ${name}`,
-    kind: 'consumer',
+    kind: SpanKind.CONSUMER,
     attributes: {
       'messaging.system': 'pg-boss',
       'messaging.operation.type': 'process',

@@ -3,7 +3,7 @@ import { Injectable, Logger, Module, type OnApplicationShutdown } from '@nestjs/
 import pLimit from 'p-limit';
 import { Client } from 'pg';
 import type { DataSource, EntityManager } from 'typeorm';
-import { errorStack } from '../../common/errors/error-message.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { DatabaseAddresses } from '../database-addresses.js';
 
 const CHANNEL = /^[a-z][a-z_]{0,62}$/;

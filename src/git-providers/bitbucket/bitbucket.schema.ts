@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { namedValues } from '../../common/validation/named-values.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import {
   flag,
   instant,

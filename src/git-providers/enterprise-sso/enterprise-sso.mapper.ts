@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseJson } from '../../common/json-access.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import type { ProviderErrorCode } from '../git-provider.js';
 import { object, requiredText, text as optionalText } from '../response-schema.js';
 

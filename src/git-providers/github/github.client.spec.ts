@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient, type GuardedRequestInit } from '../../common/http/guarded-http.client.js';
-import { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { GitProviderError } from '../git-provider.js';
 import { githubBaseUrl, githubTransport } from './github.client.js';
 

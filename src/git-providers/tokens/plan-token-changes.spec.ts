@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HostAllowlist } from '../../common/http/host-allowlist.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-provider.js';
 import {
   HOST_REFUSED,

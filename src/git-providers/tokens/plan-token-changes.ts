@@ -1,5 +1,5 @@
+import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import type { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { parseGitHost } from '../git-host.js';
 import type { ProviderErrorCode, ProviderType } from '../git-provider.js';
 import { gitServerFor } from '../git-servers.js';

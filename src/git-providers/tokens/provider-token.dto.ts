@@ -1,4 +1,4 @@
-import { ApiExtraModels, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
 import { composeDecorators, type FieldProblem } from '../../common/validation/field.js';
 import { NestedMap } from '../../common/validation/nested-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
@@ -8,7 +8,6 @@ import { type ProviderTokenInput, TOKEN_FORM } from './plan-token-changes.js';
 const MAX_ACCOUNT_ID_LENGTH = 255;
 
 /** One provider's entry of a `provider_tokens` map. Members it does not list are ignored. */
-@ApiSchema({ name: 'ProviderToken' })
 class ProviderTokenDto implements ProviderTokenInput {
   @Text({
     nullable: true,

@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { lockUser } from '../../auth/user.repository.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
-import { HostAllowlist } from '../../common/http/host-allowlist.js';
 import { invalidGitToken } from '../git-provider-problem.js';
 import type { ProviderCall, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';

@@ -6,9 +6,9 @@ import {
   type MetricsSnapshot,
   type SendMessageRequest,
   type StartConversationRequest,
-} from '../../agent-protocol/conversation-api.js';
-import type { AgentEvent, EventPage } from '../../agent-protocol/events.js';
-import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../../common/json-access.js';
+} from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
+import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { textTail } from '@slipway/common/well-formed-text.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
-import { textTail } from '../../common/well-formed-text.js';
 
 const FIRST_POLL_MS = 15;
 const MAX_POLL_MS = 500;

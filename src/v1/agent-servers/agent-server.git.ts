@@ -1,6 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { GitPrepareResponse, GitPrepareFailure, GitPrepareRequest } from '../../agent-protocol/git.js';
-import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
+import type {
+  GitPrepareResponse,
+  GitPrepareFailure,
+  GitPrepareRequest,
+} from '@slipway/agent-protocol/git.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 

@@ -1,22 +1,16 @@
 import { Injectable } from '@nestjs/common';
+import { type Span, SpanKind } from '@opentelemetry/api';
 import type { Dispatcher, FormData } from 'undici';
-import { SPANS_HEADER } from '../../agent-protocol/server.js';
-import { errorWithCauses } from '../../common/errors/error-message.js';
-import { jsonList, jsonText, parseJson } from '../../common/json-access.js';
-import { JsonBoundsError } from '../../common/json-outline.js';
-import { TRACEPARENT_HEADER } from '../../common/tracing/trace-context.js';
-import {
-  currentSpan,
-  currentTracer,
-  type Span,
-  type SpanStart,
-  traced,
-} from '../../common/tracing/tracing.js';
+import { SPANS_HEADER } from '@slipway/agent-protocol/server.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { JsonBoundsError } from '@slipway/common/json-outline.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
+import { currentSpanBegunAt, currentTraceparent, type SpanStart, traced } from '../../common/spans.js';
 import { AgentServerConnections } from './agent-server.connections.js';
 import { BoundedJson, type ResponseBounds, ResponseBoundsError } from './bounded-json.js';
-import { agentServerSpans } from './agent-server.spans.js';
+import { agentServerSpans, recordAgentServerSpans } from './agent-server.spans.js';
 import type { AgentServerTarget } from './sandbox-address.js';
-import { textHead } from '../../common/well-formed-text.js';
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 const MIB = 1024 * 1024;
@@ -197,19 +191,16 @@ export class AgentServerHttp {
     call: AgentServerCall = {},
   ): Promise<AgentServerResponse> {
     if (call.isPoll === true) {
-      return this.#request(target, path, call, currentSpan());
+      return this.#request(target, path, call);
     }
-    return traced(
-      () => callSpan(path, call),
-      (span) => this.#request(target, path, call, span),
-    );
+    return traced(callSpan(path, call), (span) => this.#request(target, path, call, span));
   }
 
   async #request(
     target: AgentServerTarget,
     path: string,
     call: AgentServerCall,
-    span: Span | null,
+    span?: Span,
   ): Promise<AgentServerResponse> {
     const { method = 'GET', query = {}, body, form, timeoutMs = DEFAULT_TIMEOUT_MS, signal } = call;
     const parameters = new URLSearchParams();
@@ -221,6 +212,7 @@ export class AgentServerHttp {
     const deadline = AbortSignal.timeout(timeoutMs);
     const signals = signal ? AbortSignal.any([signal, deadline]) : deadline;
     const startedAt = Date.now();
+    const traceparent = currentTraceparent();
     try {
       const { pool, origin } = await this.connections.dispatcher(target);
       const response = await pool.request({
@@ -231,13 +223,14 @@ export class AgentServerHttp {
           accept: 'application/json',
           'x-session-api-key': target.sessionKey,
           ...(body !== undefined && { 'content-type': 'application/json' }),
-          ...(span && { [TRACEPARENT_HEADER]: span.traceparent }),
+          ...(traceparent !== null && { traceparent }),
         },
         body: form ?? (body === undefined ? null : JSON.stringify(body)),
         signal: signals,
       });
-      if (span) {
-        recordSpans(response, span, { startedAt, path, call });
+      span?.setAttribute('http.response.status_code', response.statusCode);
+      if (traceparent !== null) {
+        recordSpans(response.headers[SPANS_HEADER], { startedAt, path, call });
       }
       if (response.statusCode < 200 || response.statusCode > 299) {
         throw new AgentServerError(response.statusCode, failureDetail(await readShortText(response.body)));
@@ -251,32 +244,26 @@ export class AgentServerHttp {
 
 /** Adds the spans that the agent server measured to the trace of the call. */
 function recordSpans(
-  { statusCode, headers }: Dispatcher.ResponseData,
-  span: Span,
+  header: unknown,
   { startedAt, path, call }: { startedAt: number; path: string; call: AgentServerCall },
 ): void {
-  const isPoll = call.isPoll === true;
-  if (!isPoll) {
-    span.set({ 'http.response.status_code': statusCode });
-  }
-  const measured = agentServerSpans(headers[SPANS_HEADER], {
-    earliest: span.startedAt,
+  const measured = agentServerSpans(header, {
+    earliest: currentSpanBegunAt() ?? startedAt,
     startedAt,
     endedAt: Date.now(),
     name: callName(path, call),
   });
   // Of a poll, what happened before it counts.
-  const kept = isPoll
-    ? measured.filter(({ kind, parent }) => kind !== 'server' && parent === null)
-    : measured;
-  if (kept.length > 0) {
-    currentTracer()?.record(kept, span, 'agent-server');
-  }
+  recordAgentServerSpans(
+    call.isPoll === true
+      ? measured.filter(({ kind, parent }) => kind !== 'server' && parent === null)
+      : measured,
+  );
 }
 
 function callSpan(path: string, call: AgentServerCall): SpanStart {
   const { method = 'GET' } = call;
-  return { name: callName(path, call), kind: 'client', attributes: { 'http.request.method': method } };
+  return { name: callName(path, call), kind: SpanKind.CLIENT, attributes: { 'http.request.method': method } };
 }
 
 /**

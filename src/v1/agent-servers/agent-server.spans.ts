@@ -1,11 +1,25 @@
-import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '../../agent-protocol/server.js';
-import { parseJson } from '../../common/json-access.js';
-import type { MeasuredSpan } from '../../common/tracing/tracing.js';
+import { AGENT_SPAN_NAMES, type AgentSpanName, MAX_AGENT_SPANS } from '@slipway/agent-protocol/server.js';
+import { context, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
+import { parseJson } from '@slipway/common/json-access.js';
+import { failSpan } from '../../common/spans.js';
 
 /** Longer than any honest list. */
 const MAX_LENGTH = 4096;
 /** Offsets and durations, microseconds. */
 const MAX_US = 24 * 3600 * 1e6;
+
+/** A piece of work that an agent server measured. */
+export interface MeasuredSpan {
+  name: string;
+  kind: 'server' | 'internal';
+  /** Index of an earlier one of the same list; null: the call itself. */
+  parent: number | null;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  endedAt: number;
+  /** One of few; null: it succeeded. */
+  failure: string | null;
+}
 
 /** The call that an agent server describes, as this process measured it. Epoch milliseconds. */
 export interface MeasuredCall {
@@ -48,13 +62,33 @@ export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredS
     const begin = within(arrivedAt + (isOwn ? 0 : startMs), from);
     return {
       name: isOwn ? call.name : name,
-      kind: isOwn ? ('server' as const) : ('internal' as const),
+      kind: isOwn ? 'server' : 'internal',
       parent: parent < 0 ? null : parent,
       startedAt: begin,
       endedAt: within(begin + (isOwn ? durationMs : ownMs), begin),
       failure: failed ? 'error' : null,
     };
   });
+}
+
+/** Adds spans of the agent server to the trace of the call, under a service name of their own. */
+export function recordAgentServerSpans(measured: readonly MeasuredSpan[]): void {
+  const tracer = trace.getTracer('slipway-agent-server');
+  const spans: Span[] = [];
+  for (const { name, kind, parent, startedAt, failure } of measured) {
+    const above = parent === null ? undefined : spans[parent];
+    const options = { kind: kind === 'server' ? SpanKind.SERVER : SpanKind.INTERNAL, startTime: startedAt };
+    const span = tracer.startSpan(
+      name,
+      options,
+      above === undefined ? context.active() : trace.setSpan(ROOT_CONTEXT, above),
+    );
+    if (failure !== null) {
+      failSpan(span, failure);
+    }
+    spans.push(span);
+  }
+  spans.forEach((span, index) => span.end(measured[index]?.endedAt));
 }
 
 function parseEntries(header: unknown): Entry[] {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import pLimit from 'p-limit';
-import { parseJson } from '../../common/json-access.js';
-import { JsonBoundsError, JsonOutline } from '../../common/json-outline.js';
+import { parseJson } from '@slipway/common/json-access.js';
+import { JsonBoundsError, JsonOutline } from '@slipway/common/json-outline.js';
 
 /** The limits of a response. Parsing a response within them blocks the event loop for about 50 ms at most. */
 export interface ResponseBounds {

@@ -1,6 +1,6 @@
-import type { AgentEvent } from '../../agent-protocol/events.js';
-import { LINKED_BEGINNING } from '../../agent-protocol/linked-frames.js';
-import { jsonAt, jsonText } from '../../common/json-access.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { LINKED_BEGINNING } from '@slipway/agent-protocol/linked-frames.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { isAgentEvent } from './agent-server.client.js';
 import { parseWithin } from './bounded-json.js';
 

@@ -5,7 +5,7 @@ import { connect, Socket } from 'node:net';
 import path from 'node:path';
 import { urlToHttpOptions } from 'node:url';
 import { callbackify } from 'node:util';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { PodPort } from '../../common/kubernetes/pod-socket.js';
 import type { SandboxAddress } from './sandbox-address.js';
 

@@ -4,7 +4,7 @@ import { JobsModule } from '../../database/jobs/jobs.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { McpConfigModule } from '../../mcp-config/mcp-config.module.js';
-import { MetricsModule } from '../../metrics/metrics.module.js';
+import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
@@ -25,11 +25,9 @@ import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
-import {
-  ConversationActionsController,
-  ConversationWorkspaceController,
-} from './api/conversation-actions.controller.js';
+import { ConversationActionsController } from './api/conversation-actions.controller.js';
 import { ConversationFolderController } from './api/conversation-folder.controller.js';
+import { ConversationWorkspaceController } from './api/conversation-workspace.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { PendingMessagesController } from './api/pending-messages.controller.js';
@@ -82,7 +80,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     IdempotencyModule,
     JobsModule,
     McpConfigModule,
-    MetricsModule,
+    ObservabilityModule,
     SandboxSpecsModule,
     SandboxesModule,
     OutboundWebhooksModule,

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import { hasFailed, type SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import type { AuditDetails } from '../../audit/audit.repository.js';
-import { hasFailed, type SendMessageRequest } from '../../agent-protocol/conversation-api.js';
 import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';

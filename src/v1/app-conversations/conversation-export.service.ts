@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
+import { jsonText } from '@slipway/common/json-access.js';
+import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { parseHexId } from '../../common/identifiers.js';
-import { jsonText } from '../../common/json-access.js';
-import { zip, type ZipEntry } from '../../common/zip.js';
 import { unknownConversation } from '../events/events.service.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';

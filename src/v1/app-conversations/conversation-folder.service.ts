@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Injectable } from '@nestjs/common';
+import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { jsonAt, jsonList, jsonNumber, jsonText } from '../../common/json-access.js';
 import { AgentServerCommands } from '../agent-servers/agent-server.commands.js';
 import { AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { ConversationStatus } from '../../agent-protocol/conversation-api.js';
+import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';

@@ -5,8 +5,8 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import { RepeatedWork } from '../../common/async.js';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { ConversationResumeService } from './conversation-resume.service.js';

@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import { conversationTitle } from '../../agent-protocol/conversation-title.js';
-import type { AgentEvent } from '../../agent-protocol/events.js';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';

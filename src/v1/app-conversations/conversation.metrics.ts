@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { CONVERSATION_STATUSES } from '../../agent-protocol/conversation-api.js';
-import { Metrics, withZeros } from '../../metrics/metrics.js';
+import { CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
+import { Metrics, withZeros } from '../../observability/metrics.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { START_TASK_STATUSES } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';

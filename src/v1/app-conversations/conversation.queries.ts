@@ -5,7 +5,7 @@ import type {
   ConversationFailure,
   ConversationStatus,
   MetricsSnapshot,
-} from '../../agent-protocol/conversation-api.js';
+} from '@slipway/agent-protocol/conversation-api.js';
 import {
   formatTimeCursor,
   type Page,

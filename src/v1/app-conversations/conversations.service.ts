@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { errorMessage } from '../../common/errors/error-message.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { unknownConversation } from '../events/events.service.js';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { ConversationStatus, MetricsSnapshot } from '../../agent-protocol/conversation-api.js';
+import type { ConversationStatus, MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import { needsCredentialRefresh } from './credential-refresh.service.js';
 
 const spent = (cost: number, budget: number | null): MetricsSnapshot => ({

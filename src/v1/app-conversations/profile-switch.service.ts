@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { OutboundAddresses } from '../../common/http/host-allowlist.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';

@@ -12,7 +12,7 @@ import {
 } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { endAtBytes, type Measured } from '../../database/page-bytes.js';
-import { countRows } from '../../metrics/metrics.js';
+import { countRows } from '../../observability/metrics.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import type { StartRequest, StartTaskStatus } from './start-task.entity.js';
 

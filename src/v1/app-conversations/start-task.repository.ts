@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, Not, Repository } from 'typeorm';
-import { MASK } from '../../common/secret-mask.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { AgentEvent } from '../../agent-protocol/events.js';
-import { errorStack } from '../../common/errors/error-message.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import type { StoredEvent } from './store/event.queries.js';
 import type { ObservedState } from './store/observed-state.js';
 

@@ -1,5 +1,5 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { Metrics } from '../../metrics/metrics.js';
+import { Metrics } from '../../observability/metrics.js';
 import { FollowersService } from './follow/followers.service.js';
 import { FollowedConversationRepository } from './followed-conversation.repository.js';
 import { EventPartitionRepository } from './store/event-partition.repository.js';

@@ -1,33 +1,40 @@
 import { Controller, Get, Header, Headers, Param, Query, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
 import {
+  ConversationEventDto,
   ConversationPathDto,
   CountConversationEventsQueryDto,
   CountEventsQueryDto,
+  EVENT_EXAMPLE,
   EventIdsQueryDto,
-  type EventPageDto,
-  toEventPageDto,
+  EventPageDto,
+  LAST_EVENT_ID_FORM,
   SearchEventsQueryDto,
   StreamQueryDto,
   toEventFilter,
+  toEventPageDto,
   toEventSearch,
   toStreamStart,
+  UNKNOWN_CONVERSATION,
 } from './events.dto.js';
-import {
-  BatchEventsOperation,
-  CountConversationEventsOperation,
-  CountEventsOperation,
-  SearchEventsOperation,
-  StreamEventsOperation,
-} from './events.openapi.js';
 import { EventsService } from './events.service.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
+const STREAM =
+  'Server-sent events: `id` counts the events of the conversation (1, 2, 3 …), `event` is the kind, `data` the event as ' +
+  'in the search. It begins with the first event, or after the one that Last-Event-ID names, without a gap or a repeat. ' +
+  'It begins with `retry` and the id after which it begins, for clients that lose the connection before the first ' +
+  'event. Where the agent has given up, a `ConversationStateUpdateEvent` without an id follows, which is no event of ' +
+  'the log: its `value` has `execution_status` and `error`. A comment every 15 seconds keeps it open. It ends when the ' +
+  'key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A ' +
+  'user may have 32 open streams.';
+const STREAM_EXAMPLE = `retry: 1000\nid: 0\n\nid: 1\nevent: ${EVENT_EXAMPLE.kind}\ndata: ${JSON.stringify(EVENT_EXAMPLE)}\n\n: heartbeat\n\n`;
+
 @ApiTags('Events')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/conversation/:id/events')
 export class EventsController {
   constructor(
@@ -36,7 +43,19 @@ export class EventsController {
   ) {}
 
   @Get('search')
-  @SearchEventsOperation()
+  @ApiRoute({
+    id: 'search_events',
+    summary: 'Events of a conversation',
+    description:
+      "In the order of the agent server's log, also when the sandbox is gone. Every event is kept as it came; the longest texts of an event above 4 MiB are cut.",
+    answer: {
+      type: EventPageDto,
+      description: 'A page of events',
+      example: { items: [EVENT_EXAMPLE], next_page_id: null },
+    },
+    problems: [UNKNOWN_CONVERSATION],
+    invalid: 'timestamp__gte',
+  })
   async search(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationPathDto,
@@ -47,7 +66,12 @@ export class EventsController {
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @CountEventsOperation()
+  @ApiRoute({
+    id: 'count_events',
+    summary: 'How many events a conversation has',
+    answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
+    problems: [UNKNOWN_CONVERSATION],
+  })
   async count(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationPathDto,
@@ -57,7 +81,27 @@ export class EventsController {
   }
 
   @Get('stream')
-  @StreamEventsOperation()
+  @ApiHeader({
+    name: 'Last-Event-ID',
+    required: false,
+    description: 'The last `id` that arrived; browsers send it by themselves when they connect again.',
+    schema: { type: 'string', example: '17', ...LAST_EVENT_ID_FORM },
+  })
+  @ApiRoute({
+    id: 'stream_events',
+    summary: 'Events of a conversation as they happen',
+    description: STREAM,
+    answer: {
+      description: 'Events, without an end',
+      content: { 'text/event-stream': { schema: { type: 'string' }, example: STREAM_EXAMPLE } },
+    },
+    problems: [UNKNOWN_CONVERSATION],
+    invalid: {
+      loc: ['header', 'last-event-id'],
+      type: 'value_error',
+      msg: 'Expected the id of an event of this stream, which is a number.',
+    },
+  })
   async stream(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationPathDto,
@@ -69,7 +113,19 @@ export class EventsController {
   }
 
   @Get()
-  @BatchEventsOperation()
+  @ApiRoute({
+    id: 'batch_get_events',
+    summary: 'Events by id',
+    answer: {
+      schema: {
+        type: 'array',
+        items: { anyOf: [{ $ref: getSchemaPath(ConversationEventDto) }, { type: 'null' }] },
+      },
+      description: 'In the order asked for; null for unknown ids',
+      example: [EVENT_EXAMPLE, null],
+    },
+    problems: [UNKNOWN_CONVERSATION],
+  })
   async batch(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationPathDto,
@@ -81,14 +137,18 @@ export class EventsController {
 
 /** The route of the web client before its events had the conversation in their path. */
 @ApiTags('Events')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/events')
 export class EventCountController {
   constructor(private readonly events: EventsService) {}
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @CountConversationEventsOperation()
+  @ApiRoute({
+    id: 'count_conversation_events',
+    summary: 'How many events a conversation has, for older clients',
+    description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
+    answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
+  })
   async count(
     @CurrentUser() user: AuthUser,
     @Query() query: CountConversationEventsQueryDto,

@@ -1,6 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { AgentEvent } from '../../agent-protocol/events.js';
-import { NextPageId } from '../../common/openapi/responses.js';
+import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
+import type { DocumentedProblem } from '../../common/openapi/api-route.js';
+import { NextPageId, PageId } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import {
   composeDecorators,
@@ -19,7 +20,24 @@ const DEFAULT_LIMIT = 100;
 const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
 const STREAM_STARTS = ['start', 'now'] as const;
 
-/** Path of the routes of one conversation. */
+/** The event that the documentation shows. */
+export const EVENT_EXAMPLE: MessageEvent = {
+  kind: 'MessageEvent',
+  id: 'b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f',
+  timestamp: '2026-11-21T09:30:00.123456',
+  source: 'user',
+  llm_message: { role: 'user', content: [{ type: 'text', text: 'Fix the failing test.' }] },
+  activated_skills: [],
+  extended_content: [],
+};
+
+/** 404 of every route with a conversation's id. */
+export const UNKNOWN_CONVERSATION: DocumentedProblem = {
+  status: 404,
+  detail: 'There is no conversation with this id.',
+  description: 'Unknown, or not yours',
+};
+
 export class ConversationPathDto {
   @Text({
     description: 'Id of the conversation, with or without dashes.',
@@ -29,7 +47,6 @@ export class ConversationPathDto {
   id: string;
 }
 
-/** Query of `GET …/events/count`. */
 export class CountEventsQueryDto {
   @Text({ description: 'Only events of this kind.', example: 'MessageEvent' })
   kind__eq?: string;
@@ -47,7 +64,6 @@ export class CountEventsQueryDto {
   timestamp__lt?: string;
 }
 
-/** Query of `GET /api/v1/events/count`. */
 export class CountConversationEventsQueryDto extends CountEventsQueryDto {
   @Text({
     description: 'Id of the conversation, with or without dashes.',
@@ -57,7 +73,6 @@ export class CountConversationEventsQueryDto extends CountEventsQueryDto {
   conversation_id__eq: string;
 }
 
-/** Query of `GET …/events`. */
 export class EventIdsQueryDto {
   @RepeatedText({
     description: 'Ids of events, each as a parameter of its own.',
@@ -68,16 +83,11 @@ export class EventIdsQueryDto {
   id: string[];
 }
 
-/** Query of `GET …/events/search`. */
 export class SearchEventsQueryDto extends CountEventsQueryDto {
-  @Choice({
-    description: 'Oldest or newest first.',
-    values: EVENT_SORT_ORDERS,
-    default: 'TIMESTAMP',
-  })
+  @Choice({ description: 'Oldest or newest first.', values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
+  @PageId()
   page_id?: string;
 
   @Integer({
@@ -92,7 +102,6 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
 /** The id of an event of a stream, or nothing, in the words of OpenAPI. */
 export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
 
-/** Query of `GET …/events/stream`. */
 export class StreamQueryDto {
   @Choice({
     description: 'Where to begin when no last event is named: with the first event, or with the next one.',
@@ -137,7 +146,6 @@ export class ConversationEventDto {
 }
 
 /** A page of events. */
-@ApiSchema({ name: 'EventPage' })
 export class EventPageDto {
   @ApiProperty({ type: [ConversationEventDto] })
   items: AgentEvent[];

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
-import { MetricsModule } from '../../metrics/metrics.module.js';
+import { ObservabilityModule } from '../../observability/observability.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
@@ -31,7 +31,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),
     AuthModule,
     DatabaseNotificationsModule,
-    MetricsModule,
+    ObservabilityModule,
     AgentServersModule,
     OutboundWebhooksModule,
     SandboxesModule,

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AgentEvent } from '../../agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';

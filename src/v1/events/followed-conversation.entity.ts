@@ -12,7 +12,7 @@ import type {
   ConversationFailure,
   ConversationStatus,
   MetricsSnapshot,
-} from '../../agent-protocol/conversation-api.js';
+} from '@slipway/agent-protocol/conversation-api.js';
 import { User } from '../../auth/user.repository.js';
 
 /** What the service knows about a conversation at its agent server, and how far its log was read. */

@@ -5,11 +5,11 @@ import {
   type ConversationFailure,
   type ConversationStatus,
   hasFailed,
-} from '../../agent-protocol/conversation-api.js';
+} from '@slipway/agent-protocol/conversation-api.js';
 import { toHexId } from '../../common/identifiers.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
-import { countRows } from '../../metrics/metrics.js';
+import { countRows } from '../../observability/metrics.js';
 import { statusEvent } from '../../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { ObservedState } from './store/observed-state.js';

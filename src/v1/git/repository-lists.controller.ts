@@ -1,16 +1,20 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import type { DtoClass } from '../../common/validation/field.js';
 import {
   type ProviderListing,
   RepositoryListsService,
 } from '../../git-providers/repository-lists.service.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
+import { PROVIDER_STATUS_HEADER } from '../../suggested-tasks/suggested-tasks.dto.js';
 import {
-  type BranchPageDto,
-  type InstallationPageDto,
-  type RepositoryPageDto,
+  BranchPageDto,
+  InstallationPageDto,
+  LIST_PROBLEMS,
+  RepositoryPageDto,
   SearchBranchesQueryDto,
   SearchInstallationsQueryDto,
   SearchRepositoriesQueryDto,
@@ -20,22 +24,30 @@ import {
   toListRange,
   toRepositoryDto,
   toRepositoryQuery,
+  UNKNOWN_REPOSITORY,
 } from './repository-lists.dto.js';
-import {
-  SearchBranchesOperation,
-  SearchInstallationsOperation,
-  SearchRepositoriesOperation,
-} from './repository-lists.openapi.js';
+
+const UNKNOWN_INSTALLATION = {
+  status: 404,
+  detail: 'At github, there is no such installation, or the token cannot see it.',
+  description: 'Unknown to the provider, or not for this token',
+};
 
 /** What a user can start a conversation on: repositories and their branches, at each of their git providers. */
 @ApiTags('Git providers')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/git')
 export class RepositoryListsController {
   constructor(private readonly lists: RepositoryListsService) {}
 
   @Get('repositories/search')
-  @SearchRepositoriesOperation()
+  @ApiRoute({
+    id: 'search_repositories_api_v1_git_repositories_search_get',
+    summary: 'Repositories of the user at a git provider',
+    description:
+      'Read from the provider and kept for a minute. X-Provider-Status tells when older data stands in for it.',
+    answer: pageOf(RepositoryPageDto, 'A page of repositories'),
+    problems: [...LIST_PROBLEMS, UNKNOWN_INSTALLATION],
+  })
   async repositories(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchRepositoriesQueryDto,
@@ -46,7 +58,13 @@ export class RepositoryListsController {
   }
 
   @Get('branches/search')
-  @SearchBranchesOperation()
+  @ApiRoute({
+    id: 'search_branches_api_v1_git_branches_search_get',
+    summary: 'Branches of a repository at a git provider',
+    description: 'Read from the provider and kept for a minute.',
+    answer: pageOf(BranchPageDto, 'A page of branches'),
+    problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
+  })
   async branches(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchBranchesQueryDto,
@@ -57,7 +75,14 @@ export class RepositoryListsController {
   }
 
   @Get('installations/search')
-  @SearchInstallationsOperation()
+  @ApiRoute({
+    id: 'search_user_installations_api_v1_git_installations_search_get',
+    summary: 'What the repositories of a git provider can be narrowed down to',
+    description:
+      "Installations of a GitHub App, Bitbucket's workspaces or projects; none where the provider or the token has no such thing.",
+    answer: pageOf(InstallationPageDto, 'A page of installations'),
+    problems: LIST_PROBLEMS,
+  })
   async installations(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchInstallationsQueryDto,
@@ -84,4 +109,8 @@ function withStatus<T>(response: Response, listing: ProviderListing<T>): Provide
     ]),
   );
   return listing;
+}
+
+function pageOf(type: DtoClass, description: string): ApiResponseNoStatusOptions {
+  return { type, description, headers: { 'X-Provider-Status': PROVIDER_STATUS_HEADER } };
 }

@@ -1,5 +1,6 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../common/openapi/responses.js';
+import { ApiProperty } from '@nestjs/swagger';
+import type { DocumentedProblem } from '../../common/openapi/api-route.js';
+import { NextPageId, PageId, PageOf } from '../../common/pagination/page.dto.js';
 import { encodePageId, parseNumberCursor, parsePageId } from '../../common/pagination/page.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
@@ -21,6 +22,29 @@ const MAX_QUERY_LENGTH = 256;
 /** A page id holds where the provider's next part begins, at most here. */
 const MAX_POSITION = 999_999_999;
 
+/** Problems that any route which lists something of a git provider may return. */
+export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
+  {
+    status: 401,
+    code: 'no_git_provider',
+    detail: 'No providers set.',
+    description: 'No valid API key, no stored token for the provider, or one that it refuses',
+  },
+  {
+    status: 401,
+    code: 'invalid_git_token',
+    detail: 'Invalid token. Please make sure it is a valid github token.',
+  },
+  502,
+  504,
+];
+
+export const UNKNOWN_REPOSITORY: DocumentedProblem = {
+  status: 404,
+  detail: 'At github, there is no such repository, or the token cannot see it.',
+  description: 'Unknown to the provider, or not for this token',
+};
+
 function Provider(): PropertyDecorator {
   return Choice({
     required: true,
@@ -30,11 +54,6 @@ function Provider(): PropertyDecorator {
   });
 }
 
-function PageId(): PropertyDecorator {
-  return Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' });
-}
-
-/** Query of `GET /api/v1/git/repositories/search`. */
 export class SearchRepositoriesQueryDto {
   @Provider()
   provider: ProviderType;
@@ -69,7 +88,6 @@ export class SearchRepositoriesQueryDto {
   sort_order?: RepositorySort;
 }
 
-/** Query of `GET /api/v1/git/branches/search`. */
 export class SearchBranchesQueryDto {
   @Provider()
   provider: ProviderType;
@@ -97,7 +115,6 @@ export class SearchBranchesQueryDto {
   limit?: number;
 }
 
-/** Query of `GET /api/v1/git/installations/search`. */
 export class SearchInstallationsQueryDto {
   @Provider()
   provider: ProviderType;
@@ -110,7 +127,6 @@ export class SearchInstallationsQueryDto {
 }
 
 /** A repository that the user can choose. */
-@ApiSchema({ name: 'Repository' })
 export class RepositoryDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '81204' })
   id: string;
@@ -150,18 +166,9 @@ export class RepositoryDto {
   main_branch: string | null;
 }
 
-/** A page of repositories. */
-@ApiSchema({ name: 'RepositoryPage' })
-export class RepositoryPageDto {
-  @ApiProperty({ type: [RepositoryDto] })
-  items: RepositoryDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class RepositoryPageDto extends PageOf(RepositoryDto) {}
 
 /** A branch that the user can choose. */
-@ApiSchema({ name: 'Branch' })
 export class BranchDto {
   @ApiProperty({ example: 'main' })
   name: string;
@@ -176,18 +183,9 @@ export class BranchDto {
   last_push_date: string | null;
 }
 
-/** A page of branches. */
-@ApiSchema({ name: 'BranchPage' })
-export class BranchPageDto {
-  @ApiProperty({ type: [BranchDto] })
-  items: BranchDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class BranchPageDto extends PageOf(BranchDto) {}
 
 /** A page of installations. */
-@ApiSchema({ name: 'InstallationPage' })
 export class InstallationPageDto {
   @ApiProperty({
     type: [String],

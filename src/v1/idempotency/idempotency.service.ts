@@ -1,10 +1,10 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { lockUser } from '../../auth/user.repository.js';
-import { RepeatedWork } from '../../common/async.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
-import { errorMessage } from '../../common/errors/error-message.js';
 import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 
 /** How long a key stands for its request. */

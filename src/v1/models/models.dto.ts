@@ -1,20 +1,13 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { Flag, Integer } from '../../common/validation/number-fields.js';
+import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
 
 const DEFAULT_LIMIT = 50;
 
-/** Query of `GET /api/v1/config/providers/search`. */
-export class SearchProvidersQueryDto {
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
-
-  @Integer({ minimum: 1, maximum: 100, default: DEFAULT_LIMIT, description: 'Most entries of a page.' })
-  limit?: number;
-
+export class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', DEFAULT_LIMIT) {
   @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'sonnet' })
   query?: string;
 
@@ -22,7 +15,6 @@ export class SearchProvidersQueryDto {
   verified__eq?: boolean;
 }
 
-/** Query of `GET /api/v1/config/models/search`. */
 export class SearchModelsQueryDto extends SearchProvidersQueryDto {
   @Text({ description: 'The provider, exactly.', example: 'anthropic' })
   provider__eq?: string;
@@ -50,13 +42,7 @@ export class ModelDto {
 }
 
 @ApiSchema({ name: 'LLMModelPage' })
-export class ModelPageDto {
-  @ApiProperty({ type: [ModelDto] })
-  items: ModelDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class ModelPageDto extends PageOf(ModelDto) {}
 
 export function toModelPageDto({ items, nextPageId }: Page<ListedModel>): ModelPageDto {
   return {
@@ -65,7 +51,6 @@ export function toModelPageDto({ items, nextPageId }: Page<ListedModel>): ModelP
   };
 }
 
-@ApiSchema({ name: 'Provider' })
 export class ProviderDto {
   @ApiProperty({ example: 'anthropic' })
   name: string;
@@ -74,14 +59,7 @@ export class ProviderDto {
   verified: boolean;
 }
 
-@ApiSchema({ name: 'ProviderPage' })
-export class ProviderPageDto {
-  @ApiProperty({ type: [ProviderDto] })
-  items: ProviderDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class ProviderPageDto extends PageOf(ProviderDto) {}
 
 export function toProviderPageDto({ items, nextPageId }: Page<ProviderDto>): ProviderPageDto {
   return { items, next_page_id: nextPageId };

@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
@@ -9,8 +9,6 @@ const MAX_TITLE_LENGTH = 256;
 /** GitHub's limit. */
 const MAX_BODY_LENGTH = 65_536;
 
-/** Body of `POST /api/v1/webhooks/pull-requests`. */
-@ApiSchema({ name: 'OpenPullRequest' })
 export class OpenPullRequestDto {
   @Identifier({
     required: true,
@@ -63,8 +61,6 @@ export class OpenPullRequestDto {
   draft?: boolean;
 }
 
-/** Response of `POST /api/v1/webhooks/pull-requests`. */
-@ApiSchema({ name: 'OpenedPullRequest' })
 export class OpenedPullRequestDto implements OpenedChangeRequest {
   @ApiProperty({ type: 'integer', example: 17 })
   number: number;

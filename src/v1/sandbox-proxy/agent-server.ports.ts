@@ -10,8 +10,8 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { KeyedLimit, RepeatedWork } from '../../common/async.js';
-import { errorMessage, errorStack } from '../../common/errors/error-message.js';
+import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../../config/app-config.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { type ExposedSandbox, ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';

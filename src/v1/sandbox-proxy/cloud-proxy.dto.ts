@@ -1,5 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { addressProblem } from '../../common/http/address-rules.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
 import { Choice, MAX_URL, Text } from '../../common/validation/text-fields.js';
 import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
@@ -9,7 +9,6 @@ const MAX_PATH_LENGTH = 8_192;
 /** What the body of any request may have. */
 const MAX_BODY_LENGTH = 1_048_576;
 
-@ApiSchema({ name: 'CloudProxyHeaders' })
 class CloudProxyHeadersDto {
   @Text({
     required: true,

@@ -10,8 +10,8 @@ import {
 import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { jsonText } from '../../common/json-access.js';
 import { SharedLimit } from '../../common/shared-limit.js';
 import {
   requestOrigin,

@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger } from '@nestjs/common';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { errorStack } from '../../common/errors/error-message.js';
 import { problemOf } from '../../common/errors/problem.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
 import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';

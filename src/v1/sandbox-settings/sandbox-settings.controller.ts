@@ -1,8 +1,8 @@
-import { applyDecorators, Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
-import { customSecretNameProblem } from '../../settings/secrets.dto.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import { badSecretName, UNKNOWN_SECRET } from '../../settings/secrets.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
@@ -14,6 +14,16 @@ import {
 } from './sandbox-settings.dto.js';
 import { SandboxSettingsService } from './sandbox-settings.service.js';
 
+const NO_KEY = {
+  status: 401,
+  detail: 'Unauthorized',
+  description: 'No valid key, or secrets are asked for without the key of a running sandbox',
+};
+const SANDBOX_OF_ANOTHER = {
+  status: 403,
+  detail: 'The sandbox belongs to another user.',
+  description: "The key of another user's sandbox",
+};
 const NO_SANDBOX_KEY = {
   status: 401,
   detail: 'Unauthorized',
@@ -25,76 +35,7 @@ const OTHER_SANDBOX = {
   description: 'The key of another sandbox',
 };
 
-/** Documents `GET /api/v1/users/me`. */
-export function GetCurrentUserOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'get_current_user',
-      summary: 'Show the user behind the key',
-      description:
-        'The settings with the id of the user; the defaults when nothing was stored. Keys are masked. With `expose_secrets=true` they, and those of tool servers, come in clear: only for a running sandbox of the user, whose key is in `X-Session-API-Key` beside the key of the user in `Authorization` or `X-Access-Token`.',
-    }),
-    ApiOkResponse({ type: UserInfoDto, description: 'The user' }),
-    ApiProblems(
-      {
-        status: 401,
-        detail: 'Unauthorized',
-        description: 'No valid key, or secrets are asked for without the key of a running sandbox',
-      },
-      {
-        status: 403,
-        detail: 'The sandbox belongs to another user.',
-        description: "The key of another user's sandbox",
-      },
-      invalidInput(['query', 'expose_secrets'], 'bool_parsing', 'Expected true or false.'),
-    ),
-  );
-}
-
-/** Documents `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`. */
-export function ListSandboxSecretsOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'list_sandbox_secrets',
-      summary: "List the secrets of a sandbox's owner",
-      description:
-        "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only. Where each conversation of the sandbox was started with `secret_names`, only those.",
-    }),
-    ApiOkResponse({ type: SandboxSecretsDto, description: 'The secrets, by name' }),
-    ApiProblems(
-      NO_SANDBOX_KEY,
-      OTHER_SANDBOX,
-      invalidInput(['path', 'sandbox_id'], 'value_error', 'Expected the id of a sandbox.'),
-    ),
-  );
-}
-
-/** Documents `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets/{secret_name}`. */
-export function GetSandboxSecretOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'get_sandbox_secret',
-      summary: "Read a secret of a sandbox's owner",
-      description:
-        "For what runs in the sandbox, with the sandbox's key. The value as it is, as text. One that no conversation of the sandbox may see is not found.",
-    }),
-    ApiOkResponse({
-      description: 'The value',
-      content: { 'text/plain': { schema: { type: 'string', example: 'secret-example' } } },
-    }),
-    ApiProblems(
-      NO_SANDBOX_KEY,
-      OTHER_SANDBOX,
-      { status: 404, detail: 'There is no secret named DEPLOY_TOKEN.', description: 'Unknown name' },
-      502,
-      504,
-      invalidInput(['path', 'secret_name'], 'value_error', customSecretNameProblem('1') ?? ''),
-    ),
-  );
-}
-
 @ApiTags('Settings')
-@ApiSecurity('APIKeyHeader')
 @BesideSandboxKey()
 @Controller('api/v1/users/me')
 export class CurrentUserController {
@@ -102,7 +43,15 @@ export class CurrentUserController {
 
   @Get()
   @Header('Cache-Control', 'no-store')
-  @GetCurrentUserOperation()
+  @ApiRoute({
+    id: 'get_current_user',
+    summary: 'Show the user behind the key',
+    description:
+      'The settings with the id of the user; the defaults when nothing was stored. Keys are masked. With `expose_secrets=true` they, and those of tool servers, come in clear: only for a running sandbox of the user, whose key is in `X-Session-API-Key` beside the key of the user in `Authorization` or `X-Access-Token`.',
+    answer: { type: UserInfoDto, description: 'The user' },
+    problems: [NO_KEY, SANDBOX_OF_ANOTHER],
+    invalid: 'expose_secrets',
+  })
   async get(
     @CurrentUser() { id }: AuthUser,
     @Query() { expose_secrets: expose = false }: UserInfoQueryDto,
@@ -120,7 +69,15 @@ export class SandboxSecretsController {
 
   @Get()
   @Header('Cache-Control', 'no-store')
-  @ListSandboxSecretsOperation()
+  @ApiRoute({
+    id: 'list_sandbox_secrets',
+    summary: "List the secrets of a sandbox's owner",
+    description:
+      "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only. Where each conversation of the sandbox was started with `secret_names`, only those.",
+    answer: { type: SandboxSecretsDto, description: 'The secrets, by name' },
+    problems: [NO_SANDBOX_KEY, OTHER_SANDBOX],
+    invalid: { loc: ['path', 'sandbox_id'], type: 'value_error', msg: 'Expected the id of a sandbox.' },
+  })
   async list(
     @CurrentSandbox() holder: SandboxKeyHolder,
     @Param() { sandbox_id: id }: SandboxIdDto,
@@ -131,7 +88,18 @@ export class SandboxSecretsController {
   @Get(':secret_name')
   @Header('Cache-Control', 'no-store')
   @Header('Content-Type', 'text/plain; charset=utf-8')
-  @GetSandboxSecretOperation()
+  @ApiRoute({
+    id: 'get_sandbox_secret',
+    summary: "Read a secret of a sandbox's owner",
+    description:
+      "For what runs in the sandbox, with the sandbox's key. The value as it is, as text. One that no conversation of the sandbox may see is not found.",
+    answer: {
+      description: 'The value',
+      content: { 'text/plain': { schema: { type: 'string', example: 'secret-example' } } },
+    },
+    problems: [NO_SANDBOX_KEY, OTHER_SANDBOX, UNKNOWN_SECRET, 502, 504],
+    invalid: badSecretName('path', 'secret_name'),
+  })
   async get(
     @CurrentSandbox() holder: SandboxKeyHolder,
     @Param() { sandbox_id: id, secret_name: name }: SandboxSecretPathDto,

@@ -1,9 +1,9 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
+import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { StoredMcpConfig } from '../../mcp-config/mcp-config.types.js';
-import { isJsonObject, type JsonObject, mergePatch } from '../../common/json-merge.js';
-import { MASK } from '../../common/secret-mask.js';
 import type { AgentSecretDescription } from '../../settings/agent-secrets.reader.js';
 import { masked } from '../../settings/nested-settings.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets.dto.js';
@@ -15,7 +15,6 @@ import {
   toShownNestedSettingsDto,
 } from '../settings/nested-settings.dto.js';
 
-/** Path of the routes of one sandbox. */
 export class SandboxIdDto {
   @Text({
     required: true,
@@ -27,7 +26,6 @@ export class SandboxIdDto {
   sandbox_id: string;
 }
 
-/** Path of the route of one secret. */
 export class SandboxSecretPathDto extends SandboxIdDto {
   @Text({
     required: true,
@@ -55,7 +53,6 @@ export class SandboxSecretsDto {
   secrets: SandboxSecretDto[];
 }
 
-/** Query of `GET /api/v1/users/me`. */
 export class UserInfoQueryDto {
   @Flag({
     default: false,
@@ -87,7 +84,6 @@ const PREFERENCE = {
 };
 
 /** Response of `GET /api/v1/users/me`: the user's id and settings. */
-@ApiSchema({ name: 'UserInfo' })
 export class UserInfoDto extends OmitType(StoredSettingsDto, [
   'llm_api_key',
   'search_api_key',

@@ -1,7 +1,7 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { errorMessage } from '../../common/errors/error-message.js';
-import { namedValues } from '../../common/validation/named-values.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import {
   DEFAULT_PORTS,
   DEFAULT_WORKING_DIR,

@@ -1,11 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../common/openapi/responses.js';
-import type { Page } from '../../common/pagination/page.js';
-import { Integer } from '../../common/validation/number-fields.js';
-import { RepeatedText, Text } from '../../common/validation/text-fields.js';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
+import { RepeatedText } from '../../common/validation/text-fields.js';
 import type { SandboxSpec } from './sandbox-specs.js';
 
-/** Query of `GET /api/v1/sandbox-specs`. */
 export class SandboxSpecIdsQueryDto {
   @RepeatedText({
     description: 'Id of a specification; repeat it for more, at most 100.',
@@ -72,25 +69,7 @@ function commandOf({ program }: SandboxSpec): string[] | null {
   }
 }
 
-/** A page of specifications. */
 @ApiSchema({ name: 'SandboxSpecInfoPage' })
-export class SandboxSpecPageDto {
-  @ApiProperty({ type: [SandboxSpecDto] })
-  items: SandboxSpecDto[];
+export class SandboxSpecPageDto extends PageOf(SandboxSpecDto) {}
 
-  @NextPageId()
-  next_page_id: string | null;
-}
-
-export function toSandboxSpecPageDto(page: Page<SandboxSpec>): SandboxSpecPageDto {
-  return { items: page.items.map(toSandboxSpecDto), next_page_id: page.nextPageId };
-}
-
-/** Query of `GET /api/v1/sandbox-specs/search`. */
-export class SearchSandboxSpecsQueryDto {
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
-
-  @Integer({ description: 'Specifications on a page.', minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
-}
+export class SearchSandboxSpecsQueryDto extends PageQuery('Specifications on a page.') {}

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { errorMessage } from '../../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../../config/config.error.js';
 
 /** What runs inside a sandbox of this specification. */

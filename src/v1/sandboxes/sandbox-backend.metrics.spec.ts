@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
 import { parseConfig } from '../../config/load-config.js';
-import { Metrics } from '../../metrics/metrics.js';
+import { Metrics } from '../../observability/metrics.js';
 import type { SandboxLaunch } from './backends/sandbox-backend.js';
 import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
 
@@ -22,7 +22,6 @@ const LAUNCH: SandboxLaunch = {
 
 it('counts calls of the backend, and those that failed unless their caller broke them off', async () => {
   const metrics = new Metrics();
-  const registry = await metrics.open();
   const scripted = new ScriptedSandboxBackend();
   const backend = new MeasuredBackend(scripted, new BackendMetrics(metrics, parseConfig({}, false)));
 
@@ -31,7 +30,7 @@ it('counts calls of the backend, and those that failed unless their caller broke
   await expect(backend.resume(LAUNCH, AbortSignal.abort())).rejects.toThrow('files are gone');
 
   expect(scripted.calls).toEqual([`resume ${LAUNCH.id}`, `resume ${LAUNCH.id}`]);
-  const text = await registry.text();
+  const text = await metrics.text();
   expect(text).toMatch(/call_seconds_count\{backend="process",operation="list"\} 1$/m);
   expect(text).toMatch(/call_seconds_count\{backend="process",operation="resume"\} 2$/m);
   expect(text).toMatch(/errors_total\{backend="process",operation="resume"\} 1$/m);

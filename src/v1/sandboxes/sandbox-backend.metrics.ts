@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
-import { type Instrument, Metrics } from '../../metrics/metrics.js';
+import { type Instrument, Metrics } from '../../observability/metrics.js';
 import type { DiskSpace } from './backends/disk-space.js';
 import {
   type BackendSweep,

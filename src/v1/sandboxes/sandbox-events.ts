@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { errorStack } from '../../common/errors/error-message.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import type { Sandbox } from './sandbox.entity.js';
 
 type Listener = (sandboxId: string) => void | Promise<void>;

@@ -1,6 +1,12 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
-import { type Instrument, Metrics, type NoLabels, type Sample, withZeros } from '../../metrics/metrics.js';
+import {
+  type Instrument,
+  Metrics,
+  type NoLabels,
+  type Sample,
+  withZeros,
+} from '../../observability/metrics.js';
 import type { DiskSpace } from './backends/disk-space.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';

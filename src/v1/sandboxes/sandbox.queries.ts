@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
+import { jsonList, jsonNumber } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { jsonList, jsonNumber } from '../../common/json-access.js';
 import { type Page, parsePageId, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';

@@ -5,7 +5,7 @@ import { type EntityManager, Not, Repository } from 'typeorm';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
-import { currentTraceparent } from '../../common/tracing/tracing.js';
+import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows, NamedStatement } from '../../database/named-statement.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
 import { type LeaseClaim, SandboxLeaseRepository } from './sandbox-lease.repository.js';

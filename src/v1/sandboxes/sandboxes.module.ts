@@ -3,7 +3,7 @@ import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
 import { HealthModule } from '../../health/health.module.js';
-import { MetricsModule } from '../../metrics/metrics.module.js';
+import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { connectPodsWith } from '../agent-servers/sandbox-connection.js';
@@ -60,7 +60,7 @@ import { WarmTemplates } from './warm/warm-templates.js';
     HealthModule,
     SandboxSpecsModule,
     IdempotencyModule,
-    MetricsModule,
+    ObservabilityModule,
     SettingsModule,
   ],
   controllers: [SandboxesController],

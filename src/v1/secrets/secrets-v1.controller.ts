@@ -1,35 +1,36 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
 import {
   AddGitProvidersDto,
   type GitProvidersStoredDto,
   type GitProvidersUnsetDto,
+  REMOVE_TOKENS,
+  STORE_TOKENS,
   toGitProvidersStoredDto,
   toGitProvidersUnsetDto,
 } from '../../git-providers/git-providers.dto.js';
 import { GitProvidersService } from '../../git-providers/git-providers.service.js';
-import { CreateSecretDto, secretWarning, UpdateSecretDto } from '../../settings/secrets.dto.js';
+import {
+  badSecretName,
+  CreateSecretDto,
+  SECRET_NAME_TAKEN,
+  secretWarning,
+  UNKNOWN_SECRET,
+  UpdateSecretDto,
+} from '../../settings/secrets.dto.js';
 import { SecretsService } from '../../settings/secrets.service.js';
 import {
-  type EditResponseDto,
+  EditResponseDto,
   SecretIdDto,
-  type SecretPageDto,
+  SecretPageDto,
   SecretSearchDto,
   toSecretPageDto,
 } from './secrets-v1.dto.js';
-import {
-  DeleteSecretOperation,
-  SearchSecretsOperation,
-  StoreGitProvidersOperation,
-  StoreSecretOperation,
-  UnsetGitProvidersOperation,
-  UpdateSecretV1Operation,
-} from './secrets-v1.openapi.js';
 
 /** Custom secrets and git tokens at the addresses of newer clients: the same rows as under `/api/secrets`. */
 @ApiTags('Custom secrets')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/secrets')
 export class SecretsV1Controller {
   constructor(
@@ -38,13 +39,26 @@ export class SecretsV1Controller {
   ) {}
 
   @Get('search')
-  @SearchSecretsOperation()
+  @ApiRoute({
+    id: 'search_custom_secrets_api_v1_secrets_search_get',
+    summary: 'Search custom secrets',
+    description: 'Names and descriptions in pages, by name; never a value.',
+    answer: { type: SecretPageDto, description: 'A page of secrets' },
+  })
   async search(@CurrentUser() user: AuthUser, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
     return toSecretPageDto(await this.secrets.search(user.id, query));
   }
 
   @Post()
-  @StoreSecretOperation()
+  @ApiRoute({
+    id: 'create_custom_secret_api_v1_secrets_post',
+    summary: 'Store a custom secret, or replace it',
+    description:
+      'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
+    status: 201,
+    answer: { type: EditResponseDto, description: 'Stored' },
+    invalid: badSecretName('body', 'name'),
+  })
   async store(@CurrentUser() user: AuthUser, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
     await this.secrets.store(user.id, body);
     return { message: 'Secret created successfully', ...secretWarning(body.name, body.value) };
@@ -52,8 +66,7 @@ export class SecretsV1Controller {
 
   // Declared before the routes with a name, which would match it too.
   @Post('git-providers')
-  @HttpCode(200)
-  @StoreGitProvidersOperation()
+  @ApiRoute({ ...STORE_TOKENS, id: 'store_provider_tokens_api_v1_secrets_git_providers_post' })
   async storeGitProviders(
     @CurrentUser() user: AuthUser,
     @Body() body: AddGitProvidersDto,
@@ -62,14 +75,25 @@ export class SecretsV1Controller {
   }
 
   @Delete('git-providers')
-  @UnsetGitProvidersOperation()
+  @ApiRoute({ ...REMOVE_TOKENS, id: 'unset_provider_tokens_api_v1_secrets_git_providers_delete' })
   async unsetGitProviders(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
     await this.providers.removeTokens(user.id);
     return toGitProvidersUnsetDto();
   }
 
   @Put(':secret_id')
-  @UpdateSecretV1Operation()
+  @ApiRoute({
+    id: 'update_custom_secret_api_v1_secrets__secret_id__put',
+    summary: 'Rename or describe a custom secret',
+    description: 'Replaces its value too if one is given.',
+    answer: {
+      type: EditResponseDto,
+      description: 'Changed',
+      example: { message: 'Secret updated successfully' },
+    },
+    problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
+    invalid: badSecretName('body', 'name'),
+  })
   async update(
     @CurrentUser() user: AuthUser,
     @Param() { secret_id: name }: SecretIdDto,
@@ -80,7 +104,18 @@ export class SecretsV1Controller {
   }
 
   @Delete(':secret_id')
-  @DeleteSecretOperation()
+  @ApiRoute({
+    id: 'delete_custom_secret_api_v1_secrets__secret_id__delete',
+    summary: 'Delete a custom secret',
+    description: 'Its value is gone for good.',
+    answer: {
+      type: EditResponseDto,
+      description: 'Removed',
+      example: { message: 'Secret deleted successfully' },
+    },
+    problems: [UNKNOWN_SECRET],
+    invalid: badSecretName('path', 'secret_id'),
+  })
   async remove(
     @CurrentUser() user: AuthUser,
     @Param() { secret_id: name }: SecretIdDto,

@@ -1,26 +1,15 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { Integer } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from '../../settings/custom-secret.repository.js';
 import { CustomSecretName, SecretWarningProperty } from '../../settings/secrets.dto.js';
 
-const MAX_PAGE = 100;
-
-/** Query of `GET /api/v1/secrets/search`. */
-export class SecretSearchDto {
+export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
   @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'TOKEN' })
   name__contains?: string;
-
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
-
-  @Integer({ minimum: 1, maximum: MAX_PAGE, default: MAX_PAGE, description: 'Most secrets of a page.' })
-  limit?: number;
 }
 
-/** Path of `/api/v1/secrets/{secret_id}`. */
 export class SecretIdDto {
   @CustomSecretName('Name of the secret.')
   secret_id: string;
@@ -37,13 +26,7 @@ class SecretWithoutValueDto implements SecretDescription {
 
 /** Response of `GET /api/v1/secrets/search`; it never contains values. */
 @ApiSchema({ name: 'CustomSecretPage' })
-export class SecretPageDto {
-  @ApiProperty({ type: [SecretWithoutValueDto] })
-  items: SecretWithoutValueDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}
 
 export function toSecretPageDto({ items, nextPageId }: Page<SecretDescription>): SecretPageDto {
   return {
@@ -52,8 +35,6 @@ export function toSecretPageDto({ items, nextPageId }: Page<SecretDescription>):
   };
 }
 
-/** Response to a change of secrets or tokens. */
-@ApiSchema({ name: 'EditResponse' })
 export class EditResponseDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' })
   message: string;

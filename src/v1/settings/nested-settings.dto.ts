@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '../../common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import {
   documentedField,
   type DescribeProblems,
@@ -38,7 +38,6 @@ function AnyObject(description: string, example: object): PropertyDecorator {
  * Body of `POST /api/v1/settings`: two diffs of the nested settings, and other members. Members of the flat settings are
  * accepted too; the rest are preferences of user interfaces, which are stored and shown.
  */
-@ApiSchema({ name: 'NestedSettings' })
 export class NestedSettingsDto extends SettingsDto {
   @AnyObject(
     'Merged into `agent_settings`: objects member by member, null returns a member to its default. null and the mask keep a key, blank text clears it. Servers in `mcp_config` are merged by name; within `mcpServers` they are the whole configuration.',

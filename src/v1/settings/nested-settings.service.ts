@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import type { JsonObject } from '@slipway/common/json-merge.js';
 import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
-import { OutboundAddresses } from '../../common/http/host-allowlist.js';
-import { addressProblem } from '../../common/http/address-rules.js';
-import type { JsonObject } from '../../common/json-merge.js';
 import { McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
 import { McpConfigService } from '../../mcp-config/mcp-config.service.js';
 import { namedServers, shownNamedServers } from '../../mcp-config/named-servers.js';

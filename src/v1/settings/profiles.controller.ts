@@ -1,52 +1,90 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post, UseGuards } from '@nestjs/common';
-import { ApiExcludeController, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
+import { ApiExcludeController, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
+import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
 import {
-  type ActivateProfileDto,
-  type ProfileDetailDto,
-  type ProfileListDto,
-  type ProfileMutationDto,
+  ActivateProfileDto,
+  ProfileDetailDto,
+  ProfileListDto,
+  ProfileMutationDto,
   ProfileNameDto,
-  type ProfileSavedDto,
+  ProfileSavedDto,
   RenameProfileDto,
   SaveProfileDto,
   textOrNull,
   toProfileDetailDto,
   toProfileListDto,
 } from './profiles.dto.js';
-import {
-  ActivateProfileOperation,
-  DeleteProfileOperation,
-  GetProfileOperation,
-  ListProfilesOperation,
-  RenameProfileOperation,
-  SaveProfileOperation,
-} from './profiles.openapi.js';
 import { ProfilesService } from './profiles.service.js';
 
+const UNKNOWN = { status: 404, detail: "Profile 'fast' not found", description: 'Unknown name' };
+const NOTHING_TO_SAVE = {
+  status: 404,
+  detail: 'Settings not found',
+  description: 'Nothing is stored that could be saved',
+};
+const TOO_MANY: DocumentedProblem = {
+  status: 409,
+  code: 'conflict',
+  detail: 'Profile limit reached (100). Delete a profile before saving a new one.',
+  description: 'Too many profiles',
+};
+const NAME_TAKEN: DocumentedProblem = {
+  status: 409,
+  code: 'conflict',
+  detail: "Profile 'quick' already exists",
+  description: 'The name is taken',
+};
+const BAD_NAME = {
+  loc: ['path', 'name'],
+  type: 'value_error',
+  msg: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
+};
+
 @ApiTags('Settings')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/settings/profiles')
 export class ProfilesController {
   constructor(private readonly profiles: ProfilesService) {}
 
   @Get()
-  @ListProfilesOperation()
+  @ApiRoute({
+    id: 'list_profiles_api_v1_settings_profiles_get',
+    summary: 'List stored models',
+    description: 'Oldest first; keys are never shown.',
+    answer: { type: ProfileListDto, description: 'The profiles' },
+  })
   async list(@CurrentUser() user: AuthUser): Promise<ProfileListDto> {
     const { profiles, active } = await this.profiles.list(user.id);
     return toProfileListDto(profiles, active);
   }
 
   @Get(':name')
-  @GetProfileOperation()
+  @ApiRoute({
+    id: 'get_profile_api_v1_settings_profiles__name__get',
+    summary: 'Show a stored model',
+    description: 'All its parameters; keys are never shown.',
+    answer: { type: ProfileDetailDto, description: 'The profile' },
+    problems: [UNKNOWN],
+    invalid: BAD_NAME,
+  })
   async find(@CurrentUser() user: AuthUser, @Param() { name }: ProfileNameDto): Promise<ProfileDetailDto> {
     return toProfileDetailDto(await this.profiles.find(user.id, name));
   }
 
   @Post(':name')
-  @SaveProfileOperation()
+  @ApiRoute({
+    id: 'save_profile_api_v1_settings_profiles__name__post',
+    summary: 'Store a model under a name',
+    description:
+      "Replaces a profile of that name. Without a body, the settings' model is stored. A model that its server does not accept, or that cannot be checked, is stored and named in `warnings`.",
+    status: 201,
+    answer: { type: ProfileSavedDto, description: 'Stored' },
+    optionalBody: SaveProfileDto,
+    problems: [NOTHING_TO_SAVE, TOO_MANY],
+    invalid: { loc: ['body', 'llm', 'model'], type: 'missing', msg: 'This member is required.' },
+  })
   async save(
     @CurrentUser() user: AuthUser,
     @Param() { name }: ProfileNameDto,
@@ -57,7 +95,18 @@ export class ProfilesController {
   }
 
   @Delete(':name')
-  @DeleteProfileOperation()
+  @ApiRoute({
+    id: 'delete_profile_api_v1_settings_profiles__name__delete',
+    summary: 'Delete a stored model',
+    description:
+      'An unknown name is no error. When the settings follow the profile, they follow the oldest other one from then on.',
+    answer: {
+      type: ProfileMutationDto,
+      description: 'Deleted',
+      example: { name: 'fast', message: "Profile 'fast' deleted" },
+    },
+    invalid: BAD_NAME,
+  })
   async remove(
     @CurrentUser() user: AuthUser,
     @Param() { name }: ProfileNameDto,
@@ -67,8 +116,19 @@ export class ProfilesController {
   }
 
   @Post(':name/activate')
-  @HttpCode(200)
-  @ActivateProfileOperation()
+  @ApiRoute({
+    id: 'activate_profile_api_v1_settings_profiles__name__activate_post',
+    summary: 'Set the settings to a stored model',
+    description:
+      "Model, address, key and parameters of the profile become the settings' own. A profile without a key keeps theirs, if it is for the same server.",
+    answer: {
+      type: ActivateProfileDto,
+      description: 'The settings follow the profile',
+      example: { name: 'fast', message: "Switched to profile 'fast'", model: 'anthropic/claude-sonnet-4-5' },
+    },
+    problems: [UNKNOWN],
+    invalid: BAD_NAME,
+  })
   async activate(
     @CurrentUser() user: AuthUser,
     @Param() { name }: ProfileNameDto,
@@ -78,8 +138,18 @@ export class ProfilesController {
   }
 
   @Post(':name/rename')
-  @HttpCode(200)
-  @RenameProfileOperation()
+  @ApiRoute({
+    id: 'rename_profile_api_v1_settings_profiles__name__rename_post',
+    summary: 'Rename a stored model',
+    description: 'Its configuration and key stay.',
+    answer: {
+      type: ProfileMutationDto,
+      description: 'Renamed',
+      example: { name: 'quick', message: "Profile 'fast' renamed to 'quick'" },
+    },
+    problems: [UNKNOWN, NAME_TAKEN],
+    invalid: { ...BAD_NAME, loc: ['body', 'new_name'] },
+  })
   async rename(
     @CurrentUser() user: AuthUser,
     @Param() { name }: ProfileNameDto,

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '../../common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { composeDecorators, documentedField, fieldRule } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
@@ -19,13 +19,11 @@ export function ProfileName(description: string): PropertyDecorator {
   return Text({ required: true, description, example: 'fast', pattern: PROFILE_NAME });
 }
 
-/** Path of `/api/v1/settings/profiles/{name}`. */
 export class ProfileNameDto {
   @ProfileName('Name of the profile.')
   name: string;
 }
 
-/** Body of `POST /api/v1/settings/profiles/{name}/rename`. */
 @ApiSchema({ name: 'RenameProfileRequest' })
 export class RenameProfileDto {
   @ProfileName('The name from now on.')
@@ -51,7 +49,6 @@ const LLM_PROPERTIES = {
   ...Object.fromEntries(LLM_ECHOES.map((name) => [name, {}])),
 };
 
-/** Body of `POST /api/v1/settings/profiles/{name}`. */
 @ApiSchema({ name: 'SaveProfileRequest' })
 export class SaveProfileDto {
   @Flag({ default: true, description: 'Whether keys are saved too.', example: true })
@@ -90,7 +87,6 @@ function LlmField(): PropertyDecorator {
   );
 }
 
-@ApiSchema({ name: 'ProfileInfo' })
 class ProfileInfoDto {
   @ApiProperty({ example: 'fast' })
   name: string;
@@ -105,7 +101,6 @@ class ProfileInfoDto {
   api_key_set: boolean;
 }
 
-/** Response of `GET /api/v1/settings/profiles`. */
 @ApiSchema({ name: 'ProfileListResponse' })
 export class ProfileListDto {
   @ApiProperty({ type: [ProfileInfoDto] })
@@ -120,7 +115,6 @@ export class ProfileListDto {
   active_profile: string | null;
 }
 
-/** Response of `GET /api/v1/settings/profiles/{name}`. */
 @ApiSchema({ name: 'ProfileDetailResponse' })
 export class ProfileDetailDto {
   @ApiProperty({ example: 'fast' })
@@ -138,7 +132,6 @@ export class ProfileDetailDto {
   api_key_set: boolean;
 }
 
-/** Response to a change of profiles. */
 @ApiSchema({ name: 'ProfileMutationResponse' })
 export class ProfileMutationDto {
   @ApiProperty({ example: 'fast' })
@@ -148,7 +141,6 @@ export class ProfileMutationDto {
   message: string;
 }
 
-/** Response of `POST /api/v1/settings/profiles/{name}`. */
 @ApiSchema({ name: 'ProfileSavedResponse' })
 export class ProfileSavedDto extends ProfileMutationDto {
   @ApiProperty({
@@ -159,7 +151,6 @@ export class ProfileSavedDto extends ProfileMutationDto {
   warnings?: ModelWarningDto[];
 }
 
-/** Response of `POST /api/v1/settings/profiles/{name}/activate`. */
 @ApiSchema({ name: 'ActivateProfileResponse' })
 export class ActivateProfileDto extends ProfileMutationDto {
   @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' })

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-merge.js';
 import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
-import { addressProblem } from '../../common/http/address-rules.js';
-import { OutboundAddresses } from '../../common/http/host-allowlist.js';
-import { isJsonObject, type JsonObject, mapLeaves, without } from '../../common/json-merge.js';
 import { type ClearLlmProfile, LlmProfileRepository } from '../../settings/llm-profile.repository.js';
 import { type CheckedModel, headersIn, ModelCheck, type ModelWarning } from '../../settings/model-check.js';
 import { isSameModelServer } from '../../settings/model-server.js';

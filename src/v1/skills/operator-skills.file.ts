@@ -1,10 +1,10 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { splitFrontmatter } from '@slipway/common/frontmatter.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ascending } from '../../common/compare.js';
-import { errorMessage } from '../../common/errors/error-message.js';
-import { splitFrontmatter } from '../../common/frontmatter.js';
-import { jsonAt, jsonList, jsonText } from '../../common/json-access.js';
 import { ConfigError } from '../../config/config.error.js';
 import type { OperatorSkill } from './operator-skills.js';
 

@@ -1,34 +1,25 @@
-import { applyDecorators, Controller, Get, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
-import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
+import { Controller, Get, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { ApiRoute } from '../../common/openapi/api-route.js';
 import { parsePageId, toPage } from '../../common/pagination/page.js';
 import { OperatorSkills } from './operator-skills.js';
 import { SearchSkillsQueryDto, SkillPageDto, toSkillPageDto } from './skills.dto.js';
 
-/** Documents `GET /api/v1/skills/search`. */
-function SearchSkillsOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'search_skills',
-      summary: 'List the skills that every agent has',
-      description:
-        'Those of the operator (SKILLS_DIR), by name. What a repository has for agents is listed with a conversation.',
-    }),
-    ApiOkResponse({ type: SkillPageDto, description: 'A page of skills' }),
-    ApiProblems(invalidInput(['query', 'limit'], 'less_than_equal', 'Expected a number of at most 100.')),
-  );
-}
-
 const DEFAULT_LIMIT = 100;
 
 @ApiTags('Skills')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/skills')
 export class SkillsController {
   constructor(private readonly skills: OperatorSkills) {}
 
   @Get('search')
-  @SearchSkillsOperation()
+  @ApiRoute({
+    id: 'search_skills',
+    summary: 'List the skills that every agent has',
+    description:
+      'Those of the operator (SKILLS_DIR), by name. What a repository has for agents is listed with a conversation.',
+    answer: { type: SkillPageDto, description: 'A page of skills' },
+  })
   search(@Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSkillsQueryDto): SkillPageDto {
     const all = this.skills.all();
     const start =

@@ -1,20 +1,10 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../common/openapi/responses.js';
+import { ApiProperty } from '@nestjs/swagger';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { Integer } from '../../common/validation/number-fields.js';
-import { Text } from '../../common/validation/text-fields.js';
 import type { OperatorSkill } from './operator-skills.js';
 
-/** Query of `GET /api/v1/skills/search`. */
-export class SearchSkillsQueryDto {
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
+export class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}
 
-  @Integer({ description: 'Skills on a page.', minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
-}
-
-@ApiSchema({ name: 'SkillInfo' })
 class SkillInfoDto {
   @ApiProperty({ example: 'release-notes' })
   name: string;
@@ -33,15 +23,7 @@ class SkillInfoDto {
   triggers: string[] | null;
 }
 
-/** A page of skills. */
-@ApiSchema({ name: 'SkillPage' })
-export class SkillPageDto {
-  @ApiProperty({ type: [SkillInfoDto] })
-  items: SkillInfoDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class SkillPageDto extends PageOf(SkillInfoDto) {}
 
 export function toSkillPageDto({ items, nextPageId }: Page<OperatorSkill>): SkillPageDto {
   return {

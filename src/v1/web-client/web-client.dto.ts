@@ -1,8 +1,7 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 
 /** What web applications show and hide. */
-@ApiSchema({ name: 'WebClientFeatureFlags' })
 export class WebClientFeatureFlagsDto {
   @ApiProperty({ example: false })
   enable_billing: boolean;
@@ -48,7 +47,6 @@ export class WebClientFeatureFlagsDto {
 }
 
 /** What a web application needs to know before anybody has signed in. */
-@ApiSchema({ name: 'WebClientConfig' })
 export class WebClientConfigDto {
   @ApiProperty({ enum: ['oss'], description: 'Nobody signs in: requests carry a key.', example: 'oss' })
   app_mode: 'oss';
@@ -104,20 +102,17 @@ export class WebClientConfigDto {
 }
 
 /** State of the automations, which are not part of this service. */
-@ApiSchema({ name: 'AutomationHealth' })
 export class AutomationHealthDto {
   @ApiProperty({ enum: ['unavailable'], example: 'unavailable' })
   status: 'unavailable';
 }
 
-@ApiSchema({ name: 'AutomationSdkVersion' })
 export class AutomationSdkVersionDto {
   @ApiProperty({ type: 'null', description: 'There are no automations here.', example: null })
   sdk_version: null;
 }
 
 /** Agent profiles, of which there are none: agents work with the settings of their user. */
-@ApiSchema({ name: 'AgentProfiles' })
 export class AgentProfilesDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
   profiles: [];

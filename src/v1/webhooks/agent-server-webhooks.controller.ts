@@ -1,11 +1,10 @@
-import { applyDecorators, Body, Controller, HttpCode, Param, Post } from '@nestjs/common';
-import { ApiBody, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
-import { ApiProblems, type DocumentedProblem, invalidInput } from '../../common/openapi/problems.js';
+import { Body, Controller, Param, Post } from '@nestjs/common';
+import { ApiBody, ApiTags } from '@nestjs/swagger';
+import type { BodyKind } from '@slipway/common/requests/json-body.js';
+import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.guard.js';
-import type { BodyKind } from '../../common/requests/json-body.js';
-import { ConversationPathDto } from '../events/events.dto.js';
-import { EVENT_EXAMPLE } from '../events/events.openapi.js';
+import { ConversationPathDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
@@ -24,50 +23,6 @@ const MAX_VALUES = 1_000_000;
 const HINT =
   "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know, because a client began it at the agent server itself, becomes one of the sandbox's owner.";
 
-/** Documents `POST /api/v1/webhooks/conversations`. */
-function ConversationWebhookOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'on_conversation_update',
-      summary: 'A conversation has changed',
-      description: HINT,
-    }),
-    ApiBody({
-      schema: {
-        type: 'object',
-        required: ['id'],
-        properties: {
-          id: { type: 'string', format: 'uuid', description: 'Id of the conversation.' },
-        },
-        example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
-      },
-    }),
-    ApiOkResponse({ type: SuccessDto, description: 'Understood' }),
-    ApiProblems(
-      ...PROBLEMS,
-      415,
-      invalidInput(['body', 'id'], 'missing', 'Expected the id of a conversation.'),
-    ),
-  );
-}
-
-/** Documents `POST /api/v1/webhooks/events/{id}`. */
-function EventsWebhookOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({ operationId: 'on_event', summary: 'A conversation has new events', description: HINT }),
-    ApiBody({
-      schema: {
-        type: 'array',
-        maxItems: MAX_VALUES,
-        items: { type: 'object', additionalProperties: true, maxProperties: MAX_VALUES },
-        example: [EVENT_EXAMPLE],
-      },
-    }),
-    ApiOkResponse({ type: SuccessDto, description: 'Understood' }),
-    ApiProblems(...PROBLEMS, 415, invalidInput(['body'], 'list_type', 'Expected a list of events.')),
-  );
-}
-
 /** Agent servers send several events at once, with images and the output of commands in them. */
 const EVENTS: Partial<JsonBodyOptions> = { bytes: 32 * 1024 * 1024, values: MAX_VALUES, skim: true };
 /** A conversation is sent with its settings, its skills and the statistics of each model call. */
@@ -80,9 +35,23 @@ export class AgentServerWebhooksController {
   constructor(private readonly webhooks: AgentServerWebhooksService) {}
 
   @Post('conversations')
-  @HttpCode(200)
   @JsonBodyBounds(CONVERSATION)
-  @ConversationWebhookOperation()
+  @ApiBody({
+    schema: {
+      type: 'object',
+      required: ['id'],
+      properties: { id: { type: 'string', format: 'uuid', description: 'Id of the conversation.' } },
+      example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
+    },
+  })
+  @ApiRoute({
+    id: 'on_conversation_update',
+    summary: 'A conversation has changed',
+    description: HINT,
+    answer: { type: SuccessDto, description: 'Understood' },
+    problems: PROBLEMS,
+    invalid: { loc: ['body', 'id'], type: 'missing', msg: 'Expected the id of a conversation.' },
+  })
   async conversation(
     @CurrentSandbox() sandbox: SandboxKeyHolder,
     @Body() info: unknown,
@@ -92,9 +61,23 @@ export class AgentServerWebhooksController {
   }
 
   @Post('events/:id')
-  @HttpCode(200)
   @JsonBodyBounds(EVENTS)
-  @EventsWebhookOperation()
+  @ApiBody({
+    schema: {
+      type: 'array',
+      maxItems: MAX_VALUES,
+      items: { type: 'object', additionalProperties: true, maxProperties: MAX_VALUES },
+      example: [EVENT_EXAMPLE],
+    },
+  })
+  @ApiRoute({
+    id: 'on_event',
+    summary: 'A conversation has new events',
+    description: HINT,
+    answer: { type: SuccessDto, description: 'Understood' },
+    problems: PROBLEMS,
+    invalid: { loc: ['body'], type: 'list_type', msg: 'Expected a list of events.' },
+  })
   async events(
     @CurrentSandbox() sandbox: SandboxKeyHolder,
     @Param() { id }: ConversationPathDto,

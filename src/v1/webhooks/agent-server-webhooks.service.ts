@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
+import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
-import { errorMessage } from '../../common/errors/error-message.js';
 import { parseHexId } from '../../common/identifiers.js';
-import { jsonText } from '../../common/json-access.js';
-import type { BodyKind } from '../../common/requests/json-body.js';
 import { ConversationAdoptionService } from '../app-conversations/adoption/conversation-adoption.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';

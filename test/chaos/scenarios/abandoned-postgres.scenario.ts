@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
-import { jsonList } from '../../../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import {
   isPostmasterOf,
   readPostmasterPid,

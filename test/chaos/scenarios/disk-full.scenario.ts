@@ -4,7 +4,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { errorCode } from '../../../src/common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { NotTried, type Outcome, type Scenario } from '../scenario.js';
 import { ChaosWorld, statusOf } from '../support/chaos-world.js';
 

@@ -1,4 +1,4 @@
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { outcomeWithout, type Scenario } from '../scenario.js';
 import { ChaosWorld } from '../support/chaos-world.js';
 import { waitBetween } from '../support/pauses.js';

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { jsonList } from '../../../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 import { outcomeWithout, type Scenario } from '../scenario.js';
 

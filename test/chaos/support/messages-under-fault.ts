@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { messageNumber, StreamFollower } from '../../rolling/event-followers.js';
 import { LoadClient } from '../../rolling/load-client.js';
 import { Tally } from '../../rolling/tally.js';

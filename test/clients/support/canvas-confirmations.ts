@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { jsonAt, jsonList, jsonText, parseJson } from '../../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
 import { ANSWER } from './clients-model.js';
 import { REPOSITORY } from './clients-world.js';

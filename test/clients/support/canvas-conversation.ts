@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
 import { ANSWER, DONE, HANG, REFUSAL, REFUSE } from './clients-model.js';
 import { REPOSITORY } from './clients-world.js';

@@ -1,4 +1,4 @@
-import { jsonAt, jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
 import type { ClientsWorld } from './clients-world.js';
 import type { WebApp } from './web-app.js';

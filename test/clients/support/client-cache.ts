@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { errorMessage } from '../../../src/common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { NotInstallable } from '../client.js';
 
 const run = promisify(execFile);

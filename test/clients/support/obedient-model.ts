@@ -1,4 +1,4 @@
-import { parseJson } from '../../../src/common/json-access.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { call, say, type ScriptedAnswer } from '../../fakes/scripted-llm.answers.js';
 import type { ChatMessage, ChatRequest } from '../../fakes/scripted-llm.js';
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { jsonText, parseJson } from '../../../src/common/json-access.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { inheritedEnvironment } from '../../support/service-process.js';
 import type { Steps } from './steps.js';
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { errorMessage } from '../../../src/common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 
 /** A row of the table. */
 export interface StepResult {

@@ -1,4 +1,4 @@
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { until } from '../../support/until.js';
 import { type Attack, onOneMachine, held } from '../attack.js';
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 import { Vitals } from '../support/vitals.js';

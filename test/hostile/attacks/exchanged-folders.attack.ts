@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { call } from '../../fakes/scripted-llm.answers.js';
 import { onMessage } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { type Attack, held, notPromised } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { jsonAt, jsonList } from '../../../src/common/json-access.js';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { type ApiAnswer, text } from '../../system/journeys/support/api-client.js';
 import { type Attack, everywhere, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';

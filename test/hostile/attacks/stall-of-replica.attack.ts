@@ -1,4 +1,4 @@
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { until } from '../../support/until.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
 import { type Attack, onOneMachine, held } from '../attack.js';

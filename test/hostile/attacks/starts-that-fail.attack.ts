@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 import { Vitals } from '../support/vitals.js';

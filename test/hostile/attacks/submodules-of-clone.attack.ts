@@ -1,4 +1,4 @@
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { RawServer } from '../../support/raw-server.js';
 import { type Attack, held, onOneMachine } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';

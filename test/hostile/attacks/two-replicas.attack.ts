@@ -1,4 +1,4 @@
-import { jsonText } from '../../../src/common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { type Attack, everywhere, held } from '../attack.js';
 
 const REPETITIONS = 12;

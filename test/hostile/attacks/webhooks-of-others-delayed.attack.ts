@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { FakeServer } from '../../fakes/fake-server.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, text } from '../../system/journeys/support/api-client.js';

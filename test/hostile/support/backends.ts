@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import type Docker from 'dockerode';
-import { errorMessage } from '../../../src/common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../../../src/v1/sandboxes/backends/container-layout.js';
 import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
 import { bridgeAddress } from '../../support/engine-address.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { namedValues } from '../../../src/common/validation/named-values.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 
 /** What belongs to one tenant, or to nobody. */
 export interface Ids {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { jsonNumber, jsonText } from '../../../src/common/json-access.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import {
   type ApiAnswer,
   type ApiClient,

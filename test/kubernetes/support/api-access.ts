@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { jsonList } from '../../../src/common/json-access.js';
+import { jsonList } from '@slipway/common/json-access.js';
 
 /** What a request asks of the API server, in the words of its authorisation. */
 export interface ApiAccess {

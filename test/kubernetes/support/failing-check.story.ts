@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { jsonAt, jsonText } from '../../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { call } from '../../fakes/scripted-llm.answers.js';
 import type { EventSource } from '../../support/event-source.js';
 import { until } from '../../support/until.js';

@@ -10,7 +10,7 @@ import {
   type V1Role,
 } from '@kubernetes/client-node';
 import { parse } from 'yaml';
-import { errorMessage } from '../../../src/common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { freePort } from '../../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { firstOwnAddress } from '../../support/own-address.js';
 import { ApiServerProxy } from './api-server-proxy.js';

@@ -1,7 +1,7 @@
 const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** Projects by how long a file of theirs takes as a rule. */
-const LONGEST_FIRST = ['system', 'http', 'unit'];
+const LONGEST_FIRST = ['system', 'http', 'agent-server', 'unit'];
 
 /**
  * Where no run has measured the files yet, as in a fresh clone, Jest begins with the largest. The slowest suites are small

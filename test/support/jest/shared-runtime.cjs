@@ -4,7 +4,8 @@ const { compileFunction, constants } = require('node:vm');
 const { default: Runtime } = require('jest-runtime');
 const { sourceMaps } = require('../../../scripts/lib/typescript-loader.cjs');
 
-const SOURCES = path.resolve(__dirname, '../../../src') + path.sep;
+const ROOT = path.resolve(__dirname, '../../..');
+const SOURCES = ['src', 'packages'].map((folder) => path.join(ROOT, folder) + path.sep);
 
 /**
  * Loads packages and the sources of the product with Node itself, once for all test files of a worker; only tests and
@@ -29,7 +30,7 @@ class SharedRuntime extends Runtime {
       return createRequire(from)(name);
     }
     const file = path.resolve(path.dirname(from), name);
-    return file.startsWith(SOURCES)
+    return SOURCES.some((folder) => file.startsWith(folder))
       ? createRequire(from)(file.replace(/\.js$/, '.ts'))
       : super.requireModuleOrMock(from, name);
   }

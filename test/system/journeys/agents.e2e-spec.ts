@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { jsonAt, jsonText } from '../../../src/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { RemoteMcpServer } from '../../fakes/mcp-servers/remote-mcp-server.js';
 import { call, calls, fails, say, type ScriptedAnswer } from '../../fakes/scripted-llm.answers.js';
 import { until } from '../../support/until.js';

@@ -1,8 +1,8 @@
 import { createHash, randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ascending } from '../../../src/common/compare.js';
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, idsOf, type Started, text } from './support/api-client.js';

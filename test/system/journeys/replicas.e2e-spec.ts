@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { jsonList, jsonText } from '../../../src/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { type ApiClient, eventually, idsOf, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';

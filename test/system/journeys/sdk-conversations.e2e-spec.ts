@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { toHexId } from '../../../src/common/identifiers.js';
-import { jsonAt, jsonList } from '../../../src/common/json-access.js';
 import { call } from '../../fakes/scripted-llm.answers.js';
 import { type ApiClient, type Json, text } from './support/api-client.js';
 import { JourneyWorld, LLM_KEY } from './support/journey-world.js';

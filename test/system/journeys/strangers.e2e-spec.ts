@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { jsonAt } from '../../../src/common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { type ApiAnswer, type ApiClient, type Json, type Started, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, shell } from './support/script.js';

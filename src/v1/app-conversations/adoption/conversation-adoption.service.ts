@@ -6,11 +6,11 @@ import {
   type OnModuleInit,
 } from '@nestjs/common';
 import pLimit from 'p-limit';
-import { KeyedLimit, RepeatedWork } from '../../../common/async.js';
+import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { Clock } from '../../../common/clock.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
 import { parseHexId } from '../../../common/identifiers.js';
-import { jsonText } from '../../../common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { CredentialsRequest } from '../../../agent-protocol/conversation-api.js';
+import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';

@@ -2,10 +2,10 @@ import type {
   AgentSpec,
   McpServerEntry,
   StartConversationRequest,
-} from '../../../agent-protocol/conversation-api.js';
-import type { GitAccess } from '../../../agent-protocol/git.js';
-import type { JsonObject } from '../../../common/json-merge.js';
-import type { modelEndpoint } from '../../../common/model-endpoint.js';
+} from '@slipway/agent-protocol/conversation-api.js';
+import type { GitAccess } from '@slipway/agent-protocol/git.js';
+import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';

@@ -1,8 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { McpServerEntry, SecretSource } from '../../../agent-protocol/conversation-api.js';
-import type { GitAccess, GitIdentity, GitServerCredential } from '../../../agent-protocol/git.js';
+import type { McpServerEntry, SecretSource } from '@slipway/agent-protocol/conversation-api.js';
+import type { GitAccess, GitIdentity, GitServerCredential } from '@slipway/agent-protocol/git.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { isJsonObject, type JsonObject } from '../../../common/json-merge.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import {
@@ -20,7 +21,6 @@ import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-se
 import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
-import { textHead } from '../../../common/well-formed-text.js';
 
 /** The settings that say who commits. */
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
-import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { OperatorSkills } from '../../skills/operator-skills.js';

@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type * as genaiPrices from '@pydantic/genai-prices';
+import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { ascending } from '../../../common/compare.js';
-import { modelEndpoint } from '../../../common/model-endpoint.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ModelPrice } from './model-prices.file.js';
 

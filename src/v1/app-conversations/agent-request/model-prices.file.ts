@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { errorMessage } from '../../../common/errors/error-message.js';
-import { namedValues } from '../../../common/validation/named-values.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
 
 /** What a model costs, USD per million tokens. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { OutboundAddresses } from '../../../common/http/host-allowlist.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AGENT_DIALECTS } from './agent-dialects.js';
 import { agentSettings } from './agent-settings.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';

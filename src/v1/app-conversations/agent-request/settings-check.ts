@@ -1,5 +1,5 @@
-import type { OutboundAddresses } from '../../../common/http/host-allowlist.js';
-import { isOwnServer } from '../../../common/model-endpoint.js';
+import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { isOwnServer } from '@slipway/common/model-endpoint.js';
 import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import type { AcpAgent } from './acp-agents.js';
 import type { AgentDialect } from './agent-dialect.js';

@@ -1,5 +1,5 @@
-import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
-import { addressToCheck, modelEndpoint } from '../../../common/model-endpoint.js';
+import type { AgentSpec, StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
+import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { StartedAcpAgent } from './acp-agents.js';
 import { mcpServerEntries } from './agent-inputs.reader.js';
 import { agentLimits, type AgentSettings, ownParameters } from './agent-settings.js';

@@ -1,4 +1,4 @@
-import type { AgentSpec, StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
+import type { AgentSpec, StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { allowedTools, type ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { mcpServerEntries } from './agent-inputs.reader.js';
 import type { AgentSettings } from './agent-settings.js';

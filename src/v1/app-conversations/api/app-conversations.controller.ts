@@ -1,23 +1,18 @@
 import { Body, Controller, Delete, Get, Header, Param, Patch, Query, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
+import { ApiRoute } from '../../../common/openapi/api-route.js';
+import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationExportService } from '../conversation-export.service.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import { ConversationsService } from '../conversations.service.js';
-import {
-  CountConversationsOperation,
-  DeleteConversationOperation,
-  DownloadOperation,
-  ListConversationsOperation,
-  SearchConversationsOperation,
-  UpdateConversationOperation,
-} from './app-conversations.openapi.js';
 import { ConversationPresenter } from './conversation.presenter.js';
+import { DownloadSender } from './download.sender.js';
 import {
-  type AppConversationDto,
-  type AppConversationPageDto,
+  AppConversationDto,
+  AppConversationPageDto,
   ConversationFilterQueryDto,
   ConversationIdDto,
   ListConversationsQueryDto,
@@ -25,12 +20,10 @@ import {
   toConversationFilter,
   UpdateConversationDto,
 } from './dto/conversation.dto.js';
-import { DownloadSender } from './download.sender.js';
 
 const DEFAULT_LIMIT = 100;
 
 @ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations')
 export class AppConversationsController {
   constructor(
@@ -42,7 +35,12 @@ export class AppConversationsController {
   ) {}
 
   @Get('search')
-  @SearchConversationsOperation()
+  @ApiRoute({
+    id: 'search_app_conversations',
+    summary: 'List conversations',
+    description: 'Newest first; without those that are part of another one unless they are asked for.',
+    answer: { type: AppConversationPageDto, description: 'A page of conversations' },
+  })
   async search(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchConversationsQueryDto,
@@ -57,13 +55,30 @@ export class AppConversationsController {
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @CountConversationsOperation()
+  @ApiRoute({
+    id: 'count_app_conversations',
+    summary: 'Count conversations',
+    description: 'Those that are part of another one count as well.',
+    answer: { schema: { type: 'integer', example: 12 }, description: 'How many there are' },
+  })
   async count(@CurrentUser() user: AuthUser, @Query() query: ConversationFilterQueryDto): Promise<number> {
     return this.queries.count(user.id, toConversationFilter(query, true));
   }
 
   @Get()
-  @ListConversationsOperation()
+  @ApiRoute({
+    id: 'list_app_conversations',
+    summary: 'List conversations, or look some up',
+    description:
+      'With `ids` a list in their order, with null for each that is unknown. Without, the same as ' +
+      '`/api/v1/app-conversations/search`.',
+    answer: {
+      schema: {
+        oneOf: [{ $ref: getSchemaPath(AppConversationPageDto) }, listWithNulls(AppConversationDto)],
+      },
+      description: 'A page of conversations, or one element for each id',
+    },
+  })
   async list(
     @CurrentUser() user: AuthUser,
     @Query() query: ListConversationsQueryDto,
@@ -76,7 +91,14 @@ export class AppConversationsController {
   }
 
   @Patch(':id')
-  @UpdateConversationOperation()
+  @ApiRoute({
+    id: 'update_app_conversation',
+    summary: 'Change what is noted about a conversation',
+    description: 'Title, repository, branch, provider. A title of yours is not replaced any more.',
+    answer: { type: AppConversationDto, description: 'The conversation as it is now' },
+    problems: [UNKNOWN_CONVERSATION],
+    invalid: 'title',
+  })
   async update(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -86,14 +108,32 @@ export class AppConversationsController {
   }
 
   @Delete(':id')
-  @DeleteConversationOperation()
+  @ApiRoute({
+    id: 'delete_app_conversation',
+    summary: 'Delete a conversation',
+    description:
+      'With its events, and with its sandbox when no other conversation uses that; whatever state they are in. One ' +
+      'that is being started is not started any more. Conversations that were part of it stay, on their own.',
+    answer: { type: SuccessDto, description: 'Deleted; the sandbox goes in the background' },
+    problems: [UNKNOWN_CONVERSATION],
+  })
   async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     await this.conversations.remove(user.id, id);
     return SUCCESS;
   }
 
   @Get(':id/download')
-  @DownloadOperation()
+  @ApiRoute({
+    id: 'export_conversation',
+    summary: 'Download a conversation',
+    description:
+      'A zip archive with `meta.json` and each stored event in a file of its own (`event_000000_….json`), also when the sandbox is gone.',
+    answer: {
+      description: 'The archive',
+      content: { 'application/zip': { schema: { type: 'string', format: 'binary' }, example: 'PK…' } },
+    },
+    problems: [UNKNOWN_CONVERSATION],
+  })
   async download(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,

@@ -1,39 +1,65 @@
-import { Body, Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
-import type { Response } from 'express';
+import { Body, Controller, Param, Post, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
+import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService } from '../conversation-actions.service.js';
 import { ProfileSwitchService } from '../profile-switch.service.js';
-import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
-import {
-  GitChangesOperation,
-  GitDiffOperation,
-  PauseConversationOperation,
-  ReadFileOperation,
-  RespondToConfirmationOperation,
-  RunConversationOperation,
-  SendMessageOperation,
-  SwitchAcpModelOperation,
-  SwitchProfileOperation,
-} from './conversation-actions.openapi.js';
 import {
   ConfirmationResponseDto,
-  FileQueryDto,
-  GitQueryDto,
-  type MessageSentDto,
+  MessageSentDto,
   ResumeQueryDto,
+  SANDBOX_PROBLEMS,
   SendMessageDto,
   SwitchAcpModelDto,
   SwitchProfileDto,
   toSendMessageRequest,
 } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
-import { DownloadSender } from './download.sender.js';
+
+const PROBLEMS = [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS];
+const UNKNOWN_PROFILE = {
+  status: 404,
+  detail: "Profile 'fast' not found",
+  description: 'Unknown conversation or profile',
+};
+const PROFILE_CONFLICT: DocumentedProblem = {
+  status: 409,
+  code: 'sandbox_not_running',
+  detail: 'The sandbox is PAUSED; resume it first with POST /api/v1/sandboxes/{id}/resume.',
+  description: 'The sandbox does not run, or the model cannot be called',
+};
+const NO_ACP_AGENT: DocumentedProblem = {
+  status: 400,
+  code: 'conflict',
+  detail: 'The conversation has no ACP agent: start another one with the model that you want.',
+  description: 'No ACP agent, or one that keeps its model; in the words of the agent server',
+};
+const SLOW_AGENT = {
+  status: 504,
+  detail: 'The program of the agent did not answer in time: try again.',
+  description: 'The program of the agent is too slow',
+};
+const MESSAGES = {
+  text: {
+    summary: 'A text',
+    value: { content: [{ type: 'text', text: 'Use the staging host instead.' }], run: true },
+  },
+  image: {
+    summary: 'An image beside it; the agent waits for more',
+    value: {
+      content: [
+        { text: 'It looks like this:' },
+        { type: 'image', image_urls: ['https://images.example.com/screen.png'] },
+      ],
+      run: false,
+    },
+  },
+};
 
 @ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations/:id')
 export class ConversationActionsController {
   constructor(
@@ -43,8 +69,15 @@ export class ConversationActionsController {
   ) {}
 
   @Post('send-message')
-  @HttpCode(200)
-  @SendMessageOperation()
+  @ApiRoute({
+    id: 'send_message_to_conversation',
+    summary: 'Say something',
+    description:
+      'The agent takes it up at once, or with its next step when it works already. A paused sandbox is resumed for it.',
+    answer: { type: MessageSentDto, description: 'The agent server has it' },
+    examples: MESSAGES,
+    problems: PROBLEMS,
+  })
   async sendMessage(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -60,8 +93,17 @@ export class ConversationActionsController {
   }
 
   @Post('respond-to-confirmation')
-  @HttpCode(200)
-  @RespondToConfirmationOperation()
+  @ApiRoute({
+    id: 'respond_to_confirmation',
+    summary: 'Allow or refuse what the agent waits for',
+    description: 'Only while the conversation is waiting_for_confirmation.',
+    answer: { type: SuccessDto, description: 'The agent goes on' },
+    examples: {
+      accept: { summary: 'Go on', value: { accept: true } },
+      reject: { summary: 'Do not', value: { accept: false, reason: 'Use the staging host.' } },
+    },
+    problems: PROBLEMS,
+  })
   async respond(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -75,24 +117,40 @@ export class ConversationActionsController {
   }
 
   @Post('pause')
-  @HttpCode(200)
-  @PauseConversationOperation()
+  @ApiRoute({
+    id: 'pause_app_conversation',
+    summary: 'Pause the agent',
+    description: 'It stops after its current step, asked again at once. The sandbox goes on running.',
+    answer: { type: SuccessDto, description: 'The agent pauses' },
+    problems: PROBLEMS,
+  })
   async pause(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     await this.actions.pause(user.id, id);
     return SUCCESS;
   }
 
   @Post('run')
-  @HttpCode(200)
-  @RunConversationOperation()
+  @ApiRoute({
+    id: 'run_app_conversation',
+    summary: 'Let the agent go on',
+    description: 'After a pause, an error, or messages that were sent without `run`.',
+    answer: { type: SuccessDto, description: 'The agent works' },
+    problems: PROBLEMS,
+  })
   async run(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     await this.actions.run(user.id, id);
     return SUCCESS;
   }
 
   @Post('switch_profile')
-  @HttpCode(200)
-  @SwitchProfileOperation()
+  @ApiRoute({
+    id: 'switch_conversation_profile',
+    summary: 'Go on with the model of a stored profile',
+    description: 'From the next step of the agent on, with all that it knows.',
+    answer: { type: SuccessDto, description: 'The agent uses its model' },
+    examples: { profile: { summary: 'A profile', value: { profile_name: 'fast' } } },
+    problems: [UNKNOWN_PROFILE, PROFILE_CONFLICT, 410, 502, 503],
+  })
   async switchProfile(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -103,8 +161,14 @@ export class ConversationActionsController {
   }
 
   @Post('switch_acp_model')
-  @HttpCode(200)
-  @SwitchAcpModelOperation()
+  @ApiRoute({
+    id: 'switch_conversation_acp_model',
+    summary: 'Let an ACP agent go on with another model',
+    description: 'From its next turn on, with all that it knows. The conversation shows the new model.',
+    answer: { type: SuccessDto, description: 'The agent uses it' },
+    examples: { model: { summary: 'Another model', value: { model: 'claude-sonnet-4-5' } } },
+    problems: [NO_ACP_AGENT, ...PROBLEMS, SLOW_AGENT],
+  })
   async switchAcpModel(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -112,49 +176,5 @@ export class ConversationActionsController {
   ): Promise<SuccessDto> {
     await this.models.switchAcpModel(user.id, id, model);
     return SUCCESS;
-  }
-}
-
-const BYTES = 'application/octet-stream';
-
-@ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
-@Controller('api/v1/app-conversations/:id')
-export class ConversationWorkspaceController {
-  constructor(
-    private readonly workspace: ConversationWorkspaceService,
-    private readonly downloads: DownloadSender,
-  ) {}
-
-  @Get('file')
-  @ReadFileOperation()
-  async file(
-    @CurrentUser() user: AuthUser,
-    @Param() { id }: ConversationIdDto,
-    @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
-    @Res() response: Response,
-  ): Promise<void> {
-    const asBytes = response.req.accepts(['application/json', BYTES]) === BYTES;
-    await this.downloads.send(user.id, response, () => this.workspace.file(user.id, id, file, asBytes));
-  }
-
-  @Get('git/changes')
-  @GitChangesOperation()
-  async changes(
-    @CurrentUser() user: AuthUser,
-    @Param() { id }: ConversationIdDto,
-    @Query() query: GitQueryDto,
-  ): Promise<unknown> {
-    return this.workspace.changes(user.id, id, query);
-  }
-
-  @Get('git/diff')
-  @GitDiffOperation()
-  async diff(
-    @CurrentUser() user: AuthUser,
-    @Param() { id }: ConversationIdDto,
-    @Query() query: GitQueryDto,
-  ): Promise<unknown> {
-    return this.workspace.diff(user.id, id, query);
   }
 }

@@ -1,74 +1,34 @@
-import { applyDecorators, Controller, Get, Param, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Controller, Get, Param, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
-import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
+import { ApiRoute } from '../../../common/openapi/api-route.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationFolderService } from '../conversation-folder.service.js';
-import { SANDBOX_PROBLEMS } from './app-conversations.openapi.js';
+import { SANDBOX_PROBLEMS } from './dto/conversation-actions.dto.js';
 import { FilesQueryDto, HooksDto, SkillsDto } from './dto/conversation-folder.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
-const INVALID_ID = invalidInput(['path', 'id'], 'string_unicode', 'Expected text without NUL characters.');
 /** Of a running sandbox; one that does not run has none to show, which is no failure. */
 const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);
 
-/** Documents `GET /api/v1/app-conversations/{id}/files`. */
-function ListFilesOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'list_conversation_files',
-      summary: 'List the files of a conversation',
-      description:
-        'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder.',
-    }),
-    ApiOkResponse({
-      description: 'Paths',
-      schema: { type: 'array', items: { type: 'string' }, example: ['README.md', 'src/parser.ts'] },
-    }),
-    ApiProblems(
-      UNKNOWN_CONVERSATION,
-      ...SANDBOX_PROBLEMS,
-      invalidInput(['query', 'path'], 'value_error', 'Expected at most 4096 characters.'),
-    ),
-  );
-}
-
-/** Documents `GET /api/v1/app-conversations/{id}/skills`. */
-function GetSkillsOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'get_conversation_skills',
-      summary: 'What the agent of a conversation knows',
-      description:
-        "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. Those in `disabled_skills` of the settings are left out. None unless the sandbox runs.",
-    }),
-    ApiOkResponse({ type: SkillsDto, description: 'As they are in the sandbox now' }),
-    ApiProblems(UNKNOWN_CONVERSATION, ...UNREACHABLE, INVALID_ID),
-  );
-}
-
-/** Documents `GET /api/v1/app-conversations/{id}/hooks`. */
-function GetHooksOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'get_conversation_hooks',
-      summary: 'What a repository wants to have run at events',
-      description:
-        "The hooks in `.openhands/hooks.json` of the conversation's folder, as that file is now. None unless the sandbox runs. Only stock agent servers run them.",
-    }),
-    ApiOkResponse({ type: HooksDto, description: 'By event' }),
-    ApiProblems(UNKNOWN_CONVERSATION, ...UNREACHABLE, INVALID_ID),
-  );
-}
-
 @ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations/:id')
 export class ConversationFolderController {
   constructor(private readonly folder: ConversationFolderService) {}
 
   @Get('files')
-  @ListFilesOperation()
+  @ApiRoute({
+    id: 'list_conversation_files',
+    summary: 'List the files of a conversation',
+    description:
+      'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder.',
+    answer: {
+      schema: { type: 'array', items: { type: 'string' }, example: ['README.md', 'src/parser.ts'] },
+      description: 'Paths',
+    },
+    problems: [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS],
+    invalid: 'path',
+  })
   async files(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -78,13 +38,27 @@ export class ConversationFolderController {
   }
 
   @Get('skills')
-  @GetSkillsOperation()
+  @ApiRoute({
+    id: 'get_conversation_skills',
+    summary: 'What the agent of a conversation knows',
+    description:
+      "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. Those in `disabled_skills` of the settings are left out. None unless the sandbox runs.",
+    answer: { type: SkillsDto, description: 'As they are in the sandbox now' },
+    problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
+  })
   async list(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SkillsDto> {
     return { skills: await this.folder.skills(user.id, id) };
   }
 
   @Get('hooks')
-  @GetHooksOperation()
+  @ApiRoute({
+    id: 'get_conversation_hooks',
+    summary: 'What a repository wants to have run at events',
+    description:
+      "The hooks in `.openhands/hooks.json` of the conversation's folder, as that file is now. None unless the sandbox runs. Only stock agent servers run them.",
+    answer: { type: HooksDto, description: 'By event' },
+    problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
+  })
   async hooks(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<HooksDto> {
     return { hooks: await this.folder.hooks(user.id, id) };
   }

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import { jsonText } from '@slipway/common/json-access.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../../common/identifiers.js';
-import { jsonText } from '../../../common/json-access.js';
-import { MASK } from '../../../common/secret-mask.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';

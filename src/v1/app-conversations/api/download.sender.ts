@@ -2,8 +2,8 @@ import { pipeline } from 'node:stream/promises';
 import type { Readable } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
 import type { Response } from 'express';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
 
 /** Downloads of one user at the same time. */
 const MAX_PER_USER = 8;

@@ -1,67 +1,56 @@
-import { applyDecorators, Body, Controller, Param, Post } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Param, Post } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { ApiProblems, invalidInput } from '../../../common/openapi/problems.js';
-import { ApiBodyExamples } from '../../../common/openapi/responses.js';
-import { UNKNOWN_CONVERSATION } from '../../events/events.openapi.js';
+import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { PendingMessagesService } from '../pending/pending-messages.service.js';
 import { MessageQueuedDto, PendingMessageDto, toSendMessageRequest } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
-/** Documents `POST /api/v1/conversations/{id}/pending-messages`. */
-function QueueMessageOperation(): MethodDecorator & ClassDecorator {
-  return applyDecorators(
-    ApiOperation({
-      operationId: 'queue_pending_message',
-      summary: 'Say something as soon as the conversation is ready',
-      description:
-        'The id is that of a conversation, or `task-` and the id of its start task. The message is kept, and the agent ' +
-        'gets it once, after those before it: when the start is READY, or at once where it is. While the sandbox is ' +
-        'paused it waits for the resume. Messages of a start that fails are dropped.',
-    }),
-    ApiBodyExamples(PendingMessageDto, {
-      text: {
-        summary: 'A text',
-        value: { content: [{ type: 'text', text: 'Use the staging host instead.' }] },
-      },
-    }),
-    ApiCreatedResponse({ type: MessageQueuedDto, description: 'It is kept' }),
-    ApiProblems(
-      UNKNOWN_CONVERSATION,
-      {
-        status: 409,
-        code: 'conflict',
-        detail: 'The conversation could not be started (its start task says why): start another one.',
-        description: 'The start failed',
-      },
-      {
-        status: 410,
-        code: 'sandbox_not_running',
-        detail: 'The sandbox is MISSING: the conversation can be read, but not continued.',
-        description: 'The sandbox is gone',
-      },
-      413,
-      415,
-      {
-        status: 429,
-        code: 'rate_limited',
-        detail:
-          '10 messages wait for this conversation already, the most allowed: try again once it has taken some.',
-        description: 'Too many requests, or ten messages wait already',
-      },
-      invalidInput(['body', 'content'], 'missing', 'This member is required.'),
-    ),
-  );
-}
+const DESCRIPTION =
+  'The id is that of a conversation, or `task-` and the id of its start task. The message is kept, and the agent ' +
+  'gets it once, after those before it: when the start is READY, or at once where it is. While the sandbox is ' +
+  'paused it waits for the resume. Messages of a start that fails are dropped.';
+const START_FAILED: DocumentedProblem = {
+  status: 409,
+  code: 'conflict',
+  detail: 'The conversation could not be started (its start task says why): start another one.',
+  description: 'The start failed',
+};
+const SANDBOX_GONE: DocumentedProblem = {
+  status: 410,
+  code: 'sandbox_not_running',
+  detail: 'The sandbox is MISSING: the conversation can be read, but not continued.',
+  description: 'The sandbox is gone',
+};
+const TOO_MANY: DocumentedProblem = {
+  status: 429,
+  code: 'rate_limited',
+  detail:
+    '10 messages wait for this conversation already, the most allowed: try again once it has taken some.',
+  description: 'Too many requests, or ten messages wait already',
+};
 
 @ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/conversations/:id/pending-messages')
 export class PendingMessagesController {
   constructor(private readonly pending: PendingMessagesService) {}
 
   @Post()
-  @QueueMessageOperation()
+  @ApiRoute({
+    id: 'queue_pending_message',
+    summary: 'Say something as soon as the conversation is ready',
+    description: DESCRIPTION,
+    status: 201,
+    answer: { type: MessageQueuedDto, description: 'It is kept' },
+    examples: {
+      text: {
+        summary: 'A text',
+        value: { content: [{ type: 'text', text: 'Use the staging host instead.' }] },
+      },
+    },
+    problems: [UNKNOWN_CONVERSATION, START_FAILED, SANDBOX_GONE, TOO_MANY],
+  })
   async queue(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,

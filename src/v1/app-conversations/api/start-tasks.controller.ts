@@ -1,8 +1,11 @@
-import { Body, Controller, Get, Header, Headers, HttpCode, Post, Query, Res } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestjs/common';
+import { ApiHeader, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { listWithNulls } from '../../../common/openapi/responses.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
 import { StartTaskQueries } from '../start-task.queries.js';
 import { ConversationStarter } from '../start/conversation-starter.js';
 import { StartStream } from '../start/start-stream.js';
@@ -10,24 +13,98 @@ import { ConversationPresenter } from './conversation.presenter.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
 import {
   SearchStartTasksQueryDto,
-  type StartTaskDto,
+  StartTaskDto,
   StartTaskFilterQueryDto,
   StartTaskIdsQueryDto,
-  type StartTaskPageDto,
+  StartTaskPageDto,
   toStartTaskFilter,
 } from './dto/start-task.dto.js';
-import {
-  CountStartTasksOperation,
-  GetStartTasksOperation,
-  SearchStartTasksOperation,
-  StartConversationOperation,
-  StreamStartOperation,
-} from './start-tasks.openapi.js';
 
 const DEFAULT_LIMIT = 100;
 
+const DESCRIPTION =
+  'Answers at once with a start task; a sandbox is made, the repository cloned and the agent started in the ' +
+  'background. Ask `GET /api/v1/app-conversations/start-tasks?ids=` until it is READY, and has the id of the ' +
+  'conversation, or ERROR, and says why. Where as many sandboxes run as may, the longest idle one is paused, ' +
+  'which `detail` says, and while all are busy the start waits, unless the operator wants it refused then.';
+
+const EXAMPLES = {
+  plain: {
+    summary: 'A task in a repository',
+    value: {
+      initial_message: { content: [{ type: 'text', text: 'Add a test for the parser.' }] },
+      selected_repository: 'octo/app',
+      selected_branch: 'main',
+      git_provider: 'github',
+    },
+  },
+  suggestedTask: {
+    summary: 'A suggested task, as GET /api/user/suggested-tasks gave it',
+    value: {
+      suggested_task: {
+        git_provider: 'github',
+        task_type: 'FAILING_CHECKS',
+        repo: 'octo/app',
+        issue_number: 15,
+        title: 'Retry card payments',
+      },
+    },
+  },
+  withSecrets: {
+    summary: 'Without a repository, with an image, a model and a secret for this conversation',
+    value: {
+      title: 'Screen shots',
+      llm_model: 'provider/model-1',
+      initial_message: {
+        content: [
+          { type: 'text', text: 'What is wrong on this page?' },
+          { type: 'image', image_urls: ['https://images.example.com/screen.png'] },
+        ],
+      },
+      secrets: { DEPLOY_TOKEN: 'secret-example' },
+    },
+  },
+};
+
+const QUOTA_EXCEEDED: DocumentedProblem = {
+  status: 429,
+  code: 'sandbox_limit',
+  detail: 'As many of your sandboxes run as may at a time (5). Pause or delete one, then try again.',
+  description:
+    'Too many requests, too many starts that wait for a place, or no place at all where none is made ' +
+    '(SANDBOX_LIMIT_POLICY)',
+};
+
+const TOO_MANY_CONVERSATIONS: DocumentedProblem = {
+  status: 409,
+  code: 'conversation_limit',
+  detail:
+    'You have 10000 conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
+  description:
+    'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
+};
+
+/** What both routes that start say of themselves. */
+const START = {
+  examples: EXAMPLES,
+  problems: [TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, QUOTA_EXCEEDED],
+  invalid: {
+    loc: ['body', 'selected_repository'],
+    type: 'value_error',
+    msg: 'Expected the full name of a repository, such as octo/app, not its address.',
+  },
+};
+
+function StartKey(): MethodDecorator {
+  return ApiHeader({
+    name: 'Idempotency-Key',
+    description: 'A repetition of the request under this key answers the same task, for 24 hours.',
+    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+    example: 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b',
+  });
+}
+
 @ApiTags('Conversations')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/app-conversations')
 export class StartTasksController {
   constructor(
@@ -38,8 +115,14 @@ export class StartTasksController {
   ) {}
 
   @Post()
-  @HttpCode(200)
-  @StartConversationOperation()
+  @StartKey()
+  @ApiRoute({
+    ...START,
+    id: 'start_app_conversation',
+    summary: 'Start a conversation',
+    description: DESCRIPTION,
+    answer: { type: StartTaskDto, description: 'The start task' },
+  })
   async start(
     @CurrentUser() user: AuthUser,
     @Body() body: StartConversationDto,
@@ -49,7 +132,17 @@ export class StartTasksController {
   }
 
   @Post('stream-start')
-  @StreamStartOperation()
+  @StartKey()
+  @ApiRoute({
+    ...START,
+    id: 'stream_app_conversation_start',
+    summary: 'Start a conversation and watch',
+    description:
+      'Like `POST /api/v1/app-conversations`, but the answer stays open: an array that gets the task again with each ' +
+      'change and ends with READY or ERROR. Whoever hangs up misses only the rest of the answer.',
+    answer: { type: [StartTaskDto], description: 'The start task as it goes on' },
+    examples: { plain: START.examples.plain },
+  })
   async streamStart(
     @CurrentUser() user: AuthUser,
     @Body() body: StartConversationDto,
@@ -60,7 +153,13 @@ export class StartTasksController {
   }
 
   @Get('start-tasks/search')
-  @SearchStartTasksOperation()
+  @ApiRoute({
+    id: 'search_app_conversation_start_tasks',
+    summary: 'List start tasks',
+    description: 'Newest first unless another order is asked for.',
+    answer: { type: StartTaskPageDto, description: 'A page of start tasks' },
+    invalid: 'sort_order',
+  })
   async search(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchStartTasksQueryDto,
@@ -75,13 +174,22 @@ export class StartTasksController {
 
   @Get('start-tasks/count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @CountStartTasksOperation()
+  @ApiRoute({
+    id: 'count_app_conversation_start_tasks',
+    summary: 'Count start tasks',
+    answer: { schema: { type: 'integer', example: 3 }, description: 'How many there are' },
+  })
   async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {
     return this.queries.count(user.id, toStartTaskFilter(query));
   }
 
   @Get('start-tasks')
-  @GetStartTasksOperation()
+  @ApiRoute({
+    id: 'get_app_conversation_start_tasks',
+    summary: 'Look up start tasks',
+    description: 'In the order of the ids asked for, with null for each that is unknown.',
+    answer: { schema: listWithNulls(StartTaskDto), description: 'One element for each id' },
+  })
   async findAll(
     @CurrentUser() user: AuthUser,
     @Query() { ids }: StartTaskIdsQueryDto,

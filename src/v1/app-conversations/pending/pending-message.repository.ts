@@ -11,7 +11,7 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import type { Content } from '../../../agent-protocol/events.js';
+import type { Content } from '@slipway/agent-protocol/events.js';
 import { User } from '../../../auth/user.repository.js';
 import { hasUnfinishedStart } from '../start-task.queries.js';
 

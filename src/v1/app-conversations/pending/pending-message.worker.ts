@@ -1,7 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { KeyedLimit, RepeatedWork } from '../../../common/async.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
-import { jsonAt, jsonList, jsonText } from '../../../common/json-access.js';
+import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';

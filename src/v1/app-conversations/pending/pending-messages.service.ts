@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { Content } from '../../../agent-protocol/events.js';
+import type { Content } from '@slipway/agent-protocol/events.js';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';

@@ -4,9 +4,9 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { RepeatedWork } from '../../../common/async.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
-import { errorStack } from '../../../common/errors/error-message.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';

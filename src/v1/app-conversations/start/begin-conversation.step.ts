@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { StartConversationRequest } from '../../../agent-protocol/conversation-api.js';
+import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';

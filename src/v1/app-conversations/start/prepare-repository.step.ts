@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { GitIdentity } from '../../../agent-protocol/git.js';
+import type { GitIdentity } from '@slipway/agent-protocol/git.js';
 import { DomainError, type ErrorKind } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { GitPrepareFailure } from '../../../agent-protocol/git.js';
+import type { GitPrepareFailure } from '@slipway/agent-protocol/git.js';
 import { checkoutFailure } from './repository-checkout.js';
 import { failureOfOutput } from './stock-checkout.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import type { GitPrepareFailure } from '../../../agent-protocol/git.js';
-import { withoutSecret } from '../../../common/secret-mask.js';
+import type { GitPrepareFailure } from '@slipway/agent-protocol/git.js';
+import { withoutSecret } from '@slipway/common/secret-mask.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';

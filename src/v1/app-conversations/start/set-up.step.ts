@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { SETUP_ENVIRONMENT } from '../../../agent-protocol/git.js';
+import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { textTail } from '../../../common/well-formed-text.js';
+import { textTail } from '@slipway/common/well-formed-text.js';
 
 /** Why starts fail, in classes that operators can act on. */
 export const START_FAILURE_KINDS = [

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
-import { errorStack } from '../../../common/errors/error-message.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { ConversationPresenter } from '../api/conversation.presenter.js';
 import { isFinished, START_TASK_STATUSES, type StartTaskStatus } from '../start-task.entity.js';

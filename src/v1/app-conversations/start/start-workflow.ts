@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { errorMessage } from '../../../common/errors/error-message.js';
-import { type SpanStart, traced } from '../../../common/tracing/tracing.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { type SpanStart, traced } from '../../../common/spans.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
@@ -76,10 +76,7 @@ export class StartWorkflow {
       try {
         const current = task;
         const begunAt = performance.now();
-        task = await traced(
-          () => stepSpan(current),
-          () => this.runStep(current, settings, signal),
-        );
+        task = await traced(stepSpan(current), () => this.runStep(current, settings, signal));
         this.metrics.stepFinished(current.status, performance.now() - begunAt);
       } catch (error) {
         if (!(error instanceof StartFailure)) {

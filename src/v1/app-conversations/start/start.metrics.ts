@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
-import { type Instrument, Metrics } from '../../../metrics/metrics.js';
+import { type Instrument, Metrics } from '../../../observability/metrics.js';
 import {
   isFinished,
   START_TASK_STATUSES,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { errorStack } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { errorStack } from '../../../common/errors/error-message.js';
-import { jsonText } from '../../../common/json-access.js';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
 import type { JobAttempt, JobQueue } from '../../../database/jobs/job-queue.worker.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';

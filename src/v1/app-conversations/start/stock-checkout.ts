@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { GitIdentity, GitPrepareFailure } from '../../../agent-protocol/git.js';
+import type { GitIdentity, GitPrepareFailure } from '@slipway/agent-protocol/git.js';
 import type { GitCredential } from '../../../git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';

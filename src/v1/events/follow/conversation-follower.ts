@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { AgentServerWatch } from '../../agent-servers/agent-server.watch.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
+import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { readLogAfter } from './log-sync.js';
 

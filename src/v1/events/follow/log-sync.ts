@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import pLimit from 'p-limit';
-import type { AgentEvent, EventPage } from '../../../agent-protocol/events.js';
-import { KeyedLimit } from '../../../common/async.js';
+import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';

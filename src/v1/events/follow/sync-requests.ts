@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';

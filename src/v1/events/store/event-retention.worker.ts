@@ -1,6 +1,6 @@
 import { Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { RepeatedWork } from '../../../common/async.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { EventPartitionRepository } from './event-partition.repository.js';
 

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
-import type { AgentEvent } from '../../../agent-protocol/events.js';
+import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
-import { type Instrument, Metrics, type NoLabels } from '../../../metrics/metrics.js';
+import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
 import { ConversationUpdates } from '../conversation-updates.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { EventAppender } from './event-appender.js';

@@ -11,8 +11,8 @@ import {
   ManyToOne,
   PrimaryColumn,
 } from 'typeorm';
-import type { ConversationStatus } from '../../../agent-protocol/conversation-api.js';
-import type { AgentEvent } from '../../../agent-protocol/events.js';
+import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { NamedStatement } from '../../../database/named-statement.js';
 import { FollowedConversation } from '../followed-conversation.entity.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { AgentEvent } from '../../../agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { stateInEvents } from './observed-state.js';
 
 function update(key: string, value: unknown): AgentEvent {

@@ -3,9 +3,9 @@ import {
   type ConversationStatus,
   hasFailed,
   type MetricsSnapshot,
-} from '../../../agent-protocol/conversation-api.js';
-import type { ActionEvent, AgentEvent } from '../../../agent-protocol/events.js';
-import { jsonAt, parseJson } from '../../../common/json-access.js';
+} from '@slipway/agent-protocol/conversation-api.js';
+import type { ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
+import { jsonAt, parseJson } from '@slipway/common/json-access.js';
 import {
   type RemoteConversation,
   toMetrics,

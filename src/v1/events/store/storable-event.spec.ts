@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { AgentEvent } from '../../../agent-protocol/events.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import {
   MAX_EVENT_BYTES,
   shortenTexts,

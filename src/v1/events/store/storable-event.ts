@@ -1,5 +1,5 @@
-import type { AgentEvent } from '../../../agent-protocol/events.js';
-import { textHead } from '../../../common/well-formed-text.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 
 /** Bytes of an event above which its longest texts are cut: a page of a hundred should fit into memory. */
 export const MAX_EVENT_BYTES = 4 * 1024 * 1024;

@@ -5,12 +5,12 @@ import {
   type OnApplicationBootstrap,
 } from '@nestjs/common';
 import type { Response } from 'express';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ApiKeyVerifier } from '../../../auth/api-key.verifier.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
 import { ConversationUpdates } from '../conversation-updates.js';

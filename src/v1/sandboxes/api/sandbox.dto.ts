@@ -1,10 +1,18 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { NextPageId } from '../../../common/openapi/responses.js';
-import { Integer } from '../../../common/validation/number-fields.js';
+import type { DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 
-/** Query, and body, of `POST /api/v1/sandboxes`. */
+/** Also of the routes that start conversations. */
+export const TOO_MANY_SANDBOXES: DocumentedProblem = {
+  status: 409,
+  code: 'stored_sandbox_limit',
+  detail:
+    'You have 1000 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
+  description: 'As many sandboxes as one user may have (MAX_SANDBOXES_PER_USER)',
+};
+
 @ApiSchema({ name: 'CreateSandboxRequest' })
 export class CreateSandboxDto {
   @Text({
@@ -15,7 +23,6 @@ export class CreateSandboxDto {
   sandbox_spec_id?: string;
 }
 
-/** Query of `DELETE /api/v1/sandboxes/{id}`. */
 export class DeleteSandboxQueryDto {
   @Text({
     description: 'The id once more: older clients send it. It must be the one of the path.',
@@ -25,7 +32,6 @@ export class DeleteSandboxQueryDto {
 }
 
 /** An address of something that runs in a sandbox. */
-@ApiSchema({ name: 'ExposedUrl' })
 export class ExposedUrlDto {
   @ApiProperty({ example: 'AGENT_SERVER' })
   name: string;
@@ -40,7 +46,6 @@ export class ExposedUrlDto {
   port: number;
 }
 
-/** Query of `GET /api/v1/sandboxes`. */
 export class SandboxIdsQueryDto {
   @RepeatedText({
     description: 'Id of a sandbox; repeat it for more, at most 100.',
@@ -102,21 +107,6 @@ export class SandboxDto {
   created_at: string;
 }
 
-/** A page of sandboxes. */
-@ApiSchema({ name: 'SandboxPage' })
-export class SandboxPageDto {
-  @ApiProperty({ type: [SandboxDto] })
-  items: SandboxDto[];
+export class SandboxPageDto extends PageOf(SandboxDto) {}
 
-  @NextPageId()
-  next_page_id: string | null;
-}
-
-/** Query of `GET /api/v1/sandboxes/search`. */
-export class SearchSandboxesQueryDto {
-  @Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' })
-  page_id?: string;
-
-  @Integer({ description: 'Sandboxes on a page.', minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
-}
+export class SearchSandboxesQueryDto extends PageQuery('Sandboxes on a page.') {}

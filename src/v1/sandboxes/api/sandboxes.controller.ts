@@ -1,8 +1,9 @@
-import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiSecurity, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
+import { ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { InvalidInputError } from '../../../common/errors/domain-error.js';
-import { SUCCESS, type SuccessDto } from '../../../common/openapi/responses.js';
+import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { SandboxQueries } from '../sandbox.queries.js';
@@ -10,25 +11,67 @@ import { SandboxesService } from '../sandboxes.service.js';
 import {
   CreateSandboxDto,
   DeleteSandboxQueryDto,
-  type SandboxDto,
+  SandboxDto,
   SandboxIdsQueryDto,
-  type SandboxPageDto,
+  SandboxPageDto,
   SearchSandboxesQueryDto,
+  TOO_MANY_SANDBOXES,
 } from './sandbox.dto.js';
 import { SandboxPresenter } from './sandbox.presenter.js';
-import {
-  CreateSandboxOperation,
-  DeleteSandboxOperation,
-  GetSandboxesOperation,
-  PauseSandboxOperation,
-  ResumeSandboxOperation,
-  SearchSandboxesOperation,
-} from './sandboxes.openapi.js';
 
 const DEFAULT_LIMIT = 100;
 
+const CREATE =
+  'Answers at once with a sandbox that is STARTING; ask `GET /api/v1/sandboxes?id=` until it is RUNNING, or ERROR ' +
+  'and says why. Where as many run as may, the longest idle one is paused, and `status_detail` of the new one ' +
+  'names it, unless the operator wants the request refused then. Starting a conversation makes a sandbox by ' +
+  'itself.';
+const PAUSE =
+  'Ends every process in it, which frees memory and processor; files and conversations stay. A conversation that was ' +
+  'running is paused after the resume, until it gets a message or is told to run. (What the service itself pauses ' +
+  'goes on by itself.) The response comes when everything has ended and the sandbox is PAUSED, at the latest after ten ' +
+  'seconds; until then it is RUNNING.';
+const RESUME =
+  'After a pause, or after an error. It is STARTING then. Where as many run as may, the longest idle one is ' +
+  'paused, and `status_detail` names it while this one starts, unless the operator wants the request refused ' +
+  'then. Nothing happens when it runs already.';
+
+const UNKNOWN: DocumentedProblem = { status: 404, detail: 'There is no sandbox with this id.' };
+const UNKNOWN_SPECIFICATION: DocumentedProblem = {
+  status: 404,
+  detail: 'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
+  description: 'Unknown specification',
+};
+const DELETED: DocumentedProblem = {
+  status: 410,
+  code: 'not_found',
+  detail: 'The sandbox that this Idempotency-Key made was deleted.',
+  description: 'Made under this key, and deleted since',
+};
+const ALL_BUSY: DocumentedProblem = {
+  status: 429,
+  code: 'sandbox_limit',
+  detail: 'All 5 sandboxes that may run at a time are busy. Pause or delete one, or wait until one is idle.',
+  description:
+    'Too many requests, or no place for one more sandbox: all are busy, or none is paused to make room here ' +
+    '(SANDBOX_LIMIT_POLICY)',
+};
+const NOT_SEPARATED: DocumentedProblem = {
+  status: 403,
+  detail: 'Another user has sandboxes, and nothing separates sandboxes on this machine from each other.',
+  description: 'The operator has to allow this (ALLOW_UNSANDBOXED)',
+};
+const OTHER_ID = 'Expected the same id as in the path, or none.';
+
+function SandboxId(): MethodDecorator {
+  return ApiParam({
+    name: 'id',
+    description: 'Id of the sandbox.',
+    schema: { type: 'string', maxLength: 64, example: '3Yv5mQ8hZk2LrTnBx7Wc0d' },
+  });
+}
+
 @ApiTags('Sandboxes')
-@ApiSecurity('APIKeyHeader')
 @Controller('api/v1/sandboxes')
 export class SandboxesController {
   constructor(
@@ -38,7 +81,12 @@ export class SandboxesController {
   ) {}
 
   @Get('search')
-  @SearchSandboxesOperation()
+  @ApiRoute({
+    id: 'search_sandboxes',
+    summary: 'List sandboxes',
+    description: 'Your own, newest first.',
+    answer: { type: SandboxPageDto, description: 'A page of sandboxes' },
+  })
   async search(
     @CurrentUser() user: AuthUser,
     @Query() { limit = DEFAULT_LIMIT, page_id: pageId }: SearchSandboxesQueryDto,
@@ -47,7 +95,12 @@ export class SandboxesController {
   }
 
   @Get()
-  @GetSandboxesOperation()
+  @ApiRoute({
+    id: 'get_sandboxes',
+    summary: 'Look up sandboxes',
+    description: 'In the order of the ids asked for, with null for each that is unknown or not yours.',
+    answer: { schema: listWithNulls(SandboxDto), description: 'One element for each id' },
+  })
   async get(
     @CurrentUser() user: AuthUser,
     @Query() { id: ids }: SandboxIdsQueryDto,
@@ -56,8 +109,26 @@ export class SandboxesController {
   }
 
   @Post()
-  @HttpCode(200)
-  @CreateSandboxOperation()
+  @ApiHeader({
+    name: 'Idempotency-Key',
+    description: 'A repetition of the request under this key answers the same sandbox, for 24 hours.',
+    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+    example: '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b',
+  })
+  @ApiRoute({
+    id: 'create_sandbox',
+    summary: 'Start a sandbox',
+    description: CREATE,
+    answer: { type: SandboxDto, description: 'The sandbox' },
+    optionalBody: CreateSandboxDto,
+    examples: { default: { summary: 'The default specification', value: {} } },
+    problems: [NOT_SEPARATED, UNKNOWN_SPECIFICATION, TOO_MANY_SANDBOXES, DELETED, ALL_BUSY],
+    invalid: {
+      loc: ['header', 'Idempotency-Key'],
+      type: 'value_error',
+      msg: 'This key was used for a request with another content; use a new one.',
+    },
+  })
   async create(
     @CurrentUser() user: AuthUser,
     @Query() query: CreateSandboxDto,
@@ -69,23 +140,47 @@ export class SandboxesController {
   }
 
   @Post(':id/pause')
-  @HttpCode(200)
-  @PauseSandboxOperation()
+  @SandboxId()
+  @ApiRoute({
+    id: 'pause_sandbox',
+    summary: 'Pause a sandbox',
+    description: PAUSE,
+    answer: {
+      type: SuccessDto,
+      description: 'It is paused; after ten seconds: it will be as soon as everything in it has ended',
+    },
+    problems: [UNKNOWN],
+  })
   async pause(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
     await this.sandboxes.pause(user.id, id);
     return SUCCESS;
   }
 
   @Post(':id/resume')
-  @HttpCode(200)
-  @ResumeSandboxOperation()
+  @SandboxId()
+  @ApiRoute({
+    id: 'resume_sandbox',
+    summary: 'Resume a sandbox',
+    description: RESUME,
+    answer: { type: SuccessDto, description: 'It runs, or is about to' },
+    problems: [NOT_SEPARATED, UNKNOWN, ALL_BUSY],
+  })
   async resume(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
     await this.sandboxes.resume(user.id, id);
     return SUCCESS;
   }
 
   @Delete(':id')
-  @DeleteSandboxOperation()
+  @SandboxId()
+  @ApiRoute({
+    id: 'delete_sandbox',
+    summary: 'Delete a sandbox',
+    description:
+      'With its files, whatever it is doing. Its conversations stay readable; their `sandbox_status` is MISSING.',
+    answer: { type: SuccessDto, description: 'It is unknown from now on; its files go in the background' },
+    problems: [UNKNOWN],
+    invalid: { loc: ['query', 'sandbox_id'], type: 'value_error', msg: OTHER_ID },
+  })
   async remove(
     @CurrentUser() user: AuthUser,
     @Param('id') id: string,
@@ -104,12 +199,6 @@ export class SandboxesController {
  */
 function requireSameId(id: string, repeatedId: string | undefined): void {
   if (repeatedId !== undefined && repeatedId !== id) {
-    throw new InvalidInputError([
-      {
-        loc: ['query', 'sandbox_id'],
-        msg: 'Expected the same id as in the path, or none.',
-        type: 'value_error',
-      },
-    ]);
+    throw new InvalidInputError([{ loc: ['query', 'sandbox_id'], msg: OTHER_ID, type: 'value_error' }]);
   }
 }

@@ -1,4 +1,4 @@
-import { textTail } from '../../../common/well-formed-text.js';
+import { textTail } from '@slipway/common/well-formed-text.js';
 const FRAME_HEADER_BYTES = 8;
 
 const REQUIREMENTS =

@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { jsonText } from '../../../common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 
 const MEBIBYTE = 1024 * 1024;
 /** What sandboxes leave free unless configured. With less none starts, and one that fills the disk is ended. */

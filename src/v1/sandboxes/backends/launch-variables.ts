@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '../../../common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
 
 /** As lists of hosts that are reached without a proxy name it. */

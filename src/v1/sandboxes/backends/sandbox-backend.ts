@@ -207,8 +207,14 @@ export abstract class SandboxBackend {
   /** The last lines that the program printed, at most about 4 KB; empty when there are none. */
   abstract logTail(id: string): Promise<string>;
 
-  /** Ends the program and everything it started, politely first, and keeps its files. Does nothing when it is stopped. */
-  abstract pause(id: string): Promise<void>;
+  /**
+   * Ends the program and everything it started, politely first, and keeps its files. Does nothing when it is stopped.
+   *
+   * @param mayStop asked once it is known what runs: a caller that stalled until then may have lost its lease, and what
+   *   runs may be a later start
+   * @throws SandboxBackendError when something is left, or when it must not be stopped any more
+   */
+  abstract pause(id: string, mayStop?: () => boolean): Promise<void>;
 
   /**
    * Starts a stopped sandbox again with the files it had.
@@ -245,6 +251,13 @@ export abstract class SandboxBackend {
    */
   async sweep(): Promise<BackendSweep> {
     return { leftovers: 0, notices: [] };
+  }
+}
+
+/** @throws SandboxBackendError when what runs must not be stopped any more */
+export function requireMayStop(mayStop: (() => boolean) | undefined): void {
+  if (mayStop?.() === false) {
+    throw new SandboxBackendError('The sandbox was not stopped: its lease has ended.');
   }
 }
 

@@ -6,7 +6,7 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
-import { errorStack } from '../../../common/errors/error-message.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { type PartState, Readiness } from '../../../health/readiness.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import {

@@ -4,8 +4,8 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { RepeatedWork } from '../../../common/async.js';
-import { errorStack } from '../../../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { SandboxBackend } from '../backends/sandbox-backend.js';
 import { BackendReadiness } from './backend-readiness.js';
 

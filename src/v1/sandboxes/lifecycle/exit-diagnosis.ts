@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { withoutSecret } from '../../../common/secret-mask.js';
+import { withoutSecret } from '@slipway/common/secret-mask.js';
+import { textTail } from '@slipway/common/well-formed-text.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
-import { textTail } from '../../../common/well-formed-text.js';
 
 /** For a sandbox that ran once and that the backend no longer has. */
 export const FILES_GONE =

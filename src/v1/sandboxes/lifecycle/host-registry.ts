@@ -5,8 +5,8 @@ import {
   type OnApplicationBootstrap,
   type OnModuleInit,
 } from '@nestjs/common';
-import { RepeatedWork } from '../../../common/async.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ConfigError } from '../../../config/config.error.js';
 import { HostIdentity } from '../host-identity.js';

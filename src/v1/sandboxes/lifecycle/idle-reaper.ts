@@ -4,9 +4,9 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { RepeatedWork } from '../../../common/async.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
-import { errorStack } from '../../../common/errors/error-message.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { HostIdentity } from '../host-identity.js';

@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import { errorMessage } from '../../../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { SandboxEvents } from '../sandbox-events.js';

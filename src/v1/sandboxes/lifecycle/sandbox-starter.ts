@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
-import { traced } from '../../../common/tracing/tracing.js';
+import { traced } from '../../../common/spans.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { parseSandboxAddress } from '../../agent-servers/sandbox-address.js';
 import {
@@ -211,15 +211,13 @@ export class SandboxStarter {
         onShortfall: (sentence) => shortfalls.push(sentence),
       };
       const begun = (): void => onProgress({ detail: null, deadlineAt: deadline.extend() });
-      const sessionKey = await traced(
-        () => ({ name: 'launch sandbox program' }),
-        () => this.launch(sandbox, watched, deadline.signal, begun),
+      const sessionKey = await traced({ name: 'launch sandbox program' }, () =>
+        this.launch(sandbox, watched, deadline.signal, begun),
       );
       deadline.extend();
       const current = { id: launch.id, sessionKey };
-      const answering = await traced(
-        () => ({ name: 'wait for agent server' }),
-        () => this.probe.waitUntilReady(current, deadline),
+      const answering = await traced({ name: 'wait for agent server' }, () =>
+        this.probe.waitUntilReady(current, deadline),
       );
       return { ...answering, detail: [...notes, ...shortfalls].join(' ') || null };
     } catch (error) {

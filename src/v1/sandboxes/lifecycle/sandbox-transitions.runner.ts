@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { LatestWrite } from '../../../common/async.js';
+import type { Span } from '@opentelemetry/api';
+import { LatestWrite } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
-import { errorMessage } from '../../../common/errors/error-message.js';
-import { errorType, type Span, type SpanStart, tracedFrom } from '../../../common/tracing/tracing.js';
+import { errorType, failSpan, type SpanStart, tracedFrom } from '../../../common/spans.js';
 import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
@@ -39,29 +40,23 @@ export class SandboxTransitionsRunner {
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     switch (sandbox.status) {
       case 'STARTING':
-        return tracedFrom(
-          sandbox.traceparent,
-          () => transitionSpan('start sandbox', sandbox),
-          (span) => this.start(sandbox, signal, span),
+        return tracedFrom(sandbox.traceparent, transitionSpan('start sandbox', sandbox), (span) =>
+          this.start(sandbox, signal, span),
         );
       case 'PAUSING':
-        return tracedFrom(
-          sandbox.traceparent,
-          () => transitionSpan('pause sandbox', sandbox),
-          (span) => this.pause(sandbox, signal, span),
+        return tracedFrom(sandbox.traceparent, transitionSpan('pause sandbox', sandbox), (span) =>
+          this.pause(sandbox, signal, span),
         );
       case 'DELETING':
-        return tracedFrom(
-          sandbox.traceparent,
-          () => transitionSpan('remove sandbox', sandbox),
-          () => this.remove(sandbox, signal),
+        return tracedFrom(sandbox.traceparent, transitionSpan('remove sandbox', sandbox), () =>
+          this.remove(sandbox, signal),
         );
       default:
         return;
     }
   }
 
-  private async start(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
+  private async start(sandbox: Sandbox, signal: AbortSignal, span: Span): Promise<void> {
     const { id, leaseOwner } = sandbox;
     const generation = sandbox.generation + 1;
     const kind = sandbox.generation === 0 ? 'start' : 'resume';
@@ -95,7 +90,7 @@ export class SandboxTransitionsRunner {
       if (!(error instanceof SandboxBackendError)) {
         throw error;
       }
-      span?.fail(error.name);
+      failSpan(span, error.name);
       this.metrics.startFailed(kind);
       if (await this.fail(sandbox, error.message)) {
         // A program that did not answer in time may still run.
@@ -104,17 +99,17 @@ export class SandboxTransitionsRunner {
     }
   }
 
-  private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span | null): Promise<void> {
+  private async pause(sandbox: Sandbox, signal: AbortSignal, span: Span): Promise<void> {
     const { id, leaseOwner, deadlineAt } = sandbox;
     await this.beforeStop(sandbox);
-    await this.requireLease(sandbox, signal);
+    const leaseUntil = await this.requireLease(sandbox, signal);
     try {
-      await this.backend.pause(id);
+      await this.backend.pause(id, () => this.clock.now() < leaseUntil);
     } catch (error) {
       if (deadlineAt !== null && this.clock.now() < deadlineAt.getTime()) {
         throw error;
       }
-      span?.fail(errorType(error));
+      failSpan(span, errorType(error));
       await this.fail(sandbox, `It could not be stopped: ${errorMessage(error)}`);
       return;
     }
@@ -177,16 +172,19 @@ export class SandboxTransitionsRunner {
 
   /**
    * While this process stalled, another one may have done the step, and the sandbox may run again: what is done to the
-   * backend is not undone by a row that has changed.
+   * backend is not undone by a row that has changed. A stall may also have begun behind the answer that is read here.
    *
+   * @returns the end of the lease, epoch milliseconds
    * @throws the reason of the signal; StepInterrupted
    */
-  private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<void> {
+  private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<number> {
     const row = await this.sandboxes.read(id);
     signal.throwIfAborted();
-    if (row?.status !== status || row.leaseOwner !== leaseOwner) {
+    const until = row?.leaseUntil?.getTime() ?? -Infinity;
+    if (row?.status !== status || row.leaseOwner !== leaseOwner || until <= this.clock.now()) {
       throw new StepInterrupted('the sandbox has another status or another worker by now');
     }
+    return until;
   }
 
   /** @returns whether it did: another worker may have the sandbox by now */

@@ -4,9 +4,9 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
-import { RepeatedWork } from '../../../common/async.js';
-import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';

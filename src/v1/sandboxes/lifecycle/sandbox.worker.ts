@@ -5,8 +5,8 @@ import {
   Logger,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { RepeatedWork } from '../../../common/async.js';
-import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxWorkerSignal } from '../sandbox-events.js';
 import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';

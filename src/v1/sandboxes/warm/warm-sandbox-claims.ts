@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../../../config/app-config.js';
-import { type Instrument, Metrics } from '../../../metrics/metrics.js';
+import { type Instrument, Metrics } from '../../../observability/metrics.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxOverrides } from '../sandbox.entity.js';
 import { WarmSandboxRepository } from './warm-sandbox.repository.js';

@@ -5,9 +5,9 @@ import {
   type OnApplicationBootstrap,
 } from '@nestjs/common';
 import pLimit from 'p-limit';
-import { RepeatedWork } from '../../../common/async.js';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
-import { errorMessage, errorStack } from '../../../common/errors/error-message.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backends/sandbox-backend.js';

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type EntityManager, Index, PrimaryColumn, Repository } from 'typeorm';
 import { Clock } from '../../../common/clock.js';
 import { NamedStatement } from '../../../database/named-statement.js';
-import { countRows } from '../../../metrics/metrics.js';
+import { countRows } from '../../../observability/metrics.js';
 import { HostIdentity } from '../host-identity.js';
 import { hostIsLost } from '../sandbox-host.repository.js';
 

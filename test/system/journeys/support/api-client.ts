@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonText } from '../../../../src/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventSource } from '../../../support/event-source.js';
 import type { SecretWatch } from './secret-watch.js';
 

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from 'pg';
+import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { ascending } from '../../../../src/common/compare.js';
 import {
   DATABASE_USER,
@@ -13,7 +14,6 @@ import {
 import { connectionUrl } from '../../../../src/database/embedded-postgres/embedded-postgres.js';
 import { readPostmasterPid } from '../../../../src/database/embedded-postgres/process-identity.js';
 import { SOCKET_PORT } from '../../../../src/database/embedded-postgres/unprivileged-user.js';
-import { endProcesses } from '../../../../src/common/processes/end-processes.js';
 import { startFakeGithub } from '../../../fakes/fake-github.js';
 import type { FakeServer } from '../../../fakes/fake-server.js';
 import type { FakeWorld } from '../../../fakes/fake-world.js';

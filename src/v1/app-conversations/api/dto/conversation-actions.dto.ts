@@ -1,7 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { SendMessageRequest } from '../../../../agent-protocol/conversation-api.js';
-import type { Content } from '../../../../agent-protocol/events.js';
+import type { SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
+import type { Content } from '@slipway/agent-protocol/events.js';
 import type { FieldProblem } from '../../../../common/validation/field.js';
+import type { DocumentedProblem } from '../../../../common/openapi/api-route.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
@@ -20,7 +21,36 @@ export const MAX_MESSAGE_TEXT = 262_144;
 const MAX_IMAGE_URL = 1_048_576;
 const IMAGE_URL = /^(?:https?:\/\/|data:image\/[a-z0-9.+-]+;base64,)\S+$/i;
 
-@ApiSchema({ name: 'ImageUrl' })
+/** How routes fail that need the sandbox of a conversation to run. */
+export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
+  {
+    status: 409,
+    code: 'sandbox_not_running',
+    detail:
+      'The sandbox is PAUSED; resume it first with POST /api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/resume.',
+    description: 'The sandbox is PAUSED or STARTING, or the state of the conversation forbids it',
+  },
+  {
+    status: 410,
+    code: 'sandbox_not_running',
+    detail: 'The sandbox is MISSING: the conversation can be read, but not continued.',
+    description: 'The sandbox is gone',
+  },
+  {
+    status: 502,
+    code: 'upstream_error',
+    detail: 'The agent server of the sandbox did not answer; try again.',
+    description: 'The agent server failed',
+  },
+  {
+    status: 503,
+    code: 'sandbox_not_running',
+    detail:
+      'The sandbox is in ERROR (its status_detail says why); start it again with POST /api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/resume.',
+    description: 'The sandbox failed, or the service is not available at the moment',
+  },
+];
+
 class ImageUrlDto {
   @Text({
     required: true,
@@ -35,20 +65,11 @@ class ImageUrlDto {
 @SchemaRules({
   anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }],
 })
-@ApiSchema({ name: 'MessagePart' })
 export class MessagePartDto {
-  @Choice({
-    values: PART_TYPES,
-    description: 'Which of the two; may be left out.',
-    example: 'text',
-  })
+  @Choice({ values: PART_TYPES, description: 'Which of the two; may be left out.', example: 'text' })
   type?: (typeof PART_TYPES)[number];
 
-  @Text({
-    description: 'What is said.',
-    example: 'Add a test for the parser.',
-    maxLength: MAX_MESSAGE_TEXT,
-  })
+  @Text({ description: 'What is said.', example: 'Add a test for the parser.', maxLength: MAX_MESSAGE_TEXT })
   text?: string;
 
   @TextList({
@@ -80,14 +101,12 @@ export class UserMessageDto {
   content: MessagePartDto[];
 }
 
-/** Body of `POST /api/v1/app-conversations/{id}/send-message`. */
 @ApiSchema({ name: 'AppSendMessageRequest' })
 export class SendMessageDto extends UserMessageDto {
   @Flag({ description: 'Whether the agent takes it up at once.', default: true, example: true })
   run?: boolean;
 }
 
-/** Response of `POST /api/v1/app-conversations/{id}/send-message`. */
 @ApiSchema({ name: 'AppSendMessageResponse' })
 export class MessageSentDto {
   @ApiProperty({ example: true })
@@ -100,11 +119,9 @@ export class MessageSentDto {
   message: string | null;
 }
 
-/** Body of `POST /api/v1/conversations/{id}/pending-messages`. */
 @ApiSchema({ name: 'PendingMessageRequest' })
 export class PendingMessageDto extends UserMessageDto {}
 
-/** Response of `POST /api/v1/conversations/{id}/pending-messages`. */
 @ApiSchema({ name: 'PendingMessageResponse' })
 export class MessageQueuedDto {
   @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' })
@@ -124,7 +141,6 @@ export class InitialMessageDto extends UserMessageDto {
   run?: boolean;
 }
 
-/** Body of `POST /api/v1/app-conversations/{id}/respond-to-confirmation`. */
 @ApiSchema({ name: 'ConfirmationResponseRequest' })
 export class ConfirmationResponseDto {
   @Flag({ required: true, description: 'Whether the agent may do what it asks for.', example: false })
@@ -139,7 +155,6 @@ export class ConfirmationResponseDto {
   reason?: string | null;
 }
 
-/** Body of `POST /api/v1/app-conversations/{id}/switch_acp_model`. */
 @ApiSchema({ name: 'SwitchAcpModelRequest' })
 export class SwitchAcpModelDto {
   @Text({
@@ -152,7 +167,6 @@ export class SwitchAcpModelDto {
   model: string;
 }
 
-/** Body of `POST /api/v1/app-conversations/{id}/switch_profile`. */
 @ApiSchema({ name: 'SwitchProfileRequest' })
 export class SwitchProfileDto {
   @Text({
@@ -165,7 +179,6 @@ export class SwitchProfileDto {
   profile_name: string;
 }
 
-/** Query of `GET /api/v1/app-conversations/{id}/file`. */
 export class FileQueryDto {
   @Text({
     description: "Path of the file: absolute, or below the conversation's folder.",
@@ -176,7 +189,6 @@ export class FileQueryDto {
   file_path?: string;
 }
 
-/** Query of `POST /api/v1/app-conversations/{id}/send-message`. */
 export class ResumeQueryDto {
   @Flag({
     description:
@@ -187,7 +199,6 @@ export class ResumeQueryDto {
   resume?: boolean;
 }
 
-/** Query of `GET /api/v1/app-conversations/{id}/git/changes` and `…/git/diff`. */
 export class GitQueryDto extends ResumeQueryDto {
   @Text({
     required: true,

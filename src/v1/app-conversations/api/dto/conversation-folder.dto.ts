@@ -3,7 +3,6 @@ import { Text } from '../../../../common/validation/text-fields.js';
 import type { ConversationSkill, HookEvent } from '../../conversation-folder.service.js';
 import { MAX_PATH_LENGTH } from './conversation-actions.dto.js';
 
-/** Query of `GET /api/v1/app-conversations/{id}/files`. */
 export class FilesQueryDto {
   @Text({
     description: "Folder: absolute, or below the conversation's folder, which is the default.",
@@ -34,7 +33,6 @@ class SkillDto implements ConversationSkill {
   triggers: string[];
 }
 
-/** Response of `GET /api/v1/app-conversations/{id}/skills`. */
 @ApiSchema({ name: 'GetSkillsResponse' })
 export class SkillsDto {
   @ApiProperty({ type: [SkillDto] })
@@ -74,7 +72,6 @@ class HookEventDto implements HookEvent {
   matchers: HookMatcherDto[];
 }
 
-/** Response of `GET /api/v1/app-conversations/{id}/hooks`. */
 @ApiSchema({ name: 'GetHooksResponse' })
 export class HooksDto {
   @ApiProperty({ type: [HookEventDto] })

@@ -5,8 +5,8 @@ import {
   type ConversationStatus,
   type MetricsSnapshot,
   type TokenUsage,
-} from '../../../../agent-protocol/conversation-api.js';
-import { NextPageId } from '../../../../common/openapi/responses.js';
+} from '@slipway/agent-protocol/conversation-api.js';
+import { PageId, PageOf } from '../../../../common/pagination/page.dto.js';
 import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { Flag, Integer } from '../../../../common/validation/number-fields.js';
 import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
@@ -22,7 +22,6 @@ import { MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.d
 import { BRANCH_FORM, REPOSITORY_FORM } from '../../../../git-providers/repository-name.js';
 import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
-/** Path of `/api/v1/app-conversations/{id}`. */
 export class ConversationIdDto {
   @Text({
     required: true,
@@ -32,7 +31,6 @@ export class ConversationIdDto {
   id: string;
 }
 
-/** Query of `GET /api/v1/app-conversations/count`. */
 export class ConversationFilterQueryDto {
   @Text({ description: 'Part of the title; case does not count.', example: 'parser' })
   title__contains?: string;
@@ -56,12 +54,8 @@ export class ConversationFilterQueryDto {
   tag?: string[];
 }
 
-/** Query of `GET /api/v1/app-conversations/search`. */
 export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
-  @Text({
-    description: '`next_page_id` of the page before; empty for the first one.',
-    example: '',
-  })
+  @PageId()
   page_id?: string;
 
   @Integer({
@@ -76,7 +70,6 @@ export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
   include_sub_conversations?: boolean;
 }
 
-/** Query of `GET /api/v1/app-conversations`. */
 export class ListConversationsQueryDto extends SearchConversationsQueryDto {
   @RepeatedText({
     description: 'Id of a conversation; repeat it for more, at most 100. Then nothing else counts.',
@@ -162,7 +155,6 @@ export class UpdateConversationDto {
 }
 
 /** The agent profile that a conversation was started with. */
-@ApiSchema({ name: 'LaunchedAgentProfile' })
 class LaunchedAgentProfileDto {
   @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
   agent_profile_id: string;
@@ -171,7 +163,6 @@ class LaunchedAgentProfileDto {
   revision: number;
 }
 
-@ApiSchema({ name: 'TokenUsage' })
 class TokenUsageDto implements TokenUsage {
   @ApiProperty({ example: 'provider/model-1' })
   model: string;
@@ -218,7 +209,6 @@ class MetricsDto implements MetricsSnapshot {
 }
 
 /** Why the agent of a conversation gave up. */
-@ApiSchema({ name: 'ConversationFailure' })
 class ConversationFailureDto implements ConversationFailure {
   @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' })
   code: string;
@@ -231,7 +221,6 @@ class ConversationFailureDto implements ConversationFailure {
 }
 
 /** A pull request that the agent of a conversation has opened. */
-@ApiSchema({ name: 'ConversationPullRequest' })
 class ConversationPullRequestDto implements ConversationPullRequest {
   @ApiProperty({ type: 'integer', example: 17 })
   number: number;
@@ -247,7 +236,6 @@ class ConversationPullRequestDto implements ConversationPullRequest {
 }
 
 /** A conversation as clients see it. */
-@ApiSchema({ name: 'AppConversation' })
 export class AppConversationDto {
   @ApiProperty({ description: '32 hexadecimal digits.', example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f' })
   id: string;
@@ -389,12 +377,4 @@ export class AppConversationDto {
   launched_agent_profile: LaunchedAgentProfileDto | null;
 }
 
-/** A page of conversations. */
-@ApiSchema({ name: 'AppConversationPage' })
-export class AppConversationPageDto {
-  @ApiProperty({ type: [AppConversationDto] })
-  items: AppConversationDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
-}
+export class AppConversationPageDto extends PageOf(AppConversationDto) {}

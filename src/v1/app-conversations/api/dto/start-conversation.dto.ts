@@ -70,7 +70,6 @@ class PluginDto {
 const MAX_TASK_TITLE_LENGTH = 1000;
 
 /** A suggested task, sent back as `GET /api/user/suggested-tasks` returned it. */
-@ApiSchema({ name: 'SuggestedTaskInput' })
 class SuggestedTaskInputDto implements SuggestedTask {
   @Choice({
     required: true,

@@ -1,15 +1,9 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { parseHexId } from '../../../../common/identifiers.js';
-import { NextPageId } from '../../../../common/openapi/responses.js';
+import { PageId, PageOf } from '../../../../common/pagination/page.dto.js';
 import { Integer } from '../../../../common/validation/number-fields.js';
-import {
-  Choice,
-  Identifier,
-  Instant,
-  RepeatedText,
-  Text,
-} from '../../../../common/validation/text-fields.js';
-import { MASK } from '../../../../common/secret-mask.js';
+import { Choice, Identifier, Instant, RepeatedText } from '../../../../common/validation/text-fields.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
@@ -182,17 +176,9 @@ export class StartTaskDto {
   updated_at: string;
 }
 
-/** A page of start tasks. */
 @ApiSchema({ name: 'AppConversationStartTaskPage' })
-export class StartTaskPageDto {
-  @ApiProperty({ type: [StartTaskDto] })
-  items: StartTaskDto[];
+export class StartTaskPageDto extends PageOf(StartTaskDto) {}
 
-  @NextPageId()
-  next_page_id: string | null;
-}
-
-/** Query of `GET /api/v1/app-conversations/start-tasks/count`. */
 export class StartTaskFilterQueryDto {
   @Identifier({
     description: 'Only the task of this conversation.',
@@ -204,15 +190,11 @@ export class StartTaskFilterQueryDto {
   created_at__gte?: Date;
 }
 
-/** Query of `GET /api/v1/app-conversations/start-tasks/search`. */
 export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
   @Choice({ values: START_TASK_ORDERS, description: 'Order of the list.', default: 'CREATED_AT_DESC' })
   sort_order?: StartTaskOrder;
 
-  @Text({
-    description: '`next_page_id` of the page before; empty for the first one.',
-    example: '',
-  })
+  @PageId()
   page_id?: string;
 
   @Integer({
@@ -224,7 +206,6 @@ export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
   limit?: number;
 }
 
-/** Query of `GET /api/v1/app-conversations/start-tasks`. */
 export class StartTaskIdsQueryDto {
   @RepeatedText({
     required: true,

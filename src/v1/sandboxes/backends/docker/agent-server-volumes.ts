@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
-import { KeyedLimit } from '../../../../common/async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import {
   AGENT_SERVER_ENTRY,
   AGENT_SERVER_FOLDER,

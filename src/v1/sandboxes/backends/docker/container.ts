@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from 'node:net';
 import type { ContainerInspectInfo } from 'dockerode';
-import { parseJson } from '../../../../common/json-access.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { AGENT_PORT, EVERY_ADDRESS, SANDBOX_LABEL } from '../container-layout.js';
 import { parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
 import type { DockerBackendOptions } from './docker-options.js';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
-import { KeyedLimit } from '../../../../common/async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import {
   type ContainerLaunch,
   INSTANCE_LABEL,
@@ -16,6 +16,7 @@ import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  requireMayStop,
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
@@ -175,10 +176,11 @@ export class DockerSandboxBackend extends SandboxBackend {
     return explanation === null ? text : `${text}${explanation}\n`;
   }
 
-  override async pause(id: string): Promise<void> {
+  override async pause(id: string, mayStop?: () => boolean): Promise<void> {
     await this.#queue.run(id, async () => {
       const container = await this.#find(id);
       if (container !== null) {
+        requireMayStop(mayStop);
         await this.#stop(container);
       }
     });

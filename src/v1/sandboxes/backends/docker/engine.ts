@@ -1,6 +1,6 @@
 import Docker from 'dockerode';
-import { jsonNumber, jsonText } from '../../../../common/json-access.js';
-import { errorMessage } from '../../../../common/errors/error-message.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { jsonList, jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import type { GuardedSandboxes } from '../disk-guard.js';
 import { sandboxName } from './container.js';

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { jsonNumber, jsonText } from '../../../../common/json-access.js';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import { AGENT_SERVER_LABEL } from './container.js';
 import { callEngine, engineFailure, nullOnStatus } from './engine.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type Docker from 'dockerode';
-import { jsonAt } from '../../../../common/json-access.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { callEngine, engineStatus, nullOnStatus } from './engine.js';

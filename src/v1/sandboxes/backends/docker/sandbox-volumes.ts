@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { jsonText } from '../../../../common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { CREATED_LABEL, sandboxName } from './container.js';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonList } from '@slipway/common/json-access.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
-import { errorMessage } from '../../../../common/errors/error-message.js';
-import { jsonList } from '../../../../common/json-access.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import { type ObservedPod, type ObservedSandbox, readPod, readSandbox } from './observed-objects.js';

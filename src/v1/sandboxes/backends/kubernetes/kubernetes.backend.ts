@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { KeyedLimit } from '../../../../common/async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
@@ -10,6 +10,7 @@ import type { DiskSpace } from '../disk-space.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  requireMayStop,
   SandboxBackend,
   SandboxBackendError,
   SandboxBackendUnavailableError,
@@ -138,10 +139,11 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return explanation === null ? text : `${text}\n${explanation}\n`;
   }
 
-  override async pause(id: string): Promise<void> {
+  override async pause(id: string, mayStop?: () => boolean): Promise<void> {
     await this.#queue.run(id, async () => {
       const { objects, found } = await this.#inspect(id);
       if (found !== null) {
+        requireMayStop(mayStop);
         await callCluster('the sandbox cannot be stopped', () => this.#suspend(objects, found));
       }
     });

@@ -1,8 +1,8 @@
-import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
+import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { SANDBOX_LABEL } from '../container-layout.js';
 import { parsePorts } from '../sandbox-backend.js';
 import { AGENT_CONTAINER, POD_ANNOTATION, PORTS_ANNOTATION } from './sandbox-manifest.js';
-import { textHead } from '../../../../common/well-formed-text.js';
 
 // What is kept of the objects of the cluster: a service with a thousand sandboxes must not hold each manifest.
 

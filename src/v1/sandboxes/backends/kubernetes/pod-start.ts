@@ -1,9 +1,10 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
-import { jsonAt, jsonList, jsonText, parseJson } from '../../../../common/json-access.js';
 import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import type { ClusterObjects } from './cluster-objects.js';
@@ -11,7 +12,6 @@ import type { ObservedPod } from './observed-objects.js';
 import { type ClusterSandbox, hasPodEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
 import { type WriteMoments, writeToStandardInput } from './standard-input.js';
-import { textHead } from '../../../../common/well-formed-text.js';
 
 /** Without a change that the watch reports, the cluster is asked after this time all the same. */
 const LOOK_AGAIN_MS = 2_000;

@@ -1,6 +1,6 @@
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
-import { jsonText, parseJson } from '../../../../common/json-access.js';
 import { AGENT_CONTAINER } from './sandbox-manifest.js';
 
 /** The fifth version can close the standard input. */

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { endProcesses } from '../../../../common/processes/end-processes.js';
+import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { PROBE_PREFIX } from './isolation-probe.js';
 import { sandboxMarker } from './program-command.js';
 import type { ProcessBackendOptions } from './process-options.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, errorMessage } from '../../../../common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 
 /** What the kernel can limit for a group of processes. */
 export const CGROUP_RESOURCES = ['pids', 'memory', 'cpu'] as const;

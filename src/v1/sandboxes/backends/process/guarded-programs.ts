@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { readdir, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { jsonText, parseJson } from '../../../../common/json-access.js';
-import { sendSignal, viewTree } from '../../../../common/processes/end-processes.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { sendSignal, viewTree } from '@slipway/common/processes/end-processes.js';
 import type { GuardedSandboxes } from '../disk-guard.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { sandboxMarker } from './program-command.js';

@@ -4,8 +4,9 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorMessage } from '../../../../common/errors/error-message.js';
-import { endProcesses } from '../../../../common/processes/end-processes.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { endProcesses } from '@slipway/common/processes/end-processes.js';
+import { textTail } from '@slipway/common/well-formed-text.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import {
   type IsolatedNetwork,
@@ -20,7 +21,6 @@ import { sandboxMarker } from './program-command.js';
 import { SandboxFiles } from './sandbox-files.js';
 import { attachNetwork, detachNetwork, NETWORK_INTERFACE } from './sandbox-network.js';
 import { removeTree } from './tree-removal.js';
-import { textTail } from '../../../../common/well-formed-text.js';
 
 type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;
 

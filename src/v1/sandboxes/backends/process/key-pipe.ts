@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { errorCode } from '../../../../common/errors/error-message.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, errorMessage } from '../../../../common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { type SandboxNotice, SandboxFilesLeftError } from '../sandbox-backend.js';
 import { REMOVED_PREFIX } from './sandbox-files.js';
 import { removeTree } from './tree-removal.js';

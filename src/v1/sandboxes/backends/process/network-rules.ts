@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import ipaddr from 'ipaddr.js';
-import { isLoopbackHost } from '../../../../common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { parseDestination } from '../../../../common/http/network-destination.js';
 
 /** The address of this machine's loopback in a sandbox's network, as slirp4netns defines it (slirp4netns(1)). */

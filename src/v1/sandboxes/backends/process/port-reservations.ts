@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import pLimit from 'p-limit';
-import { jsonText } from '../../../../common/json-access.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { isProgramAlive } from './program-record.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';

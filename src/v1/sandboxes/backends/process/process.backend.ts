@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { KeyedLimit } from '../../../../common/async.js';
-import { readProcesses } from '../../../../common/processes/process-table.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import { readProcesses } from '@slipway/common/processes/process-table.js';
 import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  requireMayStop,
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
@@ -179,8 +180,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return await readLogTail(this.#files(id).paths.log);
   }
 
-  async pause(id: string): Promise<void> {
-    await this.#queue.run(id, async () => await this.#terminate(id, this.#options.graceMs));
+  async pause(id: string, mayStop?: () => boolean): Promise<void> {
+    await this.#queue.run(id, async () => await this.#terminate(id, this.#options.graceMs, mayStop));
   }
 
   async remove(id: string): Promise<void> {
@@ -258,7 +259,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   /** Ends what runs, politely if there is a grace time; does nothing when there is nothing. */
-  async #terminate(id: string, graceMs: number): Promise<void> {
+  async #terminate(id: string, graceMs: number, mayStop?: () => boolean): Promise<void> {
     const known = this.#programs.get(id);
     // Another process of this host may have started it since.
     const program =
@@ -266,6 +267,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     if (program === null) {
       return;
     }
+    requireMayStop(mayStop);
     const ended = known?.ended ?? null;
     this.#terminating.add(id);
     try {

@@ -4,7 +4,7 @@ import { lookup } from 'node:dns/promises';
 import { realpath, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sendSignal } from '../../../../common/processes/end-processes.js';
+import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { diskSpace, spaceProblem } from '../disk-space.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import { errorMessage } from '../../../../common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError, type SandboxExit, type WarmLaunch } from '../sandbox-backend.js';
 import { type CgroupLimits, type CgroupResource, Cgroups, findCgroups } from './cgroups.js';
 import { type Platform, spawnIdentity } from './isolation.js';

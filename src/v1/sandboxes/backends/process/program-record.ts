@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
-import { jsonAt, jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
-import { bootId, readProcess, startTimeOf } from '../../../../common/processes/process-table.js';
+import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { bootId, readProcess, startTimeOf } from '@slipway/common/processes/process-table.js';
 import { parsePorts, type SandboxExit } from '../sandbox-backend.js';
 
 /** Identifies a process so that no other one is ever mistaken for it. */

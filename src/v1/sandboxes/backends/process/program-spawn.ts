@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
-import { sendSignal } from '../../../../common/processes/end-processes.js';
+import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError, type SandboxExit } from '../sandbox-backend.js';
 import type { ProgramInput } from './program-command.js';

@@ -14,8 +14,8 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../../../common/errors/error-message.js';
-import { jsonNumber, jsonText, parseJson } from '../../../../common/json-access.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { PROJECT_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
 import { parseProgramRecord, type ProgramRecord } from './program-record.js';
 

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { endProcesses, sendSignal } from '../../../../common/processes/end-processes.js';
+import { endProcesses, sendSignal } from '@slipway/common/processes/end-processes.js';
 import {
   childrenOf,
   namespacePids,
   type ProcessFacts,
   readProcess,
-} from '../../../../common/processes/process-table.js';
+} from '@slipway/common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { isProgramAlive, type ProgramRecord } from './program-record.js';
 

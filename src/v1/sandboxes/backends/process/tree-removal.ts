@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import { types } from 'node:util';
-import { errorCode, errorMessage } from '../../../../common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** open(2), Linux: a handle on the place alone, which needs no permission. Node.js does not name it. */

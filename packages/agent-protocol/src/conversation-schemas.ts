@@ -1,0 +1,317 @@
+import { z } from 'zod';
+import { namedValues } from '@slipway/common/validation/named-values.js';
+import { conversationIdSchema } from './conversation-id.js';
+import type { Content } from './events.js';
+import { gitAccessSchema } from './git-schemas.js';
+import { plainMcpConfig } from './plain-mcp-config.js';
+
+const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
+/** Model APIs accept no other URLs, and a message that an API rejects would be rejected again at every later step. */
+const imageUrl = z.string().refine((url) => /^(https?|data):/i.test(url) && URL.canParse(url), {
+  error: 'Input should be an http(s) or data URL',
+});
+const image = z.object({ type: z.literal('image'), image_urls: z.array(imageUrl) });
+const content = z.union([
+  z.string().transform((words): Content[] => [{ type: 'text', text: words }]),
+  z.array(z.union([image, text])),
+]);
+
+/** A message from a client: over HTTP with `run`, over a socket without. */
+export const messageSchema = z.object({
+  role: z.literal('user').default('user'),
+  content: content.refine((parts) => parts.length > 0, 'A message needs at least one part'),
+  run: z.boolean().default(false),
+});
+
+/** A validated message. */
+export type IncomingMessage = z.infer<typeof messageSchema>;
+
+const texts = namedValues(z.string(), z.string());
+
+const mcpServers = namedValues(
+  z.string(),
+  z.object({
+    command: z.string().optional(),
+    args: z.array(z.string()).optional(),
+    env: texts.nullish(),
+    url: z.string().optional(),
+    transport: z.string().nullish(),
+    headers: texts.nullish(),
+    auth: z.string({ error: 'Input should be a token, or a strategy other than oauth2' }).nullish(),
+    tools: z.array(z.string()).nullish(),
+  }),
+);
+
+export const mcpConfigSchema = z.preprocess(plainMcpConfig, z.object({ mcpServers: mcpServers.optional() }));
+
+const description = z.string().nullish();
+const secretSource = z.union([
+  z.string().transform((value) => ({ kind: 'StaticSecret' as const, value })),
+  z.object({
+    kind: z.literal('LookupSecret'),
+    description,
+    url: z.url({ protocol: /^https?$/ }),
+    headers: texts.nullish(),
+  }),
+  z.object({
+    kind: z.literal('StaticSecret').default('StaticSecret'),
+    description,
+    value: z.string().nullable(),
+  }),
+]);
+
+/** Names become environment variables of the tools. */
+export const secretsSchema = namedValues(
+  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'A name has letters, digits and underscores'),
+  secretSource,
+);
+
+export const confirmationPolicySchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('NeverConfirm') }),
+  z.object({ kind: z.literal('AlwaysConfirm') }),
+  z.object({
+    kind: z.literal('ConfirmRisky'),
+    threshold: z.enum(['LOW', 'MEDIUM', 'HIGH', 'UNKNOWN']).default('HIGH'),
+    confirm_unknown: z.boolean().default(true),
+  }),
+]);
+
+function isRegularExpression(pattern: string): boolean {
+  try {
+    RegExp(pattern, 'i');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const patternRules = z
+  .array(
+    z.tuple([
+      z.string().max(1_000).refine(isRegularExpression, 'Input should be a regular expression'),
+      z.string().max(500),
+      z.string().max(200),
+    ]),
+  )
+  .max(100)
+  .optional();
+const singleAnalyzer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('LLMSecurityAnalyzer') }),
+  z.object({ kind: z.literal('PolicyRailSecurityAnalyzer') }),
+  z.object({
+    kind: z.literal('PatternSecurityAnalyzer'),
+    high_patterns: patternRules,
+    medium_patterns: patternRules,
+    injection_high_patterns: patternRules,
+    injection_medium_patterns: patternRules,
+  }),
+]);
+
+/** An analyzer that asks a service elsewhere is rejected rather than ignored. */
+export const securityAnalyzerSchema = z
+  .discriminatedUnion('kind', [
+    ...singleAnalyzer.options,
+    z.object({
+      kind: z.literal('EnsembleSecurityAnalyzer'),
+      analyzers: z.array(singleAnalyzer).min(1).max(10),
+      propagate_unknown: z.boolean().default(false),
+    }),
+  ])
+  .nullable();
+
+/** How an agent that speaks the Agent Client Protocol is started. */
+const acpMembers = {
+  acp_command: z.array(z.string().min(1)).max(64).nullish(),
+  acp_args: z.array(z.string()).max(256).nullish(),
+  /** Slipway extension: variables that are not secret. Secret ones come with the conversation's secrets. */
+  acp_env: texts.nullish(),
+  acp_model: z.string().nullish(),
+  acp_session_mode: z.string().nullish(),
+  /** Slipway extension. */
+  acp_auth_method: z.string().nullish(),
+  /** Seconds. */
+  acp_startup_timeout: z.number().positive().max(600).nullish(),
+  acp_prompt_timeout: z.number().positive().max(86_400).nullish(),
+};
+
+/** The reference's model name for an agent that chooses its model itself. */
+const ACP_MODEL = 'acp-managed';
+
+/** See `ModelParameters`. */
+const modelParameters = {
+  temperature: z.number().nonnegative().nullish(),
+  top_p: z.number().nonnegative().nullish(),
+  top_k: z.number().nonnegative().nullish(),
+  seed: z.number().int().nullish(),
+  max_output_tokens: z.number().int().positive().nullish(),
+  max_input_tokens: z.number().int().positive().nullish(),
+  native_tool_calling: z.boolean().nullish(),
+  disable_stop_word: z.boolean().nullish(),
+  disable_vision: z.boolean().nullish(),
+  api_version: z.string().nullish(),
+  openrouter_site_url: z.string().nullish(),
+  openrouter_app_name: z.string().nullish(),
+  extended_thinking_budget: z.number().int().nonnegative().nullish(),
+  drop_params: z.boolean().nullish(),
+  reasoning_effort: z.string().nullish(),
+  timeout: z.number().positive().nullish(),
+  num_retries: z.number().int().nonnegative().nullish(),
+  retry_multiplier: z.number().nonnegative().nullish(),
+  retry_min_wait: z.number().nonnegative().nullish(),
+  retry_max_wait: z.number().nonnegative().nullish(),
+  extra_headers: texts.nullish(),
+  litellm_extra_body: namedValues(z.string(), z.unknown()).nullish(),
+};
+
+const triggerWords = z.array(z.string().min(1).max(200)).max(100);
+const givenSkill = z.looseObject({
+  name: z.string().min(1).max(200),
+  content: z.string(),
+  source: z.string().nullish(),
+  description: z.string().nullish(),
+  trigger: z
+    .discriminatedUnion('type', [
+      z.object({ type: z.literal('keyword'), keywords: triggerWords }),
+      z.object({ type: z.literal('task'), triggers: triggerWords }),
+      z.object({ type: z.literal('path'), paths: triggerWords }),
+    ])
+    .nullish(),
+  is_agentskills_format: z.boolean().nullish(),
+  disable_model_invocation: z.boolean().nullish(),
+});
+
+/** A skill that a client sends. */
+export type GivenSkill = z.infer<typeof givenSkill>;
+
+/** `agent.agent_context` of the published API: the members that we know. */
+export const agentContextSchema = z.looseObject({
+  system_message_suffix: z.string().nullish(),
+  user_message_suffix: z.string().nullish(),
+  skills: z.array(givenSkill).max(500).nullish(),
+  disabled_skills: z.array(z.string()).nullish(),
+  load_project_skills: z.boolean().nullish(),
+  load_user_skills: z.boolean().nullish(),
+});
+
+const agent = z.looseObject({
+  kind: z.enum(['Agent', 'ACPAgent']).default('Agent'),
+  ...acpMembers,
+  llm: z.looseObject({
+    model: z.string().min(1),
+    api_key: z.string().nullish(),
+    base_url: z.string().nullish(),
+    ...modelParameters,
+    input_cost_per_token: z.number().nonnegative().nullish(),
+    output_cost_per_token: z.number().nonnegative().nullish(),
+    usage_id: z.string().default('agent'),
+  }),
+  mcp_config: mcpConfigSchema.nullish(),
+  condenser: z.looseObject({ kind: z.string(), max_tokens: z.number().int().positive().nullish() }).nullish(),
+  agent_context: agentContextSchema.nullish(),
+});
+
+const maxBudget = z.number().nonnegative();
+const modelPrices = namedValues(z.string(), z.object({ input: z.number(), output: z.number() }));
+const maxIterations = z.number().int().positive();
+
+const extension = z.object({
+  max_budget: maxBudget.nullish(),
+  language: z.string().nullish(),
+  search_api_key: z.string().nullish(),
+  tavily_api_url: z.string().nullish(),
+  model_prices: modelPrices.optional(),
+  git: gitAccessSchema.nullish(),
+  outbound_allowlist: z.array(z.string()).nullish(),
+  result_schema: namedValues(z.string(), z.unknown()).nullish(),
+});
+
+/** An ACP agent needs no model from us, but it needs the command that starts it. */
+const anyAgent = z
+  .preprocess(
+    (value) =>
+      typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'ACPAgent'
+        ? { llm: { model: ACP_MODEL }, ...value }
+        : value,
+    agent,
+  )
+  .refine(({ kind, acp_command: command }) => kind !== 'ACPAgent' || (command ?? []).length > 0, {
+    path: ['acp_command'],
+    error: 'An ACP agent needs the command that starts it',
+  });
+
+/** Keys as clients of the published API write them. */
+export const tagsSchema = namedValues(
+  z.string().regex(/^[a-z0-9]{1,64}$/, 'A key has lower-case letters and digits only'),
+  z.string().max(256),
+);
+
+export const startSchema = z.object({
+  agent: anyAgent,
+  workspace: z.object({
+    kind: z.literal('LocalWorkspace').default('LocalWorkspace'),
+    working_dir: z.string().min(1),
+  }),
+  conversation_id: z
+    .guid()
+    .or(z.string().regex(/^[0-9a-fA-F]{32}$/))
+    .nullish(),
+  confirmation_policy: confirmationPolicySchema.default({ kind: 'NeverConfirm' }),
+  security_analyzer: securityAnalyzerSchema.optional(),
+  initial_message: messageSchema.nullish(),
+  max_iterations: maxIterations.default(500),
+  stuck_detection: z.boolean().default(true),
+  secrets: secretsSchema.default({}),
+  tags: tagsSchema.nullish(),
+  slipway: extension.default({}),
+});
+
+/** A validated `StartConversationRequest`. */
+export type CreateConversationRequest = z.infer<typeof startSchema>;
+
+export const forkSchema = z
+  .object({
+    id: conversationIdSchema.nullish(),
+    title: z.string().max(200).nullish(),
+    tags: tagsSchema.nullish(),
+    reset_metrics: z.boolean().default(true),
+    from_event_id: z.string().nullish(),
+  })
+  .default({ reset_metrics: true });
+
+/** A validated `ForkConversationRequest`. */
+export type ForkRequest = z.infer<typeof forkSchema>;
+
+export const credentialsSchema = z.object({
+  llm_model: z.string().min(1).optional(),
+  llm_base_url: z.string().nullish(),
+  llm_api_key: z.string().nullish(),
+  llm_key_withheld: z.boolean().optional(),
+  llm_parameters: z.object(modelParameters).nullish(),
+  search_api_key: z.string().nullish(),
+  tavily_api_url: z.string().nullish(),
+  mcp_config: mcpConfigSchema.nullish(),
+  secrets: secretsSchema.optional(),
+  git: gitAccessSchema.nullish(),
+  max_iterations: maxIterations.optional(),
+  max_budget: maxBudget.nullish(),
+  model_prices: modelPrices.optional(),
+  language: z.string().nullish(),
+  outbound_allowlist: z.array(z.string()).nullish(),
+  acp: z.object(acpMembers).nullish(),
+});
+
+/** Another model for a conversation; parameters beyond these have no effect here. */
+export const switchLlmSchema = z.object({
+  llm: z.object({
+    model: z.string().min(1),
+    api_key: z.string().nullish(),
+    base_url: z.string().nullish(),
+    ...modelParameters,
+  }),
+});
+
+/** A validated `CredentialsRequest`. */
+export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
+
+export type ParsedMcpServers = z.infer<typeof mcpServers>;
+export type ParsedSecret = z.infer<typeof secretSource>;

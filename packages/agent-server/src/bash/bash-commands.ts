@@ -1,0 +1,293 @@
+import { existsSync } from 'node:fs';
+import type {
+  BashCommand,
+  BashEvent,
+  BashOutput,
+  ExecuteBashRequest,
+} from '@slipway/agent-protocol/server.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
+import type { EventLog } from '../event-log.js';
+import { HttpError } from '../http/http-error.js';
+import { type PathAlias, resolvePath } from '../path-aliases.js';
+import { runCommand } from '../process-tree.js';
+import type { SecretMasker } from '../secret-masker.js';
+
+const FLUSH_INTERVAL_MS = 250;
+const DEFAULT_TIMEOUT_SECONDS = 300;
+/** Exit code of a command that did not end by itself. */
+const KILLED = -1;
+/** Exit code of a command that could not be started, as shells have it. */
+const NOT_STARTED = 127;
+const MAX_CONCURRENT_COMMANDS = 50;
+
+interface BashCommandsOptions {
+  log: EventLog<BashEvent>;
+  /** Default working directory. */
+  workspace: string;
+  /** Other names for folders that commands see. */
+  aliases: readonly PathAlias[];
+  environment: Record<string, string>;
+  /** Put before the shell. */
+  wrapper: readonly string[];
+  masker: () => SecretMasker;
+}
+
+interface RunningCommand {
+  aborter: AbortController;
+  last: Promise<BashOutput>;
+}
+
+/** The form of ids in this log: 32 hexadecimal digits, as the published server has them; clients may add dashes. */
+export function toBashId(id: string): string {
+  return id.replaceAll('-', '').toLowerCase();
+}
+
+/** Commands that clients run in the sandbox, outside of any conversation. */
+export class BashCommands {
+  readonly log: EventLog<BashEvent>;
+  readonly #options: BashCommandsOptions;
+  /** By the id of the command. */
+  readonly #running = new Map<string, RunningCommand>();
+
+  constructor(options: BashCommandsOptions) {
+    this.log = options.log;
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /** A log of an earlier version has ids with dashes. */
+  find(id: string): BashEvent | undefined {
+    return this.log.get(toBashId(id)) ?? this.log.get(id);
+  }
+
+  /** Logs an end for the commands that were running when an earlier process of the server ended. */
+  async closeInterrupted(): Promise<void> {
+    const open = new Map<string, number>();
+    for (const event of this.log.entries) {
+      if (event.kind === 'BashCommand') {
+        open.set(event.id, 0);
+      } else if (event.exit_code === null) {
+        open.set(event.command_id, event.order + 1);
+      } else {
+        open.delete(event.command_id);
+      }
+    }
+    for (const [commandId, order] of open) {
+      const stderr = 'The command was interrupted: the agent server ended while it ran.\n';
+      await this.#write(commandId, order, KILLED, { stdout: null, stderr });
+    }
+  }
+
+  /** Starts a command and returns immediately; its output is logged as it comes. */
+  async start(request: ExecuteBashRequest): Promise<BashCommand> {
+    const { command } = await this.#begin(request);
+    return command;
+  }
+
+  /** Runs a command to its end. Returns its last output event, with all of the output in it. */
+  async execute(request: ExecuteBashRequest): Promise<BashOutput> {
+    const { command, last } = await this.#begin(request);
+    const output = await last;
+    const pieces = this.log.entries.filter(
+      (event): event is BashOutput => event.kind === 'BashOutput' && event.command_id === command.id,
+    );
+    const whole = (stream: 'stdout' | 'stderr'): string | null =>
+      pieces.map((piece) => piece[stream] ?? '').join('') || null;
+    return { ...output, stdout: whole('stdout'), stderr: whole('stderr') };
+  }
+
+  /**
+   * Kills a command and waits until its end is logged.
+   *
+   * @returns whether the command is known; one that has already ended is left alone
+   */
+  async stopCommand(id: string): Promise<boolean> {
+    const running = this.#running.get(toBashId(id));
+    if (running === undefined) {
+      return this.find(id)?.kind === 'BashCommand';
+    }
+    running.aborter.abort();
+    await Promise.allSettled([running.last]);
+    return true;
+  }
+
+  /** Deletes all events; running commands continue. */
+  async clear(): Promise<number> {
+    return await this.log.clear();
+  }
+
+  /** Kills all commands. */
+  async stop(): Promise<void> {
+    const running = [...this.#running.values()];
+    running.forEach(({ aborter }) => aborter.abort());
+    await Promise.allSettled(running.map(({ last }) => last));
+  }
+
+  async #begin(request: ExecuteBashRequest): Promise<{ command: BashCommand; last: Promise<BashOutput> }> {
+    if (this.#running.size >= MAX_CONCURRENT_COMMANDS) {
+      throw new HttpError(429, 'Too many commands are running.');
+    }
+    const masker = this.#options.masker();
+    const command = await this.log.append((identity): BashCommand => ({
+      kind: 'BashCommand',
+      ...identity,
+      id: toBashId(identity.id),
+      command: masker.text(request.command),
+      cwd: request.cwd ?? null,
+      timeout: request.timeout ?? DEFAULT_TIMEOUT_SECONDS,
+    }));
+    if (command.kind !== 'BashCommand') {
+      throw new TypeError('the log returned another event');
+    }
+    const aborter = new AbortController();
+    const last = this.#run({ ...command, command: request.command }, aborter.signal);
+    this.#running.set(command.id, { aborter, last });
+    // Callers that await `last` get its failure; it must not count as an unhandled rejection here.
+    last.catch(() => undefined).finally(() => this.#running.delete(command.id));
+    return { command, last };
+  }
+
+  async #run(command: BashCommand, signal: AbortSignal): Promise<BashOutput> {
+    const buffer = new CommandOutputBuffer(this.#options.masker);
+    let order = 0;
+    const flush = async (): Promise<void> => {
+      const piece = buffer.take();
+      if (piece !== null) {
+        order += 1;
+        await this.#write(command.id, order - 1, null, piece);
+      }
+    };
+    const timer = setInterval(() => void flush().catch(() => undefined), FLUSH_INTERVAL_MS);
+    const exitCode = await this.#runProgram(command, signal, async (stream, text) => {
+      if (buffer.add(stream, text)) {
+        await flush();
+      }
+    });
+    clearInterval(timer);
+    return await this.#write(command.id, order, exitCode, buffer.takeRest());
+  }
+
+  async #runProgram(
+    command: BashCommand,
+    signal: AbortSignal,
+    onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
+  ): Promise<number> {
+    const { aliases, workspace } = this.#options;
+    const cwd = resolvePath(aliases, workspace, command.cwd ?? '.');
+    if (!existsSync(cwd)) {
+      // Node.js would blame the program, not the folder.
+      await onOutput('stderr', `The command cannot be run: there is no folder ${cwd}\n`);
+      return NOT_STARTED;
+    }
+    try {
+      const { exitCode, timedOut } = await runCommand({
+        command: [...this.#options.wrapper, 'bash', '-c', command.command],
+        cwd,
+        env: this.#options.environment,
+        timeoutMs: command.timeout * 1000,
+        signal,
+        onOutput,
+      });
+      if (timedOut) {
+        await onOutput('stderr', `\n[the command was ended after ${command.timeout} seconds]\n`);
+      }
+      return exitCode ?? KILLED;
+    } catch (error) {
+      await onOutput('stderr', `The command cannot be run: ${errorMessage(error)}\n`);
+      return NOT_STARTED;
+    }
+  }
+
+  async #write(
+    commandId: string,
+    order: number,
+    exitCode: number | null,
+    piece: OutputPiece,
+  ): Promise<BashOutput> {
+    const output = {
+      kind: 'BashOutput' as const,
+      command_id: commandId,
+      order,
+      exit_code: exitCode,
+      ...piece,
+    };
+    const { id, timestamp } = await this.log.append((identity) => ({
+      ...output,
+      ...identity,
+      id: toBashId(identity.id),
+    }));
+    return { ...output, id, timestamp };
+  }
+}
+
+/** Output kept per command; further output is only counted. */
+const MAX_CHARACTERS = 4_000_000;
+/** Size above which collected output is written as an event. */
+const PIECE_CHARACTERS = 64_000;
+
+type Stream = 'stdout' | 'stderr';
+
+/** Masked output, ready to be logged. */
+interface OutputPiece {
+  stdout: string | null;
+  stderr: string | null;
+}
+
+/** Collects a command's output and splits it into pieces. A secret that spans two pieces is masked too. */
+export class CommandOutputBuffer {
+  readonly #masker: () => SecretMasker;
+  readonly #waiting: Record<Stream, string> = { stdout: '', stderr: '' };
+  #kept = 0;
+  #dropped = 0;
+
+  constructor(masker: () => SecretMasker) {
+    this.#masker = masker;
+  }
+
+  /** @returns whether a piece is full */
+  add(stream: Stream, text: string): boolean {
+    const room = MAX_CHARACTERS - this.#kept;
+    // Once something was left out, nothing more is kept.
+    const kept = this.#dropped > 0 ? '' : textHead(text, room);
+    this.#waiting[stream] += kept;
+    this.#kept += kept.length;
+    this.#dropped += text.length - kept.length;
+    return kept !== '' && this.#waiting.stdout.length + this.#waiting.stderr.length >= PIECE_CHARACTERS;
+  }
+
+  /** The output so far, null if there is none. A possible beginning of a secret at its end is held back. */
+  take(): OutputPiece | null {
+    const masker = this.#masker();
+    const piece = {
+      stdout: this.#takeStream('stdout', masker, true),
+      stderr: this.#takeStream('stderr', masker, true),
+    };
+    return piece.stdout === null && piece.stderr === null ? null : piece;
+  }
+
+  /** The rest of the output. */
+  takeRest(): OutputPiece {
+    const masker = this.#masker();
+    // A secret may begin where the output was cut; that beginning is dropped too.
+    const isCut = this.#dropped > 0;
+    if (isCut) {
+      this.#waiting.stderr = this.#takeStream('stderr', masker, true) ?? '';
+      this.#waiting.stderr += `\n[${this.#dropped} further characters of output were left out]\n`;
+    }
+    return {
+      stdout: this.#takeStream('stdout', masker, isCut),
+      stderr: this.#takeStream('stderr', masker, false),
+    };
+  }
+
+  #takeStream(stream: Stream, masker: SecretMasker, isIncomplete: boolean): string | null {
+    const masked = masker.text(this.#waiting[stream]);
+    const end = masked.length - (isIncomplete ? masker.unfinishedLength(masked) : 0);
+    this.#waiting[stream] = masked.slice(end);
+    return end === 0 ? null : masked.slice(0, end);
+  }
+}

@@ -1,0 +1,105 @@
+import path from 'node:path';
+import { type Request, Router } from 'express';
+import { z } from 'zod';
+import type { BashEvent, ExecuteBashRequest } from '@slipway/agent-protocol/server.js';
+import { searchLog } from '../event-log.js';
+import type { BaseFolder } from '../http/base-folder.js';
+import { HttpError } from '../http/http-error.js';
+import {
+  limitSchema,
+  listSchema,
+  pageIdSchema,
+  parseRequest,
+  sortOrderSchema,
+  timestampSchema,
+} from '../http/request-parsing.js';
+import { type BashCommands, toBashId } from './bash-commands.js';
+
+/** Body of both routes that run a command, and of the frames that clients send over the socket. */
+export const bashRequestSchema = z.object({
+  command: z.string().min(1),
+  cwd: z.string().nullish(),
+  timeout: z.number().positive().max(86_400).default(300),
+});
+
+const searchSchema = z.object({
+  kind__eq: z.enum(['BashCommand', 'BashOutput']).optional(),
+  command_id__eq: z.string().optional(),
+  timestamp__gte: timestampSchema.optional(),
+  timestamp__lt: timestampSchema.optional(),
+  order__gt: z.coerce.number().int().optional(),
+  sort_order: sortOrderSchema,
+  page_id: pageIdSchema,
+  limit: limitSchema,
+});
+const idsSchema = z.array(z.string()).max(100);
+
+/** `/api/bash`. */
+export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Router {
+  const router = Router({ mergeParams: true });
+  const commandOf = (request: Request): ExecuteBashRequest => {
+    const { cwd, ...command } = parseRequest(bashRequestSchema, 'body', request.body);
+    const base = baseFolder(request);
+    return { ...command, cwd: base === null ? cwd : path.resolve(base, cwd ?? '.') };
+  };
+
+  router.post('/start_bash_command', async (request, response) => {
+    response.json(await commands.start(commandOf(request)));
+  });
+
+  router.post('/execute_bash_command', async (request, response) => {
+    response.json(await commands.execute(commandOf(request)));
+  });
+
+  router.get('/bash_events/search', (request, response) => {
+    const query = parseRequest(searchSchema, 'query', request.query);
+    response.json(
+      searchLog<BashEvent>(commands.log, {
+        matches: matcher(query),
+        pageId: query.page_id,
+        limit: query.limit,
+        descending: query.sort_order === 'TIMESTAMP_DESC',
+      }),
+    );
+  });
+
+  router.get('/bash_events', (request, response) => {
+    const ids = Array.isArray(request.body)
+      ? parseRequest(idsSchema, 'body', request.body)
+      : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
+    response.json(ids.map((id) => commands.find(id) ?? null));
+  });
+
+  router.get('/bash_events/:id', (request, response) => {
+    const event = commands.find(request.params.id);
+    if (event === undefined) {
+      throw new HttpError(404, 'Bash event not found');
+    }
+    response.json(event);
+  });
+
+  router.post('/bash_commands/:id/stop', async (request, response) => {
+    if (!(await commands.stopCommand(request.params.id))) {
+      throw new HttpError(404, 'Bash command not found');
+    }
+    response.json({ success: true });
+  });
+
+  router.delete('/bash_events', async (_request, response) => {
+    response.json({ cleared_count: await commands.clear() });
+  });
+
+  return router;
+}
+
+/** `order__gt` asks for later output: commands have no order and do not match. */
+function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boolean {
+  const commandId = query.command_id__eq === undefined ? undefined : toBashId(query.command_id__eq);
+  return (event) =>
+    (query.kind__eq === undefined || event.kind === query.kind__eq) &&
+    (commandId === undefined ||
+      toBashId(event.kind === 'BashCommand' ? event.id : event.command_id) === commandId) &&
+    (query.timestamp__gte === undefined || event.timestamp >= query.timestamp__gte) &&
+    (query.timestamp__lt === undefined || event.timestamp < query.timestamp__lt) &&
+    (query.order__gt === undefined || (event.kind === 'BashOutput' && event.order > query.order__gt));
+}

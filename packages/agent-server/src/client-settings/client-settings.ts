@@ -1,0 +1,120 @@
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
+import { redactAgent } from '../conversations/agent-redaction.js';
+import { HttpError } from '../http/http-error.js';
+import type { SessionKeys } from '../http/session-keys.js';
+
+const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
+const MAX_SETTINGS_BYTES = 512 * 1024;
+const MAX_SECRETS = 200;
+
+/** The parts of the settings that clients change by themselves. */
+export type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
+
+interface StoredSecret {
+  value: string;
+  description: string | null;
+}
+
+/**
+ * What clients of the agent server keep here for each other: the settings of agents and named secrets. Kept in memory
+ * only, as every secret is, and gone when the server ends. None of it reaches a conversation by itself.
+ */
+export class ClientSettings {
+  readonly #secrets = new Map<string, StoredSecret>();
+  #parts: Record<SettingsPart, JsonObject> = {
+    agent_settings: { agent_kind: 'openhands', mcp_config: {} },
+    conversation_settings: {},
+    misc_settings: {},
+  };
+
+  /** @param withSecrets whether secrets are shown, not masked */
+  show(withSecrets: boolean): JsonObject {
+    const { agent_settings, conversation_settings, misc_settings } = this.#parts;
+    const agent = withoutEmptyModel(agent_settings);
+    const llm = agent['llm'];
+    return {
+      agent_settings: withSecrets ? agent : redactAgent(agent),
+      conversation_settings,
+      llm_api_key_is_set: isJsonObject(llm) && typeof llm['api_key'] === 'string' && llm['api_key'] !== '',
+      active_profile: null,
+      active_agent_profile_id: null,
+      active_meta_profile: null,
+      misc_settings,
+    };
+  }
+
+  /**
+   * Changes the given members. Null removes a nested member, and a mask keeps the stored value.
+   *
+   * @throws HttpError 413 when the settings would become too large
+   */
+  update(changes: Partial<Record<SettingsPart, JsonObject>>): void {
+    const { agent_settings: agent, conversation_settings: conversation, misc_settings: misc } = this.#parts;
+    const next = {
+      agent_settings: merge(agent, changes.agent_settings ?? {}),
+      conversation_settings: merge(conversation, changes.conversation_settings ?? {}),
+      misc_settings: merge(misc, changes.misc_settings ?? {}),
+    };
+    if (JSON.stringify(next).length > MAX_SETTINGS_BYTES) {
+      throw new HttpError(413, `The settings may have at most ${MAX_SETTINGS_BYTES / 1024} KiB.`);
+    }
+    this.#parts = next;
+  }
+
+  secrets(): { name: string; description: string | null }[] {
+    return [...this.#secrets].map(([name, { description }]) => ({ name, description }));
+  }
+
+  /** The value of a secret; null if there is none. */
+  secret(name: string): string | null {
+    return this.#secrets.get(name)?.value ?? null;
+  }
+
+  /**
+   * The value of a secret whose lookup names this server. Clients may use an address that this server cannot reach
+   * itself, so they prove with its key which server they mean.
+   *
+   * @returns null when the lookup leads elsewhere
+   */
+  lookedUp(url: string, headers: Record<string, string>, keys: SessionKeys): string | null {
+    const [, name] = SECRET_PATH.exec(new URL(url).pathname) ?? [];
+    const key = Object.entries(headers).find(([header]) => header.toLowerCase() === 'x-session-api-key')?.[1];
+    return name !== undefined && key !== undefined && !keys.isOpen && keys.accepts(key)
+      ? this.secret(name)
+      : null;
+  }
+
+  /** @throws HttpError 409 when there are too many */
+  setSecret(name: string, value: string, description: string | null): void {
+    if (!this.#secrets.has(name) && this.#secrets.size >= MAX_SECRETS) {
+      throw new HttpError(409, `There are ${MAX_SECRETS} secrets, the most allowed: delete one first.`);
+    }
+    this.#secrets.set(name, { value, description });
+  }
+
+  /** @returns whether there was one */
+  deleteSecret(name: string): boolean {
+    return this.#secrets.delete(name);
+  }
+}
+
+/** The SDK refuses a model without members, and takes its own where there is none. */
+function withoutEmptyModel({ llm, ...agent }: JsonObject): JsonObject {
+  return isJsonObject(llm) && Object.keys(llm).length > 0 ? { llm, ...agent } : agent;
+}
+
+function merge(old: JsonObject, changes: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(old));
+  for (const [key, value] of Object.entries(changes)) {
+    const before = merged.get(key);
+    if (value === null) {
+      merged.delete(key);
+    } else if (isJsonObject(value)) {
+      merged.set(key, merge(isJsonObject(before) ? before : {}, value));
+    } else if (value !== MASK) {
+      merged.set(key, value);
+    }
+  }
+  return Object.fromEntries(merged);
+}

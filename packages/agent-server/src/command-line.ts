@@ -1,0 +1,185 @@
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { parseArgs } from 'node:util';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
+import { parseWorkspaceName, type WorkspaceName } from './named-workspace.js';
+import { parseAlias } from './path-aliases.js';
+import { parseRelay } from './port-relay.js';
+import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
+
+const KEY_LINE = 'standard input must begin with a line of JSON that has a session_api_key';
+/** Far longer than any key: a sender of more is not the service. */
+const MAX_KEY_LINE_BYTES = 16 * 1024;
+const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
+
+type ParsedOptions = Pick<
+  AgentServerOptions,
+  | 'host'
+  | 'port'
+  | 'socket'
+  | 'relays'
+  | 'conversationsPath'
+  | 'bashEventsPath'
+  | 'workspace'
+  | 'fileRoots'
+  | 'aliases'
+  | 'webhook'
+  | 'corsOrigins'
+  | 'toolWrapper'
+  | 'maxConcurrentRuns'
+> & {
+  /** Whether the session key comes as a line of JSON on standard input. */
+  secretsOnStdin: boolean;
+  /** What the workspace is called from now on; null: it keeps its configured path. */
+  workspaceName: WorkspaceName | null;
+};
+
+/**
+ * Reads the options from the command line, and those that it does not name from the environment.
+ *
+ * @throws TypeError for unknown flags and invalid values
+ */
+export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string): ParsedOptions {
+  const { values } = parseArgs({
+    args,
+    // An image sets flags that the person who starts it may negate: `--no-secrets-stdin`.
+    allowNegative: true,
+    options: {
+      host: { type: 'string', default: '127.0.0.1' },
+      port: { type: 'string', default: '8000' },
+      socket: { type: 'string' },
+      relay: { type: 'string', multiple: true, default: [] },
+      'conversations-path': { type: 'string' },
+      'bash-events-dir': { type: 'string' },
+      workspace: { type: 'string' },
+      'file-root': { type: 'string', multiple: true, default: [] },
+      alias: { type: 'string', multiple: true, default: [] },
+      'webhook-url': { type: 'string' },
+      'tool-wrapper': { type: 'string', default: '[]' },
+      'secrets-stdin': { type: 'boolean', default: false },
+    },
+  });
+  const inCwd = (file: string): string => path.resolve(cwd, file);
+  const workspace = inCwd(values.workspace ?? env['OH_WORKSPACE_PATH'] ?? 'workspace');
+  const inWorkspace = (folder: string | undefined, name: string): string =>
+    folder === undefined ? path.join(workspace, name) : inCwd(folder);
+  return {
+    host: values.host,
+    port: toPort(values.port),
+    socket: values.socket === undefined ? null : inCwd(values.socket),
+    relays: values.relay.map(parseRelay),
+    conversationsPath: inWorkspace(
+      values['conversations-path'] ?? env['OH_CONVERSATIONS_PATH'],
+      'conversations',
+    ),
+    bashEventsPath: inWorkspace(values['bash-events-dir'] ?? env['OH_BASH_EVENTS_DIR'], 'bash_events'),
+    workspace,
+    fileRoots: values['file-root'].map(inCwd),
+    aliases: values.alias.map(parseAlias),
+    webhook: toWebhook(values['webhook-url'], env),
+    corsOrigins: numberedVariables(env, 'OH_ALLOW_CORS_ORIGINS_'),
+    toolWrapper: toStrings(values['tool-wrapper']),
+    maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], 0) || DEFAULT_LIMITS.maxConcurrentRuns,
+    secretsOnStdin: values['secrets-stdin'],
+    // A variable and not a flag, because images with an earlier agent server would not start with an unknown flag.
+    workspaceName: parseWorkspaceName(env['SLIPWAY_WORKSPACE_NAME']),
+  };
+}
+
+/**
+ * Reads the session key from one line of JSON, `{"session_api_key":"…"}`, which may come much later. Unlike with
+ * variables and arguments, no other process can read it afterwards. Nothing after the line is read.
+ *
+ * @throws Error when the first line is something else, or the input ends before it
+ */
+export async function readSessionKey(input: Readable): Promise<string> {
+  const key = jsonText(parseJson(await readLine(input)), 'session_api_key');
+  if (key === null) {
+    throw new Error(`${KEY_LINE}, and began with something else`);
+  }
+  return key;
+}
+
+/** The first line, without its end. Leaving the loop closes the input. */
+async function readLine(input: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of input) {
+    const bytes = Buffer.from(chunk);
+    const end = bytes.indexOf('\n');
+    chunks.push(end < 0 ? bytes : bytes.subarray(0, end));
+    size += chunks.at(-1)?.length ?? 0;
+    if (size > MAX_KEY_LINE_BYTES) {
+      throw new Error(`${KEY_LINE} of at most ${MAX_KEY_LINE_BYTES} bytes, and began with a longer one`);
+    }
+    if (end >= 0) {
+      return Buffer.concat(chunks).toString('utf8');
+    }
+  }
+  if (size === 0) {
+    throw new Error(`${KEY_LINE}, and ended without one`);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Removes the session keys from the environment, where the stock server expects them, and returns them. */
+export function takeSessionKeys(env: NodeJS.ProcessEnv): string[] {
+  const single = env['SESSION_API_KEY'];
+  const keys = [...numberedVariables(env, 'OH_SESSION_API_KEYS_'), ...(single ? [single] : [])];
+  for (const name of Object.keys(env).filter((variable) => SESSION_KEY_VARIABLE.test(variable))) {
+    Reflect.deleteProperty(env, name);
+  }
+  return keys;
+}
+
+/** Values of `NAME_0`, `NAME_1`, …, in that order. */
+export function numberedVariables(env: NodeJS.ProcessEnv, prefix: string): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+    .toSorted((a, b) => Number(a.slice(prefix.length)) - Number(b.slice(prefix.length)))
+    .flatMap((name) => env[name] || []);
+}
+
+function toWebhook(flag: string | undefined, env: NodeJS.ProcessEnv): AgentServerOptions['webhook'] {
+  const baseUrl = flag ?? env['OH_WEBHOOKS_0_BASE_URL'];
+  if (!baseUrl) {
+    return null;
+  }
+  if (!/^https?:$/.test(new URL(baseUrl).protocol)) {
+    throw new TypeError('the webhook URL must begin with http:// or https://');
+  }
+  return {
+    ...WEBHOOK_DEFAULTS,
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    batchSize: toNumber(env['OH_WEBHOOKS_0_EVENT_BUFFER_SIZE'], WEBHOOK_DEFAULTS.batchSize),
+    flushDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_FLUSH_DELAY'], WEBHOOK_DEFAULTS.flushDelayMs),
+    retries: Math.trunc(toNumber(env['OH_WEBHOOKS_0_NUM_RETRIES'], WEBHOOK_DEFAULTS.retries)),
+    retryDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_RETRY_DELAY'], WEBHOOK_DEFAULTS.retryDelayMs),
+  };
+}
+
+function toStrings(text: string): string[] {
+  const value: unknown = JSON.parse(text);
+  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
+    throw new TypeError('--tool-wrapper must be a JSON array of strings');
+  }
+  return value;
+}
+
+function toPort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new TypeError('--port must be a number from 0 to 65535');
+  }
+  return port;
+}
+
+function toNumber(text: string | undefined, fallback: number): number {
+  const number = Number(text);
+  return text && Number.isFinite(number) && number >= 0 ? number : fallback;
+}
+
+function toMilliseconds(seconds: string | undefined, fallbackMs: number): number {
+  return toNumber(seconds, fallbackMs / 1000) * 1000;
+}

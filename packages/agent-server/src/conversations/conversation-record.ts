@@ -1,0 +1,193 @@
+import type { ConfirmationPolicy, SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
+import type {
+  CredentialsUpdate,
+  ForkRequest,
+  CreateConversationRequest,
+} from '@slipway/agent-protocol/conversation-schemas.js';
+import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
+import { redactAgent } from './agent-redaction.js';
+import type { Navigation } from './history-branch.js';
+
+/**
+ * What a conversation stores besides its events. It is written to disk, so it holds no secret. Tools may be able to
+ * change it there, so nothing in it decides where a secret is sent (see `Credentials`).
+ */
+export interface ConversationRecord {
+  /** UUID with dashes. */
+  id: string;
+  /** ISO 8601 with zone. */
+  createdAt: string;
+  updatedAt: string;
+  title: string | null;
+  status: ExecutionStatus;
+  /** The server stopped while the agent was running. */
+  wasRunning: boolean;
+  kind: AgentKind;
+  /** What the engine keeps. */
+  memory: EngineMemory;
+  /** What an agent that is not our own reports about itself. */
+  agentDetails: AgentDetails | null;
+  /** As the client sent it, secrets masked. */
+  agent: Record<string, unknown>;
+  /** The model's name is for display. */
+  llm: { model: string; timeoutMs: number; usageId: string };
+  /** The client once gave a key, so calling the model without one is pointless. */
+  llmKeyNeeded: boolean;
+  workingDir: string;
+  maxIterations: number;
+  maxBudget: number | null;
+  stuckDetection: boolean;
+  confirmationPolicy: ConfirmationPolicy;
+  securityAnalyzer: SecurityAnalyzer | null;
+  condenserTokens: number | null;
+  language: string | null;
+  systemPromptSuffix: string | null;
+  /** Names of the skills that messages have brought into the conversation. */
+  activatedSkills: string[];
+  /** Folders of the plugins whose skills the agent has too; absent in records of earlier versions. */
+  plugins?: string[];
+  /** Set by the client. */
+  tags: Record<string, string>;
+  navigations: Navigation[];
+  modelPrices: Record<string, { input: number; output: number }>;
+  /** JSON Schema of the result; absent in records of earlier versions. */
+  resultSchema?: Record<string, unknown> | null;
+  /** Kind and description of each secret; no values. */
+  secrets: Record<string, { kind: string; description: string | null }>;
+  usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
+}
+
+const DEFAULT_LLM_TIMEOUT_SECONDS = 120;
+const DEFAULT_CONDENSER_TOKENS = 96_000;
+const NO_USAGE: ConversationRecord['usage'] = {
+  iterations: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  costUsd: 0,
+};
+const TOKENS_PER_PRICE = 1_000_000;
+
+/** The record of a new conversation. */
+export function newRecord(
+  id: string,
+  workingDir: string,
+  request: CreateConversationRequest,
+): ConversationRecord {
+  const { agent, slipway } = request;
+  const now = new Date().toISOString();
+  return {
+    id,
+    createdAt: now,
+    updatedAt: now,
+    title: null,
+    status: 'idle',
+    wasRunning: false,
+    kind: agent.kind === 'ACPAgent' ? 'acp' : 'native',
+    memory: {},
+    agentDetails: null,
+    agent: redactAgent(agent),
+    llm: {
+      model: agent.llm.model,
+      timeoutMs: (agent.llm.timeout ?? DEFAULT_LLM_TIMEOUT_SECONDS) * 1000,
+      usageId: agent.llm.usage_id,
+    },
+    llmKeyNeeded: Boolean(agent.llm.api_key),
+    workingDir,
+    maxIterations: request.max_iterations,
+    maxBudget: slipway.max_budget ?? null,
+    stuckDetection: request.stuck_detection,
+    confirmationPolicy: request.confirmation_policy,
+    securityAnalyzer: request.security_analyzer ?? null,
+    condenserTokens: condenserTokens(agent.condenser),
+    language: slipway.language ?? null,
+    systemPromptSuffix: agent.agent_context?.system_message_suffix ?? null,
+    activatedSkills: [],
+    tags: request.tags ?? {},
+    navigations: [],
+    modelPrices: modelPrices(request),
+    resultSchema: slipway.result_schema ?? null,
+    secrets: describeSecrets(request.secrets),
+    usage: NO_USAGE,
+  };
+}
+
+/** The record of a copy: idle, with a name and a time of its own. */
+export function forkedRecord(
+  source: ConversationRecord,
+  fork: ForkRequest & { id: string },
+): ConversationRecord {
+  const now = new Date().toISOString();
+  return {
+    ...source,
+    id: fork.id,
+    createdAt: now,
+    updatedAt: now,
+    title: fork.title ?? null,
+    tags: fork.tags ?? {},
+    status: 'idle',
+    wasRunning: false,
+    navigations: [],
+    usage: fork.reset_metrics ? NO_USAGE : source.usage,
+  };
+}
+
+/** The part of an update that the record keeps: nothing secret, and only members that were given. */
+export function recordUpdate(
+  {
+    agent,
+    llm,
+    llmKeyNeeded,
+    secrets,
+  }: Pick<ConversationRecord, 'agent' | 'llm' | 'llmKeyNeeded' | 'secrets'>,
+  update: CredentialsUpdate,
+): Partial<ConversationRecord> {
+  // A withheld key changes nothing: the model is still not called without one.
+  const keyUnchanged = update.llm_api_key === undefined || update.llm_key_withheld === true;
+  return {
+    llmKeyNeeded: keyUnchanged ? llmKeyNeeded : Boolean(update.llm_api_key),
+    secrets: { ...secrets, ...describeSecrets(update.secrets ?? {}) },
+    ...(update.language !== undefined && { language: update.language }),
+    ...(update.llm_model !== undefined && {
+      llm: { ...llm, model: update.llm_model },
+      agent: withModel(agent, update.llm_model),
+    }),
+    ...(update.max_budget !== undefined && { maxBudget: update.max_budget }),
+    ...(update.model_prices !== undefined && { modelPrices: update.model_prices }),
+    ...(update.max_iterations !== undefined && { maxIterations: update.max_iterations }),
+  };
+}
+
+/** The agent as clients see it, with the name of the model that it uses. */
+function withModel(agent: ConversationRecord['agent'], model: string): ConversationRecord['agent'] {
+  const { llm } = agent;
+  return typeof llm === 'object' && llm !== null ? { ...agent, llm: { ...llm, model } } : agent;
+}
+
+/** The parts of secrets that may be shown. */
+function describeSecrets(secrets: CreateConversationRequest['secrets']): ConversationRecord['secrets'] {
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, source]) => [
+      name,
+      {
+        kind: source.kind,
+        description: 'description' in source ? (source.description ?? null) : null,
+      },
+    ]),
+  );
+}
+
+function condenserTokens(condenser: CreateConversationRequest['agent']['condenser']): number | null {
+  if (!condenser || condenser.kind === 'NoOpCondenser') {
+    return null;
+  }
+  return condenser.max_tokens ?? DEFAULT_CONDENSER_TOKENS;
+}
+
+function modelPrices({ agent, slipway }: CreateConversationRequest): ConversationRecord['modelPrices'] {
+  const { model, input_cost_per_token: input, output_cost_per_token: output } = agent.llm;
+  const own =
+    typeof input === 'number' && typeof output === 'number'
+      ? { [model]: { input: input * TOKENS_PER_PRICE, output: output * TOKENS_PER_PRICE } }
+      : {};
+  return { ...slipway.model_prices, ...own };
+}

@@ -1,0 +1,296 @@
+import { Router } from 'express';
+import { z } from 'zod';
+import { type ConversationInfo, CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { conversationIdSchema, toConversationId } from '@slipway/agent-protocol/conversation-id.js';
+import {
+  confirmationPolicySchema,
+  credentialsSchema,
+  forkSchema,
+  secretsSchema,
+  securityAnalyzerSchema,
+  startSchema,
+  switchLlmSchema,
+  tagsSchema,
+} from '@slipway/agent-protocol/conversation-schemas.js';
+import type { CredentialsUpdate } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { LlmProfiles, ProfileModel } from '../client-settings/llm-profiles.js';
+import { parametersOf } from '../engine/model-parameters.js';
+import { InvalidRequestError, unknownPage } from '../http/http-error.js';
+import {
+  limitSchema,
+  listSchema,
+  pageIdSchema,
+  parseRequest,
+  requireConversationId,
+} from '../http/request-parsing.js';
+import { findPlugin } from '../skills/plugins.js';
+import type { SkillReader } from '../skills/skill-reader.js';
+import type { Conversation } from './conversation.js';
+import type { Conversations } from './conversations.js';
+
+const MAX_IDS = 100;
+const SUCCESS = { success: true };
+
+const statusSchema = z.enum(CONVERSATION_STATUSES).optional();
+const countSchema = z.object({ status: statusSchema });
+const searchSchema = z.object({
+  status: statusSchema,
+  page_id: pageIdSchema,
+  limit: limitSchema,
+  sort_order: z
+    .enum(['CREATED_AT', 'UPDATED_AT', 'CREATED_AT_DESC', 'UPDATED_AT_DESC'])
+    .default('CREATED_AT_DESC'),
+});
+const idsSchema = z.object({ ids: listSchema.pipe(z.array(conversationIdSchema).max(MAX_IDS)) });
+const descriptionSchema = z.object({
+  title: z.string().trim().min(1).max(200).optional(),
+  tags: tagsSchema.optional(),
+});
+const navigationSchema = z.object({ event_id: z.string().nullish() });
+const policySchema = z.object({ policy: confirmationPolicySchema });
+const analyzerSchema = z.object({ security_analyzer: securityAnalyzerSchema });
+const secretsUpdateSchema = z.object({ secrets: secretsSchema });
+const modelSchema = z.object({ model: z.string().trim().min(1).max(200) });
+const pluginSchema = z.object({ plugin_ref: z.string().max(500) });
+const profileSchema = z.object({ profile_name: z.string() });
+const goalSchema = z.object({
+  objective: z.string().trim().min(1).max(20_000),
+  max_iterations: z.number().int().min(1).max(100).default(10),
+});
+const questionSchema = z.object({ question: z.string().min(1) });
+const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(200).default(50) }).default({
+  max_length: 50,
+});
+
+interface ConversationRoutesOptions {
+  conversations: Conversations;
+  profiles: LlmProfiles;
+  skills: SkillReader;
+}
+
+/** `/api/conversations`. */
+export function conversationRoutes({ conversations, profiles, skills }: ConversationRoutesOptions): Router {
+  const router = Router();
+  const conversationOf = (id: string): Conversation => conversations.get(requireConversationId(id));
+
+  router.post('/', async (request, response) => {
+    const body = parseRequest(startSchema, 'body', request.body);
+    await checkResultSchema(body.slipway.result_schema ?? null);
+    const id = body.conversation_id ? toConversationId(body.conversation_id) : null;
+    const { conversation, created } = await conversations.start(id, body);
+    if (created && body.initial_message) {
+      await conversation.addMessage({ ...body.initial_message, run: true });
+    }
+    response.status(created ? 201 : 200).json(conversation.info());
+  });
+
+  router.get('/', (request, response) => {
+    const { ids } = parseRequest(idsSchema, 'query', request.query);
+    response.json(ids.map((id) => conversations.find(id)?.info() ?? null));
+  });
+
+  router.get('/search', (request, response) => {
+    const query = parseRequest(searchSchema, 'query', request.query);
+    const infos = withStatus(conversations, query.status).toSorted(byOrder(query.sort_order));
+    const pageId = query.page_id === undefined ? null : toConversationId(query.page_id);
+    const start = query.page_id === undefined ? 0 : infos.findIndex(({ id }) => id === pageId);
+    if (start === -1) {
+      throw unknownPage();
+    }
+    response.json({
+      items: infos.slice(start, start + query.limit),
+      next_page_id: infos[start + query.limit]?.id ?? null,
+    });
+  });
+
+  router.get('/count', (request, response) => {
+    response.json(withStatus(conversations, parseRequest(countSchema, 'query', request.query).status).length);
+  });
+
+  router.get('/:id', (request, response) => {
+    response.json(conversationOf(request.params.id).info());
+  });
+
+  router.patch('/:id', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { title, tags } = parseRequest(descriptionSchema, 'body', request.body);
+    await conversation.describe({ ...(title !== undefined && { title }), ...(tags && { tags }) });
+    response.json(SUCCESS);
+  });
+
+  router.delete('/:id', async (request, response) => {
+    await conversations.remove(requireConversationId(request.params.id));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/run', async (request, response) => {
+    await conversationOf(request.params.id).run();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/pause', async (request, response) => {
+    await conversationOf(request.params.id).pause();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/interrupt', async (request, response) => {
+    await conversationOf(request.params.id).interrupt();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/goal', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const goal = parseRequest(goalSchema, 'body', request.body);
+    await conversation.goal.start(goal.objective, goal.max_iterations);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/goal/stop', async (request, response) => {
+    await conversationOf(request.params.id).goal.interrupt();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/goal/resume', async (request, response) => {
+    await conversationOf(request.params.id).goal.resume();
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/secrets', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.updateCredentials(parseRequest(secretsUpdateSchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/credentials', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.updateCredentials(parseRequest(credentialsSchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/switch_llm', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { llm } = parseRequest(switchLlmSchema, 'body', request.body);
+    await conversation.updateCredentials(switchTo(llm));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/switch_profile', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { profile_name: name } = parseRequest(profileSchema, 'body', request.body);
+    await conversation.updateCredentials(switchTo(profiles.get(name)));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/load_plugin', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { plugin_ref: reference } = parseRequest(pluginSchema, 'body', request.body);
+    const { agent, workingDir } = conversation.record;
+    await conversation.addPlugin(await findPlugin(agent, workingDir, reference, skills));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/confirmation_policy', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.setConfirmationPolicy(parseRequest(policySchema, 'body', request.body).policy);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/security_analyzer', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { security_analyzer: analyzer } = parseRequest(analyzerSchema, 'body', request.body);
+    await conversation.setSecurityAnalyzer(analyzer);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/generate_title', (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { max_length: maxLength } = parseRequest(titleRequestSchema, 'body', request.body);
+    response.json({ title: conversation.suggestTitle(maxLength) });
+  });
+
+  router.post('/:id/ask_agent', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { question } = parseRequest(questionSchema, 'body', request.body);
+    response.json({ response: await conversation.ask(question) });
+  });
+
+  router.post('/:id/switch_acp_model', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.switchAcpModel(parseRequest(modelSchema, 'body', request.body).model);
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/condense', async (request, response) => {
+    response.json({ success: await conversationOf(request.params.id).condense() });
+  });
+
+  router.post('/:id/fork', async (request, response) => {
+    const source = requireConversationId(request.params.id);
+    const fork = await conversations.fork(source, parseRequest(forkSchema, 'body', request.body));
+    response.status(201).json(fork.info());
+  });
+
+  router.post('/:id/navigate', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.navigate(parseRequest(navigationSchema, 'body', request.body).event_id ?? null);
+    response.json(conversation.info());
+  });
+
+  router.get('/:id/agent_final_response', (request, response) => {
+    response.json({ response: conversationOf(request.params.id).finalResponse() });
+  });
+
+  return router;
+}
+
+function switchTo(llm: ProfileModel): CredentialsUpdate {
+  return {
+    llm_model: llm.model,
+    llm_base_url: llm.base_url ?? null,
+    llm_api_key: llm.api_key ?? null,
+    llm_parameters: parametersOf(llm),
+  };
+}
+
+function withStatus(
+  conversations: Conversations,
+  status: (typeof CONVERSATION_STATUSES)[number] | undefined,
+): ConversationInfo[] {
+  return conversations
+    .all()
+    .filter(({ record }) => status === undefined || record.status === status)
+    .map((conversation) => conversation.info());
+}
+
+function byOrder(
+  order: z.infer<typeof searchSchema>['sort_order'],
+): (a: ConversationInfo, b: ConversationInfo) => number {
+  const member = order.startsWith('CREATED_AT') ? 'created_at' : 'updated_at';
+  const sign = order.endsWith('_DESC') ? -1 : 1;
+  return (a, b) => sign * (compare(a[member], b[member]) || compare(a.id, b.id));
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+/** @throws InvalidRequestError for a schema that cannot be used to check results */
+async function checkResultSchema(schema: Record<string, unknown> | null): Promise<void> {
+  if (schema === null) {
+    return;
+  }
+  // Few conversations have one, and the validator takes a while to load.
+  const { jsonSchemaCheck } = await import('../json-schema.js');
+  try {
+    jsonSchemaCheck(schema);
+  } catch (error) {
+    throw new InvalidRequestError([
+      {
+        type: 'value_error',
+        loc: ['body', 'slipway', 'result_schema'],
+        msg: `Input should be a JSON Schema: ${errorMessage(error)}`,
+      },
+    ]);
+  }
+}

@@ -1,0 +1,79 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
+import { FakeEngine } from '../../../../test/fakes/fake-engine.js';
+import { startRequest } from '../../../../test/support/agent-server-client.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
+import { newRecord } from './conversation-record.js';
+import { ConversationRun } from './conversation-run.js';
+import { ConversationState } from './conversation-state.js';
+import { KeptOriginals } from './kept-originals.js';
+import { NO_CREDENTIALS } from './credentials.js';
+import { RecordFile } from './record-file.js';
+import { RunSlots } from './run-slots.js';
+
+/** Saves only once its gate opens. */
+class GatedFile extends RecordFile {
+  gate: Promise<void> = Promise.resolve();
+
+  override async save(): Promise<void> {
+    await this.gate;
+  }
+}
+
+describe('a run', () => {
+  let folder: string;
+  let slots: RunSlots;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'run-'));
+    slots = new RunSlots(1);
+  });
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true });
+  });
+
+  const createRun = async () => {
+    const recordFile = new GatedFile('');
+    const log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
+    const state = new ConversationState({
+      record: newRecord('c0ffee', folder, startSchema.parse(startRequest())),
+      recordFile,
+      events: log,
+      originals: await KeptOriginals.open(folder),
+      credentials: NO_CREDENTIALS,
+      baseEnvironment: {},
+      serverSecrets: [],
+      ownSecret: () => null,
+      onChange: () => undefined,
+      loadSkills: async () => ({ skills: [], problems: [] }),
+    });
+    const working = Promise.withResolvers<string>();
+    const createEngine = async () => {
+      working.resolve('worked');
+      return new FakeEngine();
+    };
+    const run = new ConversationRun(state, createEngine, { slots, pauseGraceMs: 0 });
+    return { state, recordFile, run, working: working.promise };
+  };
+
+  it('gets no slot if it is told to stop while it is queued, however long the record takes to write', async () => {
+    const { signal } = new AbortController();
+    const release = await slots.acquire(signal);
+    const { state, recordFile, run, working } = await createRun();
+    await run.start();
+    const written = Promise.withResolvers<void>();
+    recordFile.gate = written.promise;
+    const stopped = run.stop(0);
+    release?.();
+    const free = slots.acquire(signal).then(() => 'free');
+
+    expect(await Promise.race([working, free])).toBe('free');
+    written.resolve();
+    await stopped;
+    expect(state.record).toMatchObject({ status: 'paused', wasRunning: true });
+  });
+});

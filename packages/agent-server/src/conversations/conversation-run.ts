@@ -1,0 +1,319 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
+import type { AgentEngine } from '../engine/agent-engine.js';
+import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
+import { HttpError } from '../http/http-error.js';
+import { log } from '../log.js';
+import type { ConversationState } from './conversation-state.js';
+import type { RunSlots } from './run-slots.js';
+
+/** An engine that does not end within this time after an abort is abandoned. */
+const ABORT_GRACE_MS = 5_000;
+/** How long to wait for a rejection to be logged; an agent that responds to it takes longer. */
+const REFUSAL_MS = 1_000;
+
+type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
+
+interface ActiveRun {
+  aborter: AbortController;
+  /** Resolves once the status is `running`. Neither promise ever rejects. */
+  started: Promise<void>;
+  ended: Promise<void>;
+}
+
+export interface RunLimits {
+  /** Shared by all conversations of the server. */
+  slots: RunSlots;
+  /** How long a tool that is running may go on after a request to pause. */
+  pauseGraceMs: number;
+}
+
+/** Runs a conversation's engine, one run at a time. */
+export class ConversationRun {
+  readonly #state: ConversationState;
+  readonly #createEngine: () => Promise<AgentEngine>;
+  readonly #limits: RunLimits;
+  readonly #onEnd: () => void;
+  readonly #stopped = new AbortController();
+  #engine: Promise<AgentEngine> | null = null;
+  #isQueued = false;
+  #active: ActiveRun | null = null;
+  /** A message asked for a run while one was active. */
+  #runAgain = false;
+  #stopping = false;
+
+  /** @param onEnd called when a run has ended and no other follows it */
+  constructor(
+    state: ConversationState,
+    createEngine: () => Promise<AgentEngine>,
+    limits: RunLimits,
+    onEnd: () => void = () => undefined,
+  ) {
+    this.#state = state;
+    this.#createEngine = createEngine;
+    this.#limits = limits;
+    this.#onEnd = onEnd;
+  }
+
+  get isActive(): boolean {
+    return this.#active !== null;
+  }
+
+  /** The engine sets the final status shortly before its run ends: waits until the two agree. */
+  async settle(): Promise<void> {
+    await this.#active?.started;
+    while (this.#active !== null && this.#state.record.status !== 'running') {
+      await this.#active.ended;
+    }
+  }
+
+  /** Resolves once the status is `running`; the run itself goes on. */
+  async start(): Promise<void> {
+    await this.#begin((engine, signal) => engine.run(this.#state, signal));
+  }
+
+  /** Starts a run. If a run is active and ends without answering the message, another run follows it. */
+  async startOrContinue(): Promise<void> {
+    if (this.#active === null) {
+      await this.start();
+    } else {
+      this.#runAgain = true;
+    }
+  }
+
+  /**
+   * Resolves once the status is `running`; after a rejection once the run has ended, unless the agent continues for
+   * long.
+   */
+  async confirm(accept: boolean, reason: string | null): Promise<void> {
+    await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
+    if (!accept && this.#active !== null) {
+      await within(REFUSAL_MS, this.#active.ended);
+    }
+  }
+
+  /** Starts the agent as a run would. */
+  async prepare(): Promise<void> {
+    await this.#state.refreshSecrets();
+    const engine = await this.#openEngine();
+    await engine.prepare(this.#state);
+  }
+
+  async switchModel(model: string): Promise<void> {
+    const engine = await this.#openEngine();
+    await engine.switchModel(this.#state, model);
+  }
+
+  /** Asks a question beside an active run; nothing of it is logged. */
+  async ask(question: string, signal: AbortSignal = this.#stopped.signal): Promise<string> {
+    const engine = await this.#openEngine();
+    return await engine.ask(this.#state, question, AbortSignal.any([signal, this.#stopped.signal]));
+  }
+
+  /**
+   * Condenses the history, as a run of its own.
+   *
+   * @returns whether there was anything to condense
+   */
+  async condense(): Promise<boolean> {
+    const { status } = this.#state.record;
+    let condensed = false;
+    await this.#begin(async (engine, signal) => {
+      condensed = await engine.condense(this.#state, signal);
+      if (this.#state.record.status === 'running') {
+        await this.#state.setStatus(status);
+      }
+    });
+    await this.#active?.ended;
+    return condensed;
+  }
+
+  /**
+   * Ends the run. Does not wait for the model's response; interrupts a running tool after its grace period.
+   *
+   * @param immediately without the grace period
+   */
+  async pause(immediately: boolean): Promise<void> {
+    const active = this.#active;
+    const { status, wasRunning } = this.#state.record;
+    if (active === null && status !== 'idle' && !wasRunning) {
+      return;
+    }
+    this.#runAgain = false;
+    if (!this.#state.pauseRequested()) {
+      this.#state.requestPause(true);
+      await this.#state.append({ kind: 'PauseEvent', source: 'user' });
+    }
+    if (active === null) {
+      this.#state.requestPause(false);
+      if (wasRunning) {
+        await this.#state.change({ wasRunning: false });
+      }
+      await this.#state.setStatus('paused');
+    } else if (immediately || this.#isQueued || openCalls(this.#state.events()).length === 0) {
+      active.aborter.abort();
+      await within(ABORT_GRACE_MS, active.ended);
+    } else {
+      this.#abortAfterGrace(active);
+    }
+  }
+
+  #abortAfterGrace({ aborter, ended }: ActiveRun): void {
+    const timer = setTimeout(() => aborter.abort(), this.#limits.pauseGraceMs);
+    timer.unref();
+    void ended.then(() => clearTimeout(timer));
+  }
+
+  /** Lets the run complete its step within the grace period, then aborts it, and closes the engine. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    this.#stopped.abort();
+    const active = this.#active;
+    if (active !== null) {
+      // Written before the run ends, so that it is remembered even if the server is killed meanwhile.
+      await this.#state.change({ wasRunning: !this.#state.pauseRequested() });
+      this.#state.requestPause(true);
+      if (!this.#isQueued) {
+        await within(graceMs, active.ended);
+      }
+      active.aborter.abort();
+      await within(ABORT_GRACE_MS, active.ended);
+      if (this.#state.record.status === 'running') {
+        await this.#state.setStatus('paused');
+      }
+      if (this.#state.record.status !== 'paused') {
+        await this.#state.change({ wasRunning: false });
+      }
+    }
+    await this.#closeEngine();
+  }
+
+  async #begin(work: Work): Promise<void> {
+    if (this.#active !== null || this.#stopping) {
+      throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
+    }
+    const aborter = new AbortController();
+    const started = Promise.withResolvers<void>();
+    this.#state.requestPause(false);
+    this.#runAgain = false;
+    this.#active = {
+      aborter,
+      started: started.promise,
+      ended: this.#execute(work, aborter.signal, started),
+    };
+    await started.promise;
+  }
+
+  async #execute(work: Work, signal: AbortSignal, started: PromiseWithResolvers<void>): Promise<void> {
+    try {
+      await this.#state.setStatus('running', { wasRunning: false });
+      started.resolve();
+      await this.#work(work, signal);
+    } catch (error) {
+      started.resolve();
+      await this.#fail(error, signal);
+    }
+    await this.#conclude(signal);
+  }
+
+  async #work(work: Work, signal: AbortSignal): Promise<void> {
+    this.#isQueued = true;
+    // While the server stops, a slot that becomes free must not start a run.
+    const release = await this.#limits.slots.acquire(AbortSignal.any([signal, this.#stopped.signal]));
+    this.#isQueued = false;
+    if (release === null) {
+      return;
+    }
+    try {
+      await this.#state.refreshSecrets();
+      await this.#state.openSkills();
+      await work(await this.#openEngine(), signal);
+    } finally {
+      release();
+    }
+  }
+
+  async #openEngine(): Promise<AgentEngine> {
+    this.#engine ??= this.#createEngine();
+    return await this.#engine;
+  }
+
+  /** Leaves the conversation in a consistent state, whatever the engine left open. */
+  async #conclude(signal: AbortSignal): Promise<void> {
+    try {
+      const { status } = this.#state.record;
+      if (status !== 'waiting_for_confirmation') {
+        await closeOpenCalls(this.#state, 'The run ended before the tool returned a result.');
+      }
+      if (status === 'running') {
+        const wasInterrupted = signal.aborted || this.#stopping || this.#state.pauseRequested();
+        await this.#state.setStatus(wasInterrupted ? 'paused' : 'idle');
+      }
+    } catch (error) {
+      log('error', 'failed to record end of run', {
+        conversation_id: this.#state.record.id,
+        error: errorMessage(error),
+      });
+    }
+    this.#state.requestPause(false);
+    this.#active = null;
+    if (this.#runAgain && !this.#stopping && this.#needsAnotherRun()) {
+      await this.start().catch((error: unknown) => {
+        log('error', 'failed to restart run', {
+          conversation_id: this.#state.record.id,
+          error: errorMessage(error),
+        });
+      });
+    } else if (!this.#stopping) {
+      this.#onEnd();
+    }
+  }
+
+  /** Whether the run ended without answering the message that asked for another one. */
+  #needsAnotherRun(): boolean {
+    const { status } = this.#state.record;
+    return (
+      status === 'paused' || (['finished', 'idle'].includes(status) && endsUnanswered(this.#state.events()))
+    );
+  }
+
+  async #fail(failure: unknown, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) {
+      return;
+    }
+    const detail = this.#state.masker.text(errorWithCauses(failure));
+    log('error', 'failed to run agent', { conversation_id: this.#state.record.id, error: detail });
+    // The likely cause is an event log that cannot be written: then this fails too, and `conclude` logs it.
+    await this.#state
+      .append({ kind: 'ConversationErrorEvent', source: 'environment', code: 'EngineFailed', detail })
+      .catch(() => undefined);
+    await this.#state.setStatus('error').catch(() => undefined);
+  }
+
+  async #closeEngine(): Promise<void> {
+    try {
+      await (await this.#engine)?.close();
+    } catch (error) {
+      log('warn', 'failed to close engine', {
+        conversation_id: this.#state.record.id,
+        error: errorMessage(error),
+      });
+    }
+    this.#engine = null;
+  }
+}
+
+function endsUnanswered(events: readonly AgentEvent[]): boolean {
+  const last = events.findLast(
+    ({ kind, source }) => kind === 'ActionEvent' || (kind === 'MessageEvent' && source !== 'environment'),
+  );
+  return last?.source === 'user';
+}
+
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const aborter = new AbortController();
+  const timer = wait(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined);
+  await Promise.race([work, timer]);
+  aborter.abort();
+}

@@ -1,0 +1,309 @@
+import type { AgentEvent, ConversationStateUpdateEvent } from '@slipway/agent-protocol/events.js';
+import type {
+  AgentDetails,
+  EngineHost,
+  EngineMemory,
+  EngineSettings,
+  ExecutionStatus,
+  NewEvent,
+  Usage,
+} from '../engine/agent-engine.js';
+import { openCalls } from '../engine/open-calls.js';
+import type { OriginalResponse, Originals } from '../engine/agent-engine.js';
+import type { EventLog } from '../event-log.js';
+import { gitVariables } from '../git/git-credentials.js';
+import { SecretMasker } from '../secret-masker.js';
+import { toStats } from './conversation-info.js';
+import type { ConversationRecord } from './conversation-record.js';
+import { branchUpTo } from './history-branch.js';
+import { type Credentials, secretValues } from './credentials.js';
+import { toEngineSettings } from './engine-settings.js';
+import type { KeptOriginals } from './kept-originals.js';
+import type { RecordFile } from './record-file.js';
+import type { FoundPlugin } from '../skills/plugins.js';
+import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '../skills/skill.js';
+import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
+import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
+
+/**
+ * Members whose nulls are kept: arbitrary JSON, in which null has a meaning, and `command`, which strict clients
+ * require even when it is null.
+ */
+const MEMBERS_WITH_NULLS = new Set([
+  'data',
+  'value',
+  'meta',
+  'inputSchema',
+  'command',
+  'raw_input',
+  'raw_output',
+]);
+
+export interface ConversationStateOptions {
+  record: ConversationRecord;
+  recordFile: RecordFile;
+  events: EventLog<AgentEvent>;
+  originals: KeptOriginals;
+  credentials: Credentials;
+  /** Variables that every tool gets. */
+  baseEnvironment: Record<string, string>;
+  /** Secrets of the server itself. */
+  serverSecrets: readonly string[];
+  ownSecret: OwnSecret;
+  /** Called after each change of the record. */
+  onChange: () => void;
+  /** The skills of the agent; called once. */
+  loadSkills: () => Promise<FoundSkills>;
+}
+
+/** The state of a conversation: its record, its log and its secrets. The engine sees the conversation through it. */
+export class ConversationState implements EngineHost {
+  readonly log: EventLog<AgentEvent>;
+  readonly #recordFile: RecordFile;
+  readonly #originals: KeptOriginals;
+  readonly #baseEnvironment: Record<string, string>;
+  readonly #onChange: () => void;
+  readonly #ownSecret: OwnSecret;
+  readonly #loadSkills: () => Promise<FoundSkills>;
+  /** Every secret that the conversation was ever given: replaced ones are still masked. */
+  readonly #knownSecrets: Set<string>;
+  #record: ConversationRecord;
+  #credentials: Credentials;
+  #lookedUp: Record<string, string> = {};
+  #masker: SecretMasker;
+  /** Aborted once a pause is requested. */
+  #pause = new AbortController();
+  #loadingSkills: Promise<void> | null = null;
+  #skills: readonly Skill[] = [];
+
+  constructor(options: ConversationStateOptions) {
+    this.log = options.events;
+    this.#record = options.record;
+    this.#recordFile = options.recordFile;
+    this.#originals = options.originals;
+    this.#credentials = options.credentials;
+    this.#baseEnvironment = options.baseEnvironment;
+    this.#onChange = options.onChange;
+    this.#ownSecret = options.ownSecret;
+    this.#loadSkills = options.loadSkills;
+    this.#knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
+    this.#masker = new SecretMasker(this.#knownSecrets);
+  }
+
+  get record(): ConversationRecord {
+    return this.#record;
+  }
+
+  get credentials(): Credentials {
+    return this.#credentials;
+  }
+
+  get masker(): SecretMasker {
+    return this.#masker;
+  }
+
+  get knownSecrets(): ReadonlySet<string> {
+    return this.#knownSecrets;
+  }
+
+  get settings(): EngineSettings {
+    return toEngineSettings(this.#record, this.#credentials, this.#skills);
+  }
+
+  /** The history up to the event that a client last moved its end to, and everything since. */
+  events(): readonly AgentEvent[] {
+    const { navigations } = this.#record;
+    return navigations.length === 0
+      ? this.log.entries
+      : branchUpTo(this.log, navigations, this.log.entries.length);
+  }
+
+  /**
+   * Moves the end of the history; the events after it stay in the log.
+   *
+   * @param leaf an event of the log; null: before the first one
+   */
+  async navigate(leaf: string | null): Promise<void> {
+    const navigations = [...this.#record.navigations, { position: this.log.entries.length, leaf }];
+    await this.change({ navigations });
+  }
+
+  async append(event: NewEvent): Promise<AgentEvent> {
+    return await this.#write(this.#masker.value(event));
+  }
+
+  originals(): Originals {
+    return this.#originals.all;
+  }
+
+  async keepOriginal(original: OriginalResponse): Promise<void> {
+    await this.#originals.keep(original, this.#masker);
+  }
+
+  toolEnvironment(): Record<string, string> {
+    const given = Object.entries(this.#credentials.secrets).flatMap(([name, secret]) =>
+      secret.kind === 'StaticSecret' && secret.value !== null ? [[name, secret.value] as const] : [],
+    );
+    const { git } = this.#credentials;
+    return {
+      ...this.#baseEnvironment,
+      ...Object.fromEntries(given),
+      ...this.#lookedUp,
+      ...(git && gitVariables(git.expose ? git : { credentials: [], identity: git.identity })),
+    };
+  }
+
+  /** @param also further changes that are written together with the status */
+  async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
+    if (status !== this.#record.status) {
+      const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
+      await this.#originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
+      await this.change({ ...also, status });
+      await this.#writeUpdate('execution_status', status);
+      await this.log.sync();
+    }
+  }
+
+  async addUsage(usage: Usage): Promise<void> {
+    const { iterations, promptTokens, completionTokens, costUsd } = this.#record.usage;
+    await this.change({
+      usage: {
+        iterations: iterations + (usage.isStep ? 1 : 0),
+        promptTokens: promptTokens + usage.promptTokens,
+        completionTokens: completionTokens + usage.completionTokens,
+        costUsd: costUsd + (usage.costUsd ?? 0),
+      },
+    });
+    await this.#writeUpdate('stats', toStats(this.#record));
+  }
+
+  totals(): { iterations: number; costUsd: number } {
+    const { iterations, costUsd } = this.#record.usage;
+    return { iterations, costUsd };
+  }
+
+  pauseRequested(): boolean {
+    return this.#pause.signal.aborted;
+  }
+
+  pauseSignal(): AbortSignal {
+    return this.#pause.signal;
+  }
+
+  requestPause(requested: boolean): void {
+    if (requested) {
+      this.#pause.abort();
+    } else if (this.#pause.signal.aborted) {
+      this.#pause = new AbortController();
+    }
+  }
+
+  memory(): EngineMemory {
+    return this.#record.memory;
+  }
+
+  async remember(memory: EngineMemory): Promise<void> {
+    await this.change({ memory });
+  }
+
+  async describeAgent(details: AgentDetails): Promise<void> {
+    await this.change({ agentDetails: this.#masker.value(details) });
+  }
+
+  /** Changes the record; resolves once it is on disk. */
+  async change(part: Partial<ConversationRecord>): Promise<void> {
+    this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
+    await this.#recordFile.save(this.#record);
+    this.#onChange();
+  }
+
+  /** Loads the agent's skills the first time; they stay the same until the server's end. Says which are broken. */
+  async openSkills(): Promise<void> {
+    this.#loadingSkills ??= this.#readSkills();
+    await this.#loadingSkills;
+  }
+
+  async #readSkills(): Promise<void> {
+    const { skills, problems } = await this.#loadSkills();
+    this.#skills = skills;
+    await this.#tellProblems(problems);
+  }
+
+  /** Adds the skills of a plugin, from the next run on. */
+  async addPlugin({ folder, skills, problems }: FoundPlugin): Promise<void> {
+    await this.openSkills();
+    await this.change({ plugins: [...new Set([...(this.#record.plugins ?? []), folder])] });
+    this.#skills = mergeSkills(this.#skills, skills);
+    await this.#tellProblems(problems);
+  }
+
+  async #tellProblems(problems: readonly SkillProblem[]): Promise<void> {
+    for (const event of skillProblemEvents(problems, this.log.entries)) {
+      await this.append(event);
+    }
+  }
+
+  /** The skills that a message triggers and that no earlier message has triggered. */
+  skillsFor(message: string): TriggeredSkills | null {
+    return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
+  }
+
+  setCredentials(credentials: Credentials): void {
+    this.#credentials = credentials;
+    this.#addSecrets(secretValues(credentials));
+  }
+
+  /** Fetches the secrets that are stored elsewhere; called before each run because they may change. */
+  async refreshSecrets(): Promise<void> {
+    this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp, this.#ownSecret);
+    this.#addSecrets(Object.values(this.#lookedUp));
+  }
+
+  #addSecrets(values: string[]): void {
+    values.forEach((value) => this.#knownSecrets.add(value));
+    this.#masker = new SecretMasker(this.#knownSecrets);
+  }
+
+  /** Writes our own names and numbers, which are never masked. */
+  async #writeUpdate(key: string, value: unknown): Promise<void> {
+    const update: Omit<ConversationStateUpdateEvent, 'id' | 'timestamp'> = {
+      kind: 'ConversationStateUpdateEvent',
+      source: 'environment',
+      key,
+      value,
+    };
+    await this.#write(update);
+  }
+
+  async #write(event: NewEvent): Promise<AgentEvent> {
+    return await this.log.append((identity) => compactEvent({ ...event, ...identity }));
+  }
+}
+
+/** The same event without its null members, as clients expect it. */
+function compactEvent<T extends object>(event: T): T {
+  const compact = withoutNulls(event);
+  return isSameShape(compact, event) ? compact : event;
+}
+
+/** Only members that may be null are removed, and they may also be absent. */
+function isSameShape<T>(value: unknown, like: T): value is T {
+  return typeof value === typeof like;
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map((item) => withoutNulls(item));
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, member]) => {
+      if (MEMBERS_WITH_NULLS.has(key)) {
+        return [[key, member]];
+      }
+      return member === null || member === undefined ? [] : [[key, withoutNulls(member)]];
+    }),
+  );
+}

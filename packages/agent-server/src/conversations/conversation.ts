@@ -1,0 +1,394 @@
+import {
+  type ConversationFailure,
+  type ConversationInfo,
+  hasFailed,
+} from '@slipway/agent-protocol/conversation-api.js';
+import { conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
+import type { AgentEvent, Content, TextContent } from '@slipway/agent-protocol/events.js';
+import { jsonText } from '@slipway/common/json-access.js';
+import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
+import { type AgentEngine, AgentUnavailableError, type ExecutionStatus } from '../engine/agent-engine.js';
+import { finalAnswer } from '../engine/cut-answers.js';
+import { rejectOpenCalls } from '../engine/open-calls.js';
+import type { Originals } from '../engine/agent-engine.js';
+import type { EventLog } from '../event-log.js';
+import { HttpError } from '../http/http-error.js';
+import { ConversationGoal } from './conversation-goal.js';
+import { toConversationInfo } from './conversation-info.js';
+import { type ConversationRecord, recordUpdate } from './conversation-record.js';
+import { ConversationRun, type RunLimits } from './conversation-run.js';
+import type { ConversationState } from './conversation-state.js';
+import { branchTo } from './history-branch.js';
+import type { FoundPlugin } from '../skills/plugins.js';
+import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
+
+const MAX_NAVIGATIONS = 1_000;
+const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
+
+/** What a copied conversation begins with. */
+export interface ConversationCopy {
+  record: ConversationRecord;
+  credentials: Credentials;
+  events: AgentEvent[];
+  originals: Originals;
+}
+
+/** One conversation, with everything that clients can do to it. */
+export class Conversation {
+  readonly folder: string;
+  readonly goal: ConversationGoal;
+  readonly #state: ConversationState;
+  readonly #run: ConversationRun;
+
+  constructor(
+    folder: string,
+    state: ConversationState,
+    createEngine: () => Promise<AgentEngine>,
+    limits: RunLimits,
+  ) {
+    this.folder = folder;
+    this.#state = state;
+    this.#run = new ConversationRun(state, createEngine, limits, () => void this.goal.afterRun());
+    this.goal = new ConversationGoal({
+      state,
+      run: this.#run,
+      requireCredentials: () => this.#requireCredentials(),
+      send: async (words, isWanted) =>
+        await this.#addMessage(
+          { role: 'user', content: [{ type: 'text', text: words }], run: true },
+          isWanted,
+        ),
+    });
+  }
+
+  get id(): string {
+    return this.record.id;
+  }
+
+  get record(): ConversationRecord {
+    return this.#state.record;
+  }
+
+  get log(): EventLog<AgentEvent> {
+    return this.#state.log;
+  }
+
+  /** Whether the agent is running right now. */
+  get isRunning(): boolean {
+    return this.#run.isActive;
+  }
+
+  /** Whether the agent is running, or will be if its goal is not met. */
+  get isBusy(): boolean {
+    return this.isRunning || this.goal.isJudging;
+  }
+
+  info(): ConversationInfo {
+    const failure = this.failure;
+    return { ...toConversationInfo(this.record, this.folder), ...(failure && { error: failure }) };
+  }
+
+  /** Why the agent gave up; null: it did not, or its log does not say. */
+  get failure(): ConversationFailure | null {
+    const last = hasFailed(this.record.status)
+      ? this.log.entries.findLast((event) => event.kind === 'ConversationErrorEvent')
+      : undefined;
+    return last ? { code: last.code, detail: last.detail } : null;
+  }
+
+  /** Servers whose addresses users may configure; null: any. */
+  get outboundAllowlist(): readonly string[] | null {
+    return this.#state.credentials.outboundAllowlist;
+  }
+
+  /** Every secret that the conversation was ever given. */
+  get knownSecrets(): ReadonlySet<string> {
+    return this.#state.knownSecrets;
+  }
+
+  /**
+   * Adds the user's message, which interrupts the work on a goal. With `run`, the agent starts to work on it, or reads
+   * it before its next step if it is running already.
+   *
+   * @throws HttpError 400 when the agent should run but cannot
+   */
+  async addMessage(message: IncomingMessage): Promise<void> {
+    await this.goal.interrupt();
+    await this.#addMessage(message, () => true);
+  }
+
+  async #addMessage(message: IncomingMessage, mayRun: () => boolean): Promise<void> {
+    await this.#run.settle();
+    if (message.run) {
+      this.#requireCredentials();
+      await this.#rejectOpenCalls();
+    }
+    await this.#state.openSkills();
+    const { status } = this.record;
+    const triggered = this.#state.skillsFor(textOf(message.content));
+    const names = triggered?.names ?? [];
+    await this.#state.append({
+      kind: 'MessageEvent',
+      source: 'user',
+      llm_message: { role: message.role, content: message.content },
+      activated_skills: names,
+      extended_content: additionsTo(this.record, triggered?.text ?? null),
+    });
+    await this.#state.change({
+      usage: { ...this.record.usage, iterations: 0 },
+      activatedSkills: [...this.record.activatedSkills, ...names],
+    });
+    await this.log.sync();
+    if (FINAL_STATUSES.has(status) && !this.isRunning) {
+      await this.#state.setStatus('idle');
+    }
+    if (message.run && mayRun()) {
+      await this.#run.startOrContinue();
+    }
+  }
+
+  /**
+   * Starts the agent. Calls that wait for confirmation are accepted: SDK clients confirm this way.
+   *
+   * @throws HttpError 409 when it is running already, 400 when there is nothing to work on or a key is missing
+   */
+  async run(): Promise<void> {
+    await this.#run.settle();
+    if (this.isRunning) {
+      throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
+    }
+    this.#requireCredentials();
+    if (this.record.status === 'waiting_for_confirmation') {
+      await this.#run.confirm(true, null);
+      return;
+    }
+    if (!this.#state.events().some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
+      throw new HttpError(400, 'The conversation has no message yet: there is nothing to work on.');
+    }
+    if (this.record.status !== 'finished') {
+      await this.#run.start();
+    }
+  }
+
+  /** Pauses the run. A running tool has its grace period; a second request ends the run immediately. */
+  async pause(): Promise<void> {
+    await this.goal.interrupt();
+    await this.#run.settle();
+    await this.#run.pause(this.#state.pauseRequested());
+  }
+
+  /** Pauses the run immediately. */
+  async interrupt(): Promise<void> {
+    await this.goal.interrupt();
+    await this.#run.settle();
+    await this.#run.pause(true);
+  }
+
+  /**
+   * Accepts or rejects the calls that wait for confirmation.
+   *
+   * @throws HttpError 409 when there are none
+   */
+  async respond(accept: boolean, reason: string | null): Promise<void> {
+    await this.#run.settle();
+    if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
+      throw new HttpError(409, 'No action waits for confirmation.');
+    }
+    this.#requireCredentials();
+    await this.#run.confirm(accept, reason);
+  }
+
+  /**
+   * Moves the end of the history to an event, so that the agent goes on from there.
+   *
+   * @param eventId null: before the first event
+   * @throws HttpError 409 while the agent is running, 404 for an unknown event
+   */
+  async navigate(eventId: string | null): Promise<void> {
+    await this.#run.settle();
+    this.#requireOwnHistory();
+    if (this.isRunning) {
+      throw new HttpError(409, 'The agent is running: pause the conversation first.');
+    }
+    if (eventId !== null && this.log.get(eventId) === undefined) {
+      throw new HttpError(404, 'Unknown event_id: the conversation has no such event.');
+    }
+    if (this.record.navigations.length >= MAX_NAVIGATIONS) {
+      throw new HttpError(
+        409,
+        `The history can be moved at most ${MAX_NAVIGATIONS} times: fork the conversation to go on.`,
+      );
+    }
+    await this.#state.navigate(eventId);
+    // The calls that waited, or the end of the work, may no longer be in the history.
+    await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
+  }
+
+  /**
+   * What a copy of the conversation begins with.
+   *
+   * @param eventId the last event of the copy; null: all of the history
+   * @throws HttpError 404 for an unknown event
+   */
+  copy(eventId: string | null): ConversationCopy {
+    this.#requireOwnHistory();
+    const { navigations } = this.record;
+    const events = eventId === null ? this.#state.events() : branchTo(this.log, navigations, eventId);
+    if (events === null) {
+      throw new HttpError(404, 'Unknown from_event_id: the conversation has no such event.');
+    }
+    const { credentials } = this.#state;
+    return { record: this.record, credentials, events: [...events], originals: this.#state.originals() };
+  }
+
+  /** What the agent said last to its user; empty if it has said nothing yet. */
+  finalResponse(): string {
+    return finalAnswer(this.#state.events());
+  }
+
+  /** Asks the agent a question that is not logged, also during a run. */
+  async ask(question: string): Promise<string> {
+    this.#requireCredentials();
+    return this.#state.masker.text(await this.#run.ask(question));
+  }
+
+  /**
+   * Refuses a conversation whose agent cannot be started. Our own agent needs no start.
+   *
+   * @throws HttpError 400 with the reason
+   */
+  async prepare(): Promise<void> {
+    if (this.record.kind === 'acp') {
+      await this.#refuseUnavailable(this.#run.prepare());
+    }
+  }
+
+  /**
+   * Switches an agent that is not our own to another model.
+   *
+   * @throws HttpError 400 when the agent offers no choice of models, or not this model
+   */
+  async switchAcpModel(model: string): Promise<void> {
+    if (this.record.kind !== 'acp') {
+      throw new HttpError(400, 'The agent of this conversation is our own: its model is a setting.');
+    }
+    this.#requireCredentials();
+    await this.#refuseUnavailable(this.#run.switchModel(model));
+  }
+
+  /**
+   * Has the model summarise the oldest part of the history now.
+   *
+   * @returns whether there was anything to summarise
+   * @throws HttpError 409 while the agent is running or waits for confirmation
+   */
+  async condense(): Promise<boolean> {
+    await this.#run.settle();
+    if (this.record.status === 'waiting_for_confirmation') {
+      throw new HttpError(409, 'An action waits for confirmation: answer that first.');
+    }
+    this.#requireCredentials();
+    return await this.#run.condense();
+  }
+
+  async describe(members: Partial<Pick<ConversationRecord, 'title' | 'tags'>>): Promise<void> {
+    await this.#state.change(members);
+  }
+
+  /** A title from the first message. */
+  suggestTitle(maxLength: number): string {
+    return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
+  }
+
+  async setConfirmationPolicy(policy: ConversationRecord['confirmationPolicy']): Promise<void> {
+    await this.#state.change({ confirmationPolicy: policy });
+  }
+
+  async addPlugin(plugin: FoundPlugin): Promise<void> {
+    await this.#state.addPlugin(plugin);
+  }
+
+  async setSecurityAnalyzer(analyzer: ConversationRecord['securityAnalyzer']): Promise<void> {
+    await this.#state.change({ securityAnalyzer: analyzer });
+  }
+
+  /**
+   * Replaces the given members; secrets are kept in memory only. An active run uses the new ones from its next step on.
+   */
+  async updateCredentials(update: CredentialsUpdate): Promise<void> {
+    this.#state.setCredentials(mergeCredentials(this.#state.credentials, update));
+    await this.#state.change(recordUpdate(this.record, update));
+    await this.#reportWithheldKey();
+  }
+
+  /** Ends the run within the grace period, records that there was one, and releases files and processes. */
+  async stop(graceMs: number): Promise<void> {
+    this.goal.close();
+    await this.#run.stop(graceMs);
+    await this.log.close();
+  }
+
+  #requireCredentials(): void {
+    const missing = missingCredentials(this.record, this.#state.credentials);
+    if (missing !== null) {
+      throw new HttpError(400, missing);
+    }
+  }
+
+  async #refuseUnavailable(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (error instanceof AgentUnavailableError) {
+        throw new HttpError(400, this.#state.masker.text(error.message));
+      }
+      throw error;
+    }
+  }
+
+  /** Agents that are not our own keep the history themselves, so it cannot be changed here. */
+  #requireOwnHistory(): void {
+    if (this.record.kind !== 'native') {
+      throw new HttpError(501, 'This agent keeps its history itself: start another conversation instead.');
+    }
+  }
+
+  /** Logs an event, because clients that wait for interrupted work to resume send no request that could be refused. */
+  async #reportWithheldKey(): Promise<void> {
+    const last = this.log.entries.at(-1);
+    const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
+    const { credentials } = this.#state;
+    const detail = credentials.llmKeyWithheld ? missingCredentials(this.record, credentials) : null;
+    if (this.record.wasRunning && detail !== null && !isReported) {
+      await this.#state.append({
+        kind: 'ConversationErrorEvent',
+        source: 'environment',
+        code: KEY_WITHHELD,
+        detail,
+      });
+      await this.log.sync();
+    }
+  }
+
+  /** A message instead of a confirmation counts as a rejection: nothing runs without consent. */
+  async #rejectOpenCalls(): Promise<void> {
+    if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
+      return;
+    }
+    await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
+    await this.#state.setStatus('idle');
+  }
+}
+
+function textOf(content: readonly Content[]): string {
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
+}
+
+/**
+ * What the model reads after a message: the skills that the message triggers, and the client's suffix for every
+ * message.
+ */
+function additionsTo({ agent }: ConversationRecord, skills: string | null): TextContent[] {
+  const suffix = jsonText(agent, 'agent_context', 'user_message_suffix')?.trim();
+  return [skills, suffix].flatMap((text) => (text ? [{ type: 'text' as const, text }] : []));
+}

@@ -1,0 +1,331 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
+import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
+import { parametersOf } from '../engine/model-parameters.js';
+import { closeOpenCalls } from '../engine/open-calls.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
+import { HttpError } from '../http/http-error.js';
+import { agentSpan } from '../http/request-spans.js';
+import { log } from '../log.js';
+import { type PathAlias, resolvePath } from '../path-aliases.js';
+import { SecretMasker } from '../secret-masker.js';
+import { interruptOpenGoal } from './conversation-goal.js';
+import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
+import { ConversationState } from './conversation-state.js';
+import type { RunLimits } from './conversation-run.js';
+import { Conversation, type ConversationCopy } from './conversation.js';
+import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
+import { mergeSkills } from '../skills/skill.js';
+import type { SkillReader } from '../skills/skill-reader.js';
+import { KeptOriginals } from './kept-originals.js';
+import { RecordFile } from './record-file.js';
+import type { OwnSecret } from './secret-lookup.js';
+import { RunSlots } from './run-slots.js';
+
+const RECORD_FILE = 'conversation.json';
+const EVENTS_FILE = 'events.jsonl';
+
+export interface ConversationsOptions {
+  /** Has one folder per conversation. */
+  folder: string;
+  /** Relative working directories are resolved against it. */
+  workspace: string;
+  /** Other names of folders that tools see. */
+  aliases: readonly PathAlias[];
+  createEngine: CreateEngine;
+  /** Variables that every tool gets. */
+  baseEnvironment: Record<string, string>;
+  /** Masked in every event. */
+  serverSecrets: readonly string[];
+  /** How many agents run at the same time. */
+  maxConcurrentRuns: number;
+  /** How long a tool that is running may go on after a request to pause. */
+  pauseGraceMs: number;
+  skills: SkillReader;
+  ownSecret: OwnSecret;
+}
+
+/** Notified of what happens to conversations. */
+export interface ConversationListener {
+  /** A conversation was started or loaded. */
+  added(conversation: Conversation): void;
+  changed(conversation: Conversation): void;
+  removed(info: ConversationInfo): void;
+}
+
+/** All conversations of this server. */
+export class Conversations {
+  readonly #options: ConversationsOptions;
+  readonly #byId = new Map<string, Conversation>();
+  readonly #starting = new Map<string, Promise<Conversation>>();
+  readonly #listeners: ConversationListener[] = [];
+  readonly #limits: RunLimits;
+
+  constructor(options: ConversationsOptions) {
+    this.#options = options;
+    const { maxConcurrentRuns, pauseGraceMs } = options;
+    this.#limits = { slots: new RunSlots(maxConcurrentRuns), pauseGraceMs };
+  }
+
+  /** Calls `added` for the conversations that exist already. */
+  subscribe(listener: ConversationListener): void {
+    this.#listeners.push(listener);
+    this.all().forEach((conversation) => listener.added(conversation));
+  }
+
+  all(): Conversation[] {
+    return [...this.#byId.values()];
+  }
+
+  find(id: string): Conversation | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Masks the secrets of all conversations and of the server. */
+  masker(): SecretMasker {
+    const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
+    return new SecretMasker([...this.#options.serverSecrets, ...known]);
+  }
+
+  /** @throws HttpError 404 */
+  get(id: string): Conversation {
+    const conversation = this.find(id);
+    if (conversation === undefined) {
+      throw new HttpError(404, 'Conversation not found');
+    }
+    return conversation;
+  }
+
+  /**
+   * Loads the conversations that an earlier process left. One that was running is paused and its open tool calls are
+   * closed; a client must resume it. One that cannot be read stays on disk and is logged.
+   */
+  async load(): Promise<void> {
+    const { folder } = this.#options;
+    await mkdir(folder, { recursive: true });
+    const names = (await readdir(folder)).filter((name) => /^[0-9a-f]{32}$/.test(name));
+    await Promise.all(
+      names.map(async (name) => {
+        try {
+          await this.#loadFrom(path.join(folder, name));
+        } catch (error) {
+          log('error', 'failed to load conversation', {
+            name,
+            error: errorMessage(error),
+          });
+        }
+      }),
+    );
+  }
+
+  /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
+  async start(
+    id: string | null,
+    request: CreateConversationRequest,
+  ): Promise<{ conversation: Conversation; created: boolean }> {
+    const chosen = id ?? randomUUID();
+    const existing = this.find(chosen) ?? (await this.#starting.get(chosen));
+    if (existing !== undefined) {
+      await existing.updateCredentials({
+        llm_model: request.agent.llm.model,
+        llm_base_url: request.agent.llm.base_url ?? null,
+        llm_api_key: request.agent.llm.api_key ?? undefined,
+        llm_parameters: parametersOf(request.agent.llm),
+        search_api_key: request.slipway.search_api_key ?? undefined,
+        tavily_api_url: request.slipway.tavily_api_url,
+        mcp_config: request.agent.mcp_config,
+        secrets: request.secrets,
+        git: request.slipway.git ?? undefined,
+        language: request.slipway.language,
+        outbound_allowlist: request.slipway.outbound_allowlist,
+        acp: request.agent,
+      });
+      return { conversation: existing, created: false };
+    }
+    const starting = agentSpan('create conversation', () => this.#create(chosen, request));
+    this.#starting.set(chosen, starting);
+    try {
+      return { conversation: await starting, created: true };
+    } finally {
+      this.#starting.delete(chosen);
+    }
+  }
+
+  /**
+   * Starts a copy of a conversation, which is idle and knows its history up to an event.
+   *
+   * @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken
+   */
+  async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
+    const id = request.id ?? randomUUID();
+    const copy = this.get(sourceId).copy(request.from_event_id ?? null);
+    if (this.find(id) !== undefined || this.#starting.has(id)) {
+      throw idTaken(id);
+    }
+    const forking = this.#copy(id, copy, request);
+    this.#starting.set(id, forking);
+    try {
+      return await forking;
+    } finally {
+      this.#starting.delete(id);
+    }
+  }
+
+  /** Ends a conversation and deletes everything of it except the workspace. */
+  async remove(id: string): Promise<void> {
+    const conversation = this.get(id);
+    this.#byId.delete(id);
+    this.#listeners.forEach((listener) =>
+      listener.removed({ ...conversation.info(), execution_status: 'deleting' }),
+    );
+    await conversation.stop(0);
+    await rm(conversation.folder, { recursive: true, force: true });
+  }
+
+  /** Ends all runs within the grace period; all state is on disk afterwards. */
+  async stop(graceMs: number): Promise<void> {
+    await Promise.all(this.all().map((conversation) => conversation.stop(graceMs)));
+  }
+
+  async #create(id: string, request: CreateConversationRequest): Promise<Conversation> {
+    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    const workingDir = this.#folderOf(request.workspace.working_dir);
+    try {
+      await mkdir(workingDir, { recursive: true });
+    } catch (error) {
+      throw new HttpError(400, `The working directory cannot be created: ${errorCode(error)}.`);
+    }
+    await mkdir(folder, { recursive: true });
+    const record = newRecord(id, workingDir, request);
+    const recordFile = recordFileIn(folder);
+    await recordFile.save(record);
+    const state = await this.#openState(folder, record, recordFile, credentialsFromRequest(request));
+    const conversation = this.#add(state, folder);
+    try {
+      await conversation.prepare();
+      return conversation;
+    } catch (error) {
+      await this.remove(id);
+      throw error;
+    }
+  }
+
+  async #copy(id: string, copy: ConversationCopy, request: ForkRequest): Promise<Conversation> {
+    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    // The folder of a conversation that could not be loaded still exists.
+    await mkdir(folder).catch((error: unknown) => {
+      throw errorCode(error) === 'EEXIST' ? idTaken(id) : error;
+    });
+    try {
+      const lines = copy.events.map((event) => `${JSON.stringify(event)}\n`);
+      await writeFile(path.join(folder, EVENTS_FILE), lines, { mode: 0o600, flag: 'wx' });
+      const record = forkedRecord(copy.record, { ...request, id });
+      const recordFile = recordFileIn(folder);
+      await recordFile.save(record);
+      const state = await this.#openState(folder, record, recordFile, copy.credentials);
+      for (const original of copy.originals.values()) {
+        await state.keepOriginal(original);
+      }
+      await closeOpenCalls(state, 'The conversation was copied before the tool returned a result.');
+      await interruptOpenGoal(state);
+      return this.#add(state, folder);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  async #loadFrom(folder: string): Promise<void> {
+    const recordFile = recordFileIn(folder);
+    const stored = await recordFile.read();
+    // The folder may have been renamed since.
+    const record = { ...stored, workingDir: this.#folderOf(stored.workingDir) };
+    const state = await this.#openState(folder, record, recordFile, NO_CREDENTIALS);
+    if (record.status !== 'waiting_for_confirmation') {
+      await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
+    }
+    if (record.status === 'running') {
+      await state.change({ wasRunning: !isPauseRequested(state.events()) });
+      await state.setStatus('paused');
+    }
+    await interruptOpenGoal(state);
+    this.#add(state, folder);
+  }
+
+  #folderOf(workingDir: string): string {
+    return resolvePath(this.#options.aliases, this.#options.workspace, workingDir);
+  }
+
+  async #openState(
+    folder: string,
+    record: ConversationRecord,
+    recordFile: RecordFile,
+    credentials: Credentials,
+  ): Promise<ConversationState> {
+    return new ConversationState({
+      record,
+      recordFile,
+      events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
+      originals: await KeptOriginals.open(folder),
+      credentials,
+      baseEnvironment: this.#options.baseEnvironment,
+      serverSecrets: this.#options.serverSecrets,
+      ownSecret: this.#options.ownSecret,
+      loadSkills: async () => {
+        // This module loads zod, which must not delay the start of listening.
+        const { skillsOfAgent } = await import('../skills/agent-context.js');
+        return await agentSpan('read skills', async () => {
+          const { skills: reader } = this.#options;
+          const own = await skillsOfAgent(record.agent, record.workingDir, reader);
+          const plugins = (record.plugins ?? []).map(async (each) => await reader.pluginIfReadable(each));
+          const found = [own, ...(await Promise.all(plugins))];
+          return {
+            skills: mergeSkills(...found.map(({ skills }) => skills)),
+            problems: found.flatMap(({ problems }) => problems),
+          };
+        });
+      },
+      onChange: () => {
+        const conversation = this.find(record.id);
+        if (conversation) {
+          this.#listeners.forEach((listener) => listener.changed(conversation));
+        }
+      },
+    });
+  }
+
+  #add(state: ConversationState, folder: string): Conversation {
+    const { id: conversationId, kind } = state.record;
+    const context = { conversationId, kind, gitAccess: () => state.credentials.git };
+    const createEngine = async (): Promise<AgentEngine> => await this.#options.createEngine(context);
+    const conversation = new Conversation(folder, state, createEngine, this.#limits);
+    this.#byId.set(conversation.id, conversation);
+    this.#listeners.forEach((listener) => listener.added(conversation));
+    return conversation;
+  }
+}
+
+function idTaken(id: string): HttpError {
+  return new HttpError(409, `Conversation with id ${id} already exists.`);
+}
+
+function recordFileIn(folder: string): RecordFile {
+  return new RecordFile(path.join(folder, RECORD_FILE));
+}
+
+/** Whether the user had paused the run that the server's end interrupted: if so, nobody expects it to continue. */
+function isPauseRequested(events: readonly AgentEvent[]): boolean {
+  const last = events.findLast(
+    (event) =>
+      event.kind === 'PauseEvent' ||
+      (event.kind === 'ConversationStateUpdateEvent' &&
+        event.key === 'execution_status' &&
+        event.value === 'running'),
+  );
+  return last?.kind === 'PauseEvent';
+}

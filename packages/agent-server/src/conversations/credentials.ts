@@ -1,0 +1,228 @@
+import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import type { GitAccess } from '@slipway/agent-protocol/git.js';
+import type {
+  CredentialsUpdate,
+  ParsedMcpServers,
+  ParsedSecret,
+  CreateConversationRequest,
+} from '@slipway/agent-protocol/conversation-schemas.js';
+import type { AcpLaunch } from '../engine/agent-engine.js';
+import { type ModelParameters, parametersOf, secretParameters } from '../engine/model-parameters.js';
+import { gitSecrets } from '../git/git-credentials.js';
+import type { ConversationRecord } from './conversation-record.js';
+
+/** Code of the event about a conversation that cannot continue without its key. */
+export const KEY_WITHHELD = 'LlmKeyWithheld';
+
+/**
+ * The secrets of a conversation and the addresses that they are sent to, kept in memory only: after a restart clients
+ * must give both again, and until then nothing runs. The engine gets them with its settings
+ * (`ConversationState.settings`); `language-model.ts` is the only place that uses the LLM key.
+ */
+export interface Credentials {
+  /** Null: not named since the server's start. */
+  model: ModelAddress | null;
+  llmApiKey: string | null;
+  /** How the model is called; its headers and body may hold secrets. */
+  llmParameters: ModelParameters;
+  /** The client has a key, but for another server than the conversation's. */
+  llmKeyWithheld: boolean;
+  searchApiKey: string | null;
+  /** Where the search key is sent; null: to its provider. */
+  tavilyApiUrl: string | null;
+  /** Servers whose addresses users may configure; null: any. */
+  outboundAllowlist: string[] | null;
+  mcpServers: McpServers | null;
+  secrets: Record<string, ParsedSecret>;
+  git: GitAccess | null;
+  /** How to start an agent that is not our own, which gets secrets; null: not given since the server's start. */
+  acp: AcpLaunch | null;
+}
+
+/** A model and where it is called. */
+interface ModelAddress {
+  name: string;
+  /** Null: the provider's own. */
+  baseUrl: string | null;
+}
+
+export const NO_CREDENTIALS: Credentials = {
+  model: null,
+  llmApiKey: null,
+  llmParameters: {},
+  llmKeyWithheld: false,
+  searchApiKey: null,
+  tavilyApiUrl: null,
+  outboundAllowlist: null,
+  mcpServers: null,
+  secrets: {},
+  git: null,
+  acp: null,
+};
+
+/** The credentials inside a request that starts a conversation. */
+export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
+  const { llm } = request.agent;
+  return {
+    model: { name: llm.model, baseUrl: llm.base_url ?? null },
+    llmApiKey: llm.api_key ?? null,
+    llmParameters: parametersOf(llm),
+    llmKeyWithheld: false,
+    searchApiKey: request.slipway.search_api_key ?? null,
+    tavilyApiUrl: request.slipway.tavily_api_url ?? null,
+    outboundAllowlist: request.slipway.outbound_allowlist ?? null,
+    mcpServers: readMcpServers(request.agent.mcp_config?.mcpServers),
+    secrets: request.secrets,
+    git: request.slipway.git ?? null,
+    acp: toAcpLaunch(request.agent),
+  };
+}
+
+/**
+ * Replaces the members that an update gives, and secrets one by one. A key belongs to the address that it was given
+ * for: a new address without a key leaves the conversation without one. So do the parameters, whose headers may be keys.
+ */
+export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
+  const model = mergeModel(old.model, update);
+  const isSame = isSameModel(old.model, model);
+  const oldKey = isSame ? old.llmApiKey : null;
+  const tavilyApiUrl = update.tavily_api_url === undefined ? old.tavilyApiUrl : update.tavily_api_url;
+  const oldSearchKey = tavilyApiUrl === old.tavilyApiUrl ? old.searchApiKey : null;
+  return {
+    model,
+    llmApiKey: update.llm_api_key === undefined ? oldKey : update.llm_api_key,
+    llmParameters: update.llm_parameters ?? (isSame ? old.llmParameters : {}),
+    llmKeyWithheld: update.llm_key_withheld ?? (update.llm_api_key === undefined && old.llmKeyWithheld),
+    searchApiKey: update.search_api_key === undefined ? oldSearchKey : update.search_api_key,
+    tavilyApiUrl,
+    outboundAllowlist:
+      update.outbound_allowlist === undefined ? old.outboundAllowlist : update.outbound_allowlist,
+    mcpServers: update.mcp_config ? readMcpServers(update.mcp_config.mcpServers) : old.mcpServers,
+    secrets: { ...old.secrets, ...update.secrets },
+    git: update.git === undefined ? old.git : update.git,
+    acp: update.acp ? toAcpLaunch(update.acp) : old.acp,
+  };
+}
+
+/** An address alone does not name a model: it has no effect unless a model is already known. */
+function mergeModel(old: ModelAddress | null, update: CredentialsUpdate): ModelAddress | null {
+  const name = update.llm_model ?? old?.name;
+  const baseUrl = update.llm_base_url === undefined ? (old?.baseUrl ?? null) : update.llm_base_url;
+  return name === undefined ? null : { name, baseUrl };
+}
+
+function isSameModel(one: ModelAddress | null, other: ModelAddress | null): boolean {
+  return one?.name === other?.name && one?.baseUrl === other?.baseUrl;
+}
+
+/** Every value to mask. The values of looked-up secrets are not among them. */
+export function secretValues(credentials: Credentials): string[] {
+  const { llmApiKey, llmParameters, searchApiKey, mcpServers, secrets, git } = credentials;
+  const given = Object.values(secrets).flatMap((secret) =>
+    secret.kind === 'LookupSecret' ? Object.values(secret.headers ?? {}) : [secret.value],
+  );
+  return [
+    llmApiKey,
+    ...secretParameters(llmParameters),
+    searchApiKey,
+    ...mcpSecretValues(mcpServers),
+    ...given,
+    ...gitSecrets(git?.credentials ?? []),
+  ].filter((value) => value !== null);
+}
+
+const DEFAULT_START_SECONDS = 90;
+const DEFAULT_IDLE_SECONDS = 1_800;
+
+/** @returns null when it names no agent to start */
+export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
+  const command = [...(agent.acp_command ?? []), ...(agent.acp_args ?? [])];
+  return command.length === 0
+    ? null
+    : {
+        command,
+        environment: agent.acp_env ?? {},
+        model: agent.acp_model || null,
+        sessionMode: agent.acp_session_mode || null,
+        authMethod: agent.acp_auth_method || null,
+        startTimeoutMs: (agent.acp_startup_timeout ?? DEFAULT_START_SECONDS) * 1000,
+        idleTimeoutMs: (agent.acp_prompt_timeout ?? DEFAULT_IDLE_SECONDS) * 1000,
+      };
+}
+
+/**
+ * Tells the user why a conversation can call no model, lacks a key for it or cannot start its agent, and what to do. Until
+ * a client names the model after the server's start, there is none to call, whatever the record says.
+ *
+ * @returns null when nothing is missing
+ */
+export function missingCredentials(
+  { id, kind, llmKeyNeeded }: Pick<ConversationRecord, 'id' | 'kind' | 'llmKeyNeeded'>,
+  { model, llmApiKey, llmKeyWithheld, acp }: Credentials,
+): string | null {
+  if (kind === 'acp') {
+    return acp === null
+      ? `The agent's start command and its secrets are not kept across a restart: give them again with POST /api/conversations/${id}/credentials (acp, secrets).`
+      : null;
+  }
+  if (model !== null && (!llmKeyNeeded || llmApiKey !== null)) {
+    return null;
+  }
+  if (model === null || !llmKeyWithheld) {
+    return (
+      'The model, its address and its key are not kept across a restart: give them again with ' +
+      `POST /api/conversations/${id}/credentials (llm_model, llm_base_url, llm_api_key).`
+    );
+  }
+  return (
+    `The settings name another model server than this conversation's (${model.name}${originNote(model.baseUrl)}), so their ` +
+    'key is not sent there. Name that server in the settings again (llm_model, llm_base_url, llm_api_key) and ' +
+    `send a message, give its key to the agent server with POST /api/conversations/${id}/credentials (llm_api_key), or ` +
+    'start another conversation.'
+  );
+}
+
+/** Only the origin: the rest of an address may be secret. */
+function originNote(baseUrl: string | null): string {
+  const text = baseUrl?.trim() ?? '';
+  return URL.canParse(text) ? ` at ${new URL(text).origin}` : '';
+}
+
+/** Tool servers in the form that the engine needs; null if there are none. Entries with neither command nor URL are skipped. */
+export function readMcpServers(entries: ParsedMcpServers | undefined): McpServers | null {
+  const servers = Object.entries(entries ?? {}).flatMap(([name, entry]) => {
+    const server = toServer(entry);
+    return server === null ? [] : [[name, server] as const];
+  });
+  return servers.length === 0 ? null : Object.fromEntries(servers);
+}
+
+function toServer(entry: ParsedMcpServers[string]): McpServer | null {
+  const tools = entry.tools ? { tools: entry.tools } : {};
+  if (entry.command !== undefined) {
+    return { command: entry.command, args: entry.args ?? [], env: entry.env ?? {}, ...tools };
+  }
+  if (entry.url === undefined) {
+    return null;
+  }
+  const authorization: Record<string, string> = entry.auth ? { Authorization: `Bearer ${entry.auth}` } : {};
+  return {
+    url: entry.url,
+    transport: entry.transport === 'sse' ? 'sse' : 'http',
+    headers: { ...authorization, ...entry.headers },
+    ...tools,
+  };
+}
+
+/** The secret values of a configuration: variables and headers. */
+function mcpSecretValues(servers: McpServers | null): string[] {
+  return Object.values(servers ?? {}).flatMap((server) => {
+    if ('command' in server) {
+      return Object.values(server.env ?? {});
+    }
+    return Object.values(server.headers ?? {}).flatMap((value) => [
+      value,
+      value.replace(/^(Bearer|Basic|Token) /i, ''),
+    ]);
+  });
+}

@@ -1,0 +1,112 @@
+import { textHead } from '@slipway/common/well-formed-text.js';
+import type { ParsedSecret } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { EngineSettings } from '../engine/agent-engine.js';
+import type { Skill } from '../skills/skill.js';
+import { skillsPrompt } from '../skills/skills-prompt.js';
+import type { ConversationRecord } from './conversation-record.js';
+import type { Credentials } from './credentials.js';
+
+const DEFAULT_TAVILY_URL = 'https://api.tavily.com';
+
+/**
+ * The engine's settings, as record and credentials have them right now. Every secret in them, and every address that one
+ * is sent to, comes from the credentials.
+ *
+ * @throws Error when nobody has named the model since the server's start; callers refuse to run before
+ */
+export function toEngineSettings(
+  record: ConversationRecord,
+  credentials: Credentials,
+  skills: readonly Skill[],
+): EngineSettings {
+  const { llmParameters: parameters } = credentials;
+  const model =
+    credentials.model ?? (record.kind === 'acp' ? { name: record.llm.model, baseUrl: null } : null);
+  if (model === null) {
+    throw new Error('the conversation has no credentials yet');
+  }
+  return {
+    llm: { model: model.name, apiKey: credentials.llmApiKey, baseUrl: model.baseUrl, parameters },
+    llmTimeoutMs: parameters.timeout ? parameters.timeout * 1000 : record.llm.timeoutMs,
+    maxIterations: record.maxIterations,
+    maxBudget: record.maxBudget,
+    ...toConfirmationPolicy(record),
+    condenserTokens: smaller(record.condenserTokens, parameters.max_input_tokens ?? null),
+    language: record.language,
+    mcpConfig: credentials.mcpServers,
+    searchApiKey: credentials.searchApiKey,
+    tavilyApiUrl: credentials.tavilyApiUrl ?? DEFAULT_TAVILY_URL,
+    workingDir: record.workingDir,
+    systemPromptSuffix: systemPromptSuffix(record, [
+      skillsPrompt(skills, model.name),
+      secretsPrompt(credentials.secrets),
+    ]),
+    modelPrices: record.modelPrices,
+    stuckDetection: record.stuckDetection,
+    resultSchema: record.resultSchema ?? null,
+    outboundAllowlist: credentials.outboundAllowlist,
+    acp: credentials.acp,
+  };
+}
+
+/** Null: the history is never condensed, whatever the model takes. */
+function smaller(condenserTokens: number | null, maxInputTokens: number | null): number | null {
+  return condenserTokens === null ? null : Math.min(condenserTokens, maxInputTokens ?? condenserTokens);
+}
+
+/** Without an analyzer all risks are unknown. */
+export function toConfirmationPolicy({
+  confirmationPolicy: policy,
+  securityAnalyzer: analyzer,
+}: Pick<ConversationRecord, 'confirmationPolicy' | 'securityAnalyzer'>): Pick<
+  EngineSettings,
+  'confirmationPolicy' | 'risk'
+> {
+  if (policy.kind !== 'ConfirmRisky') {
+    return { confirmationPolicy: policy.kind === 'AlwaysConfirm' ? 'always' : 'never' };
+  }
+  const { threshold, confirm_unknown: confirmUnknown } = policy;
+  if (analyzer === null) {
+    return { confirmationPolicy: confirmUnknown ? 'always' : 'never' };
+  }
+  return threshold === 'UNKNOWN'
+    ? { confirmationPolicy: 'always' }
+    : { confirmationPolicy: 'risky', risk: { analyzer, threshold, confirmUnknown } };
+}
+
+/** The client's text comes last, because it takes precedence over the repository's. */
+function systemPromptSuffix(
+  { systemPromptSuffix: own }: ConversationRecord,
+  parts: readonly (string | null)[],
+): string | null {
+  return [...parts, own].filter(Boolean).join('\n\n') || null;
+}
+
+const MAX_LISTED = 200;
+const MAX_DESCRIPTION = 300;
+
+/** What the prompt says about the secrets of a conversation: names and descriptions, no values. Null: there are none. */
+function secretsPrompt(secrets: Readonly<Record<string, ParsedSecret>>): string | null {
+  // In an order of its own, so that giving them again does not change the prompt.
+  const given = Object.entries(secrets)
+    .filter(([, secret]) => secret.kind === 'LookupSecret' || secret.value !== null)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (given.length === 0) {
+    return null;
+  }
+  const entries = given.slice(0, MAX_LISTED).map(([name, secret]) => `- $${name}${descriptionOf(secret)}`);
+  const more = given.length > MAX_LISTED ? [`- and ${given.length - MAX_LISTED} more`] : [];
+  return [
+    '<SECRETS>',
+    'The user has given you these secrets, each as an environment variable. Where a task needs one, use the variable; never print its value.',
+    ...entries,
+    ...more,
+    '</SECRETS>',
+  ].join('\n');
+}
+
+function descriptionOf(secret: ParsedSecret): string {
+  const description = 'description' in secret ? secret.description : null;
+  const line = (description ?? '').replaceAll(/[\s<>]+/g, ' ').trim();
+  return line === '' ? '' : `: ${textHead(line, MAX_DESCRIPTION)}`;
+}

@@ -1,0 +1,60 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
+import { branchTo, branchUpTo, type Navigation } from './history-branch.js';
+
+let folder: string;
+let log: EventLog<AgentEvent>;
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'branch-'));
+  log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
+  for (const id of 'abcdef') {
+    await log.append(({ timestamp }) => ({ kind: 'PauseEvent', source: 'user', id, timestamp }));
+  }
+});
+
+afterEach(async () => {
+  await log.close();
+  await rm(folder, { recursive: true });
+});
+
+const ids = (events: readonly AgentEvent[] | null) => events?.map(({ id }) => id).join('');
+
+it.each<[string, Navigation[], string]>([
+  ['none', [], 'abcdef'],
+  ['back to b after four', [{ position: 4, leaf: 'b' }], 'abef'],
+  ['to the beginning', [{ position: 4, leaf: null }], 'ef'],
+  ['to the end of all', [{ position: 6, leaf: 'c' }], 'abc'],
+  [
+    'back and back again',
+    [
+      { position: 2, leaf: 'a' },
+      { position: 4, leaf: 'c' },
+    ],
+    'acef',
+  ],
+  [
+    'to a branch that was left',
+    [
+      { position: 3, leaf: 'a' },
+      { position: 5, leaf: 'c' },
+    ],
+    'abcf',
+  ],
+  ['as a damaged record has it', [{ position: 2, leaf: 'e' }], 'abcdecdef'],
+])('follows navigations: %s', (_what, navigations, expected) => {
+  expect(ids(branchUpTo(log, navigations, log.entries.length))).toBe(expected);
+});
+
+it.each([
+  ['f', 'abef'],
+  ['d', 'abcd'],
+  ['a', 'a'],
+  ['x', undefined],
+])('goes up to %s: %s', (id, expected) => {
+  expect(ids(branchTo(log, [{ position: 4, leaf: 'b' }], id))).toBe(expected);
+});

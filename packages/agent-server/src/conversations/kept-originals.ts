@@ -1,0 +1,122 @@
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
+import { HIDDEN, type SecretMasker } from '../secret-masker.js';
+
+const KEPT_FILE = 'originals.jsonl';
+const WAITING_FILE = 'waiting.json';
+const PRIVATE = { mode: 0o600 };
+/** Characters of JSON. The event log bounds the number of responses. */
+const MAX_ORIGINAL = 4 * 1024 * 1024;
+
+/**
+ * The originals of a conversation's responses: in memory as the model wrote them, on disk without the secrets in them.
+ * The exception are calls that wait for confirmation. They must outlast a restart as they are, so they are in a file of
+ * their own until they are answered.
+ */
+export class KeptOriginals {
+  readonly #folder: string;
+  readonly #byId: Map<string, OriginalResponse>;
+  /** Those that hold secrets. */
+  readonly #concealed: Set<string>;
+  #isWaiting: boolean;
+
+  private constructor(folder: string, kept: OriginalResponse[], waiting: OriginalResponse[]) {
+    this.#folder = folder;
+    this.#byId = new Map([...kept, ...waiting].map((original) => [original.id, original]));
+    this.#concealed = new Set(waiting.map(({ id }) => id));
+    this.#isWaiting = waiting.length > 0;
+  }
+
+  /** @param folder of the conversation */
+  static async open(folder: string): Promise<KeptOriginals> {
+    const lines = (await textOf(path.join(folder, KEPT_FILE))).split('\n').map((line) => parseJson(line));
+    const waiting = parseJson(await textOf(path.join(folder, WAITING_FILE)));
+    return new KeptOriginals(
+      folder,
+      lines.filter((line) => isOriginal(line)),
+      Array.isArray(waiting) ? waiting.filter((item: unknown) => isOriginal(item)) : [],
+    );
+  }
+
+  get all(): Originals {
+    return this.#byId;
+  }
+
+  /** To be called before the events of the response are written. */
+  async keep(original: OriginalResponse, masker: SecretMasker): Promise<void> {
+    const parts = original.parts.map((part) => shownPart(part, masker));
+    const isConcealed = JSON.stringify(parts) !== JSON.stringify(original.parts) || parts.some(looksMasked);
+    if (isPlain(original) && !isConcealed) {
+      return;
+    }
+    this.#byId.set(original.id, original);
+    if (isConcealed) {
+      this.#concealed.add(original.id);
+    }
+    const stored = { ...original, message: unchangedOr(masker, original.message, {}), parts };
+    const line = JSON.stringify(stored);
+    if (!isPlain(stored) && line.length <= MAX_ORIGINAL) {
+      // The line break in front ends a line that a crash has left unfinished.
+      await appendFile(path.join(this.#folder, KEPT_FILE), `\n${line}\n`, PRIVATE);
+    }
+  }
+
+  /** @param responses that have calls which wait for confirmation */
+  async setWaiting(responses: ReadonlySet<string>): Promise<void> {
+    const waiting = [...responses].flatMap((id) => (this.#concealed.has(id) ? [this.#byId.get(id)] : []));
+    const file = path.join(this.#folder, WAITING_FILE);
+    if (waiting.length > 0) {
+      await writeFile(file, JSON.stringify(waiting), PRIVATE);
+    } else if (this.#isWaiting) {
+      await rm(file, { force: true });
+    }
+    this.#isWaiting = waiting.length > 0;
+  }
+}
+
+/** A signature is worthless without the text that it signs. */
+function shownPart(part: OriginalPart, masker: SecretMasker): OriginalPart {
+  if (part.type === 'call') {
+    return {
+      ...part,
+      arguments: masker.text(part.arguments),
+      opaque: unchangedOr(masker, part.opaque, null),
+    };
+  }
+  const text = masker.text(part.text);
+  return { ...part, text, opaque: text === part.text ? unchangedOr(masker, part.opaque, null) : null };
+}
+
+/** Opaque data cannot be masked: it is whole or left out. */
+function unchangedOr<T>(masker: SecretMasker, value: T, otherwise: T): T {
+  const json = JSON.stringify(value);
+  return masker.text(json) === json ? value : otherwise;
+}
+
+/** The model itself may write the mark that masking leaves. */
+function looksMasked(part: OriginalPart): boolean {
+  return part.type === 'call' && part.arguments.includes(HIDDEN);
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') {
+      return '';
+    }
+    throw error;
+  }
+}
+
+/** Only this class writes the files, so the check only has to detect damage. */
+function isOriginal(value: unknown): value is OriginalResponse {
+  return (
+    jsonText(value, 'id') !== null &&
+    jsonText(value, 'origin') !== null &&
+    jsonList(value, 'parts').length > 0
+  );
+}

@@ -1,0 +1,108 @@
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { clipText } from '../../clipped-text.js';
+import type { ToolView } from '../../tool-view.js';
+import type { AcpLaunch, EngineHost } from '../agent-engine.js';
+import { conversationFailure } from '../limits.js';
+import { AcpConversation } from './acp-conversation.js';
+import { toMcpServers } from './acp-mcp-servers.js';
+import { AcpSession } from './acp-session.js';
+
+/** A running agent with its session, and our side of the session. */
+export interface OpenAgent {
+  session: AcpSession;
+  conversation: AcpConversation;
+  /** Ends it, and what runs for it. */
+  close: () => Promise<void>;
+}
+
+/**
+ * Starts a conversation's agent, and continues its earlier session if it can.
+ *
+ * @throws AcpProcessError, AcpRequestError
+ */
+export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
+  const launch = launchOf(host);
+  const memory = host.memory();
+  const conversation = new AcpConversation(host, view);
+  const addresses = new OutboundAddresses(host.settings.outboundAllowlist);
+  const session = await AcpSession.open({
+    view,
+    host,
+    launch,
+    client: conversation,
+    earlier: rememberedText(memory['sessionId']),
+    mcpServers: (takes) => toMcpServers(host.settings.mcpConfig, takes, addresses),
+  });
+  const close = async (): Promise<void> => {
+    await conversation.close();
+    await session.close();
+  };
+  try {
+    conversation.open(session.id);
+    const model = rememberedText(memory['model']) ?? launch.model;
+    if (model !== null && model !== session.details.currentModel) {
+      await session.switchModel(model);
+    }
+    if (launch.sessionMode !== null) {
+      await session.setMode(launch.sessionMode);
+    }
+    await announce(host, session);
+    return { session, conversation, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Tells clients which agent has started and what it cannot use, and remembers the session. */
+async function announce(host: EngineHost, session: AcpSession): Promise<void> {
+  const { isBegun, ...memory } = host.memory();
+  await announceAgent(host, session);
+  for (const problem of session.mcpProblems) {
+    await host.append(conversationFailure('McpServerUnavailable', problem));
+  }
+  if (isBegun === true && !session.isLoaded) {
+    const why = session.canLoad ? 'no longer has its session' : 'cannot load earlier sessions';
+    await host.append(
+      conversationFailure(
+        'ACPSessionLost',
+        `The agent was started again and ${why}: it does not remember what was said and done before. Its files are as it left them.`,
+      ),
+    );
+  }
+  await host.remember({
+    ...memory,
+    sessionId: session.id,
+    isBegun: session.isLoaded && isBegun === true,
+    costSeen: session.isLoaded ? (memory['costSeen'] ?? 0) : 0,
+  });
+  await host.describeAgent(session.details);
+}
+
+async function announceAgent(host: EngineHost, { details: { name, version } }: AcpSession): Promise<void> {
+  const title = clipText(`${name} ${version}`.trim() || 'an agent', 200);
+  const text = `This conversation is run by ${title}, which has a system prompt and tools of its own (Agent Client Protocol).`;
+  const isAnnounced = host
+    .events()
+    .some((event) => event.kind === 'SystemPromptEvent' && event.system_prompt.text === text);
+  if (!isAnnounced) {
+    await host.append({
+      kind: 'SystemPromptEvent',
+      source: 'agent',
+      system_prompt: { type: 'text', text },
+      tools: [],
+    });
+  }
+}
+
+export function launchOf({ settings }: EngineHost): AcpLaunch {
+  if (settings.acp === null) {
+    throw new Error('the conversation names no agent to start');
+  }
+  return settings.acp;
+}
+
+/** A text from an engine's memory; null if it is none, because tools may write to the disk that it is on. */
+export function rememberedText(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

@@ -1,0 +1,235 @@
+import { type AnyMessage, CLIENT_METHODS, type Stream } from '@agentclientprotocol/sdk';
+import type { Readable, Writable } from 'node:stream';
+import { parseJson } from '@slipway/common/json-access.js';
+import { OutputWindow } from '../../clipped-text.js';
+import { LineSplitter } from '../../clipped-text.js';
+import { startProcess } from '../../process-tree.js';
+import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
+import { loadSetup, ownVariables } from '../../tools/shell-session.js';
+
+/** Largest message in either direction. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** How much an agent may write between its messages. */
+const MAX_NOISE_BYTES = 1024 * 1024;
+/** Unanswered requests of the agent at which reading from it stops. */
+const MAX_UNANSWERED = 64;
+/** How much of its standard error is kept. */
+const MAX_DIAGNOSIS = 4_000;
+/** How long an agent may take to end after it has closed its connection. */
+const END_GRACE_MS = 1_000;
+/** Exit codes of the shell that starts the agent. */
+const NO_FOLDER_OR_RIGHT = 126;
+const NOT_FOUND = 127;
+
+const NOT_SHOWN =
+  ' Process sandboxes see the system folders of their machine, and what its operator names in SANDBOX_READ_PATHS.';
+
+/** The agent cannot be started, or has ended. The message quotes the last output of its process. */
+export class AcpProcessError extends Error {
+  constructor(
+    message: string,
+    readonly code: 'ACPSpawnError' | 'ACPAgentEnded' | 'ACPProtocolError',
+  ) {
+    super(message);
+    this.name = 'AcpProcessError';
+  }
+}
+
+export interface AcpProcessOptions {
+  view: ToolView;
+  /** Program and arguments. */
+  command: readonly string[];
+  /** Where the agent starts, as tools see it. */
+  workingDir: string;
+  /** The whole environment. */
+  environment: Record<string, string>;
+  /** Takes one update of a session; no more is read before its promise settles. Must not reject. */
+  onUpdate: (params: unknown) => Promise<void>;
+}
+
+/**
+ * An agent's process, in the view of tools, and the messages that it exchanges with us. A line that is not a message is
+ * dropped, because some agents write logs between messages. A line that is too long ends the connection.
+ */
+export class AcpProcess {
+  /** The stream of the SDK's connection. */
+  readonly stream: Stream;
+  /** Resolves when the process has ended; never rejects. */
+  readonly ended: Promise<void>;
+  readonly #kill: () => Promise<void>;
+  readonly #program: string;
+  /** What an operator can do about a program that is not there. */
+  readonly #hint: string;
+  readonly #diagnosis = new OutputWindow(MAX_DIAGNOSIS);
+  readonly #onUpdate: (params: unknown) => Promise<void>;
+  /** Ids of our requests that the agent has not answered. */
+  readonly #asked = new Set<unknown>();
+  /** Number of the agent's requests that we have not answered. */
+  #unanswered = 0;
+  #answered = Promise.withResolvers<void>();
+  #exitCode: number | null = null;
+  #fault: string | null = null;
+
+  private constructor(
+    { child, exited, kill }: Awaited<ReturnType<typeof startProcess>>,
+    { view, command: [program = ''], onUpdate }: AcpProcessOptions,
+  ) {
+    const { stdin, stdout, stderr } = child;
+    if (stdin === null || stdout === null) {
+      throw new TypeError('the agent has no standard streams');
+    }
+    this.#program = program;
+    this.#hint = view.wrapper.length === 0 ? '' : NOT_SHOWN;
+    this.#kill = kill;
+    this.#onUpdate = onUpdate;
+    // Writes to an agent that has ended are lost; its end is reported by its exit.
+    stdin.on('error', () => undefined);
+    stderr?.on('data', (chunk: Buffer) => this.#diagnosis.push(chunk));
+    this.stream = { readable: ReadableStream.from(this.#messages(stdout)), writable: this.#writer(stdin) };
+    this.ended = this.#awaitEnd(exited);
+  }
+
+  /** @throws AcpProcessError when it cannot be started */
+  static async start(options: AcpProcessOptions): Promise<AcpProcess> {
+    const { view, command, workingDir, environment } = options;
+    const started = await startProcess(
+      {
+        command: inFolder(
+          view,
+          workingDir,
+          command,
+          loadSetup(workingDir, ownVariables(environment, view.environment)),
+        ),
+        cwd: VIEW_START,
+        env: environment,
+      },
+      ['pipe', 'pipe', 'pipe'],
+    );
+    return new AcpProcess(started, options);
+  }
+
+  /** Why the connection is closed, in words for the user; may quote what the agent wrote. */
+  failure(): AcpProcessError {
+    if (this.#fault !== null) {
+      return new AcpProcessError(this.#fault, 'ACPProtocolError');
+    }
+    if (this.#exitCode === NOT_FOUND || this.#exitCode === NO_FOLDER_OR_RIGHT) {
+      return new AcpProcessError(
+        `The agent is not installed in this sandbox: its command ${this.#program} ${
+          this.#exitCode === NOT_FOUND ? 'was not found' : 'cannot be run'
+        }.${this.#hint}${this.#lastWords()}`,
+        'ACPSpawnError',
+      );
+    }
+    const how = this.#exitCode === null ? 'closed its connection' : `ended with exit code ${this.#exitCode}`;
+    return new AcpProcessError(`The agent ${how}.${this.#lastWords()}`, 'ACPAgentEnded');
+  }
+
+  /** Waits a moment for an agent that has closed its connection to end, then ends it. */
+  async settle(): Promise<void> {
+    const timer = setTimeout(() => void this.#kill(), END_GRACE_MS);
+    await this.ended;
+    clearTimeout(timer);
+  }
+
+  /** Ends it with everything that it started. */
+  async kill(): Promise<void> {
+    await this.#kill();
+    await this.ended;
+  }
+
+  async #awaitEnd(exited: Promise<number>): Promise<void> {
+    try {
+      this.#exitCode = await exited;
+    } catch {
+      // Once the process has started, an error means that it could not be signalled, not that it has ended.
+      return;
+    }
+    // Also after a normal exit: processes that it started may still run.
+    await this.#kill();
+  }
+
+  #lastWords(): string {
+    const words = this.#diagnosis.text().trim();
+    return words === '' ? '' : ` It wrote: ${words}`;
+  }
+
+  /**
+   * What the SDK reads. The SDK starts the handler of a message without waiting for it, so updates bypass it and are
+   * handled here, one after the other: an agent that writes faster than its events are stored has to wait.
+   */
+  async *#messages(stdout: Readable): AsyncGenerator<AnyMessage> {
+    const lines = new LineSplitter(MAX_LINE_BYTES);
+    let noise = 0;
+    for await (const chunk of stdout) {
+      const complete = lines.push(Buffer.from(chunk));
+      if (complete === null) {
+        this.#fault = 'The agent wrote a line that is too long.';
+        throw new Error(this.#fault);
+      }
+      for (const line of complete) {
+        const message = parseJson(line);
+        if (isUpdate(message)) {
+          await this.#onUpdate(message.params);
+        } else if (this.#isMessage(message)) {
+          yield message;
+          while (this.#unanswered >= MAX_UNANSWERED) {
+            await this.#answered.promise;
+          }
+        } else if ((noise += line.length) > MAX_NOISE_BYTES) {
+          this.#fault = 'The agent writes something other than the Agent Client Protocol.';
+          throw new Error(this.#fault);
+        }
+      }
+    }
+  }
+
+  /** Whether the SDK should get the message: a request, or the answer to a request of ours. */
+  #isMessage(value: unknown): value is AnyMessage {
+    if (!isEnvelope(value)) {
+      return false;
+    }
+    if (value.method !== undefined) {
+      const isRequest = typeof value.method === 'string' && isId(value.id);
+      this.#unanswered += isRequest ? 1 : 0;
+      return isRequest;
+    }
+    return this.#asked.delete(value.id);
+  }
+
+  #writer(stdin: Writable): WritableStream<AnyMessage> {
+    return new WritableStream<AnyMessage>({
+      write: async (message) => {
+        if (!('method' in message)) {
+          this.#unanswered -= 1;
+          this.#answered.resolve();
+          this.#answered = Promise.withResolvers<void>();
+        } else if ('id' in message) {
+          this.#asked.add(message.id);
+        }
+        const line = `${JSON.stringify(message)}\n`;
+        await new Promise<void>((resolve, reject) => {
+          stdin.write(line, (error) => (error ? reject(error) : resolve()));
+        });
+      },
+    });
+  }
+}
+
+interface Envelope {
+  id?: unknown;
+  method?: unknown;
+  params?: unknown;
+}
+
+function isEnvelope(value: unknown): value is Envelope {
+  return typeof value === 'object' && value !== null && 'jsonrpc' in value && value.jsonrpc === '2.0';
+}
+
+function isUpdate(value: unknown): value is Envelope {
+  return isEnvelope(value) && value.id === undefined && value.method === CLIENT_METHODS.session_update;
+}
+
+function isId(id: unknown): boolean {
+  return typeof id === 'string' || typeof id === 'number';
+}

@@ -1,0 +1,296 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  ACPToolCallEvent,
+  Action,
+  FinishAction,
+  Observation,
+  TaskItem,
+} from '@slipway/agent-protocol/events.js';
+import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
+import { describeTasks } from '../../tools/task-tracker.tool.js';
+import type { EngineHost } from '../agent-engine.js';
+import { hasCallEnded } from '../open-calls.js';
+import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
+
+const MAX_DEPTH = 16;
+
+/** The same value if it is small and flat enough for the log, else its JSON as a clipped text. Undefined for nothing. */
+export function boundedJson(value: unknown): unknown {
+  if (value === undefined || value === null) {
+    return undefined;
+  }
+  const flat = cut(value, MAX_DEPTH);
+  const json = JSON.stringify(flat);
+  return json.length > MAX_TOOL_TEXT ? clipText(json) : flat;
+}
+
+/** Leaves out deeper members, so that code that walks through events need not handle unlimited depth. */
+function cut(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
+  if (depth === 0) {
+    return '[...]';
+  }
+  return Array.isArray(value)
+    ? value.map((item) => cut(item, depth - 1))
+    : Object.fromEntries(Object.entries(value).map(([key, member]) => [key, cut(member, depth - 1)]));
+}
+
+/** A longer message becomes several events. */
+const MAX_MESSAGE = 100_000;
+const MAX_TITLE = 500;
+const MAX_PARTS = 50;
+const MAX_TASKS = 200;
+
+type Update<Kind extends SessionUpdate['sessionUpdate']> = Extract<SessionUpdate, { sessionUpdate: Kind }>;
+
+/** A tool call as far as it is known. */
+interface KnownCall {
+  /** Unique in the conversation, unlike the agent's own id. */
+  id: string;
+  title: string;
+  toolKind: string | null;
+  status: ToolStatus;
+  input: unknown;
+  output: unknown;
+  content: ToolContent[] | null;
+}
+
+/**
+ * Writes what an agent does into the log: messages with the thoughts before them, tool calls with a first and a last
+ * event, and plans as the task list. The agent's ids need not be unique, and its calls need not end.
+ */
+export class AcpTranscript {
+  readonly #host: EngineHost;
+  /** By the agent's own id. A call that has ended stays until the next call with that id. */
+  readonly #calls = new Map<string, KnownCall>();
+  #text = '';
+  #thoughts = '';
+
+  constructor(host: EngineHost) {
+    this.#host = host;
+  }
+
+  /** Number of tool calls that have begun. */
+  begun = 0;
+
+  async addText(text: string): Promise<void> {
+    this.#text += text;
+    if (this.#text.length > MAX_MESSAGE) {
+      await this.flush();
+    }
+  }
+
+  async addThought(text: string): Promise<void> {
+    // Text before a thought is a separate message.
+    if (this.#text !== '') {
+      await this.flush();
+    }
+    this.#thoughts += text;
+    if (this.#thoughts.length > MAX_MESSAGE) {
+      await this.flush();
+    }
+  }
+
+  /** Writes the message as received so far. */
+  async flush(): Promise<void> {
+    const [text, thoughts] = [this.#text, this.#thoughts];
+    this.#text = '';
+    this.#thoughts = '';
+    if (text.trim() !== '') {
+      await this.#host.append({
+        kind: 'MessageEvent',
+        source: 'agent',
+        llm_message: {
+          role: 'assistant',
+          content: [{ type: 'text', text }],
+          reasoning_content: thoughts.trim() === '' ? null : thoughts,
+        },
+        activated_skills: [],
+        extended_content: [],
+      });
+    } else if (thoughts.trim() !== '') {
+      await this.#call(
+        'think',
+        { kind: 'ThinkAction', thought: thoughts },
+        { kind: 'ThinkObservation', content: [{ type: 'text', text: 'Noted.' }], is_error: false },
+      );
+    }
+  }
+
+  /**
+   * Takes a report about a tool call, whether it is the first one or not.
+   *
+   * @returns the id of the call in the log; null if it had ended before
+   */
+  async addCall(report: ToolCallReport, isNew: boolean): Promise<string | null> {
+    const known = this.#calls.get(report.toolCallId);
+    if (known === undefined || (isNew && hasCallEnded(known))) {
+      await this.flush();
+      return await this.#begin(report);
+    }
+    if (hasCallEnded(known)) {
+      return null;
+    }
+    const call = merge(known, report);
+    this.#calls.set(report.toolCallId, call);
+    if (hasCallEnded(call)) {
+      await this.#host.append(toEvent(call));
+    }
+    return call.id;
+  }
+
+  /** The kind of tool of a call, by the agent's own id. */
+  kindOf(id: string): string | null {
+    return this.#calls.get(id)?.toolKind ?? null;
+  }
+
+  /** Ends a call that the user refused; what the agent reports of it later changes nothing. */
+  async reject(callId: string, reason: string): Promise<void> {
+    for (const [id, call] of this.#calls) {
+      if (call.id === callId && !hasCallEnded(call)) {
+        const text = `The user rejected the call: ${reason}`;
+        const rejected: KnownCall = {
+          ...call,
+          status: 'failed',
+          content: [{ type: 'content', content: text }],
+        };
+        this.#calls.set(id, rejected);
+        await this.#host.append(toEvent(rejected));
+      }
+    }
+  }
+
+  async addPlan(entries: Update<'plan'>['entries']): Promise<void> {
+    await this.flush();
+    const tasks = entries.slice(0, MAX_TASKS).map(({ content, status }): TaskItem => ({
+      title: clipText(content, MAX_TITLE),
+      notes: '',
+      status: status === 'pending' ? 'todo' : status === 'completed' ? 'done' : status,
+    }));
+    await this.#call(
+      'task_tracker',
+      { kind: 'TaskTrackerAction', command: 'plan', task_list: tasks },
+      {
+        kind: 'TaskTrackerObservation',
+        content: [{ type: 'text', text: describeTasks(tasks) }],
+        is_error: false,
+        command: 'plan',
+        task_list: tasks,
+      },
+    );
+  }
+
+  /** Ends a turn: writes the remaining text, and ends the calls that the agent never ended. */
+  async end(status: 'completed' | 'failed'): Promise<void> {
+    await this.flush();
+    for (const [id, call] of this.#calls) {
+      if (!hasCallEnded(call)) {
+        const ended = { ...call, status };
+        this.#calls.set(id, ended);
+        await this.#host.append(toEvent(ended));
+      }
+    }
+  }
+
+  async #begin(report: ToolCallReport): Promise<string> {
+    this.begun += 1;
+    const call = merge(
+      {
+        id: this.#uniqueId(report.toolCallId),
+        title: 'Tool call',
+        toolKind: null,
+        status: 'pending',
+        input: undefined,
+        output: undefined,
+        content: null,
+      },
+      report,
+    );
+    this.#calls.set(report.toolCallId, call);
+    // The first event says that the call has begun, even if the agent reports at once that it has ended.
+    await this.#host.append(toEvent(hasCallEnded(call) ? { ...call, status: 'in_progress' } : call));
+    if (hasCallEnded(call)) {
+      await this.#host.append(toEvent(call));
+    }
+    return call.id;
+  }
+
+  #uniqueId(id: string): string {
+    const isTaken = this.#host
+      .events()
+      .some((event) => event.kind === 'ACPToolCallEvent' && event.tool_call_id === id);
+    return isTaken ? `${id}-${randomUUID()}` : id;
+  }
+
+  /** Logs a call of one of our own tools, with its result, in place of what the agent did. */
+  async #call(tool: string, action: Exclude<Action, FinishAction>, observation: Observation): Promise<void> {
+    const id = `call_${randomUUID()}`;
+    const { kind: _kind, ...members } = action;
+    const event = await this.#host.append({
+      kind: 'ActionEvent',
+      source: 'agent',
+      thought: [],
+      thinking_blocks: [],
+      action,
+      tool_name: tool,
+      tool_call_id: id,
+      tool_call: { id, name: tool, arguments: JSON.stringify(members), origin: 'completion' },
+      llm_response_id: randomUUID(),
+      security_risk: 'LOW',
+    });
+    await this.#host.append({
+      kind: 'ObservationEvent',
+      source: 'environment',
+      tool_name: tool,
+      tool_call_id: id,
+      action_id: event.id,
+      observation,
+    });
+  }
+}
+
+function merge(known: KnownCall, report: ToolCallReport): KnownCall {
+  return {
+    id: known.id,
+    title: report.title ? clipText(report.title, MAX_TITLE) : known.title,
+    toolKind: report.kind ?? known.toolKind,
+    status: report.status ?? known.status,
+    input: report.rawInput ?? known.input,
+    output: report.rawOutput ?? known.output,
+    content: report.content ?? known.content,
+  };
+}
+
+function toEvent(call: KnownCall): Omit<ACPToolCallEvent, 'id' | 'timestamp'> {
+  return {
+    kind: 'ACPToolCallEvent',
+    source: 'agent',
+    tool_call_id: call.id,
+    title: call.title,
+    status: call.status,
+    tool_kind: call.toolKind,
+    raw_input: boundedJson(call.input),
+    raw_output: boundedJson(call.output),
+    content: call.content?.slice(0, MAX_PARTS).map(toPart) ?? null,
+    is_error: call.status === 'failed',
+  };
+}
+
+/** With the member names of the protocol, which clients read. */
+function toPart(part: ToolContent): Record<string, unknown> {
+  switch (part.type) {
+    case 'content':
+      return { type: part.type, content: { type: 'text', text: clipText(part.content) } };
+    case 'diff':
+      return {
+        type: part.type,
+        path: clipText(part.path, MAX_TITLE),
+        ...(typeof part.oldText === 'string' && { old_text: clipText(part.oldText) }),
+        new_text: clipText(part.newText),
+      };
+    case 'terminal':
+      return { type: part.type, terminal_id: part.terminalId };
+  }
+}

@@ -1,0 +1,577 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
+import { until } from '../../../../../test/support/until.js';
+import { toolEnvironment } from '../../tool-environment.js';
+import type { EngineSettings } from '../agent-engine.js';
+import { AcpEngine } from './acp.engine.js';
+
+const AGENT = path.resolve('test/fakes/acp-agents/scripted-agent.mjs');
+const never = new AbortController().signal;
+
+let folder: string;
+let engine: AcpEngine;
+
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(path.join(tmpdir(), 'acp-')));
+  engine = newEngine();
+});
+
+afterEach(async () => {
+  await engine.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function newEngine(): AcpEngine {
+  return new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] });
+}
+
+/** @param environment of the agent */
+function hostFor(
+  changes: Partial<EngineSettings> = {},
+  environment: Record<string, string> = {},
+): MemoryEngineHost {
+  const { acp, ...rest } = changes;
+  return new MemoryEngineHost(
+    engineSettings(folder, 'http://127.0.0.1:9', {
+      ...rest,
+      acp: {
+        command: [process.execPath, AGENT],
+        environment: { HOME: folder, ...environment },
+        model: null,
+        sessionMode: null,
+        authMethod: null,
+        startTimeoutMs: 20_000,
+        idleTimeoutMs: 20_000,
+        ...acp,
+      },
+    }),
+  );
+}
+
+async function run(
+  text: string,
+  changes: Partial<EngineSettings> = {},
+  environment: Record<string, string> = {},
+): Promise<MemoryEngineHost> {
+  // An engine knows one conversation.
+  await engine.close();
+  engine = newEngine();
+  const host = hostFor(changes, environment);
+  await host.say(text);
+  await engine.run(host, never);
+  return host;
+}
+
+function answers(host: MemoryEngineHost): string[] {
+  return host
+    .ofKind('MessageEvent')
+    .filter(({ source }) => source === 'agent')
+    .map(({ llm_message: { content } }) =>
+      content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+    );
+}
+
+function failures(host: MemoryEngineHost): string[] {
+  return host.ofKind('ConversationErrorEvent').map(({ code }) => code);
+}
+
+describe('a run', () => {
+  it('ends with the message, in one piece', async () => {
+    const host = await run('hello');
+    expect(host.status).toBe('finished');
+    expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
+    expect(answers(host)).toEqual(['Hello, world.']);
+    expect(host.details).toMatchObject({
+      name: 'scripted',
+      version: '1.2.3',
+      capabilities: { loadSession: true, mcpHttp: false, modelChoice: true },
+      currentModel: 'small',
+    });
+  });
+
+  it('writes tool calls when they begin and when they have ended', async () => {
+    const host = await run('tool ls -l');
+    expect(host.ofKind('ACPToolCallEvent')).toEqual([
+      expect.objectContaining({
+        tool_call_id: 'call-1',
+        title: 'ls -l',
+        status: 'pending',
+        tool_kind: 'execute',
+        is_error: false,
+      }),
+      expect.objectContaining({
+        tool_call_id: 'call-1',
+        status: 'completed',
+        raw_input: { command: 'ls -l' },
+        raw_output: { exit: 0 },
+        content: [
+          { type: 'content', content: { type: 'text', text: 'did ls -l' } },
+          { type: 'diff', path: `${folder}/a.txt`, old_text: 'a', new_text: 'b' },
+        ],
+      }),
+    ]);
+  });
+
+  it('writes thoughts and plans as our own tools would have', async () => {
+    const host = await run('think');
+    expect(host.ofKind('ActionEvent').map(({ action }) => action)).toEqual([
+      { kind: 'ThinkAction', thought: 'I think.' },
+    ]);
+    expect(host.ofKind('MessageEvent').at(-1)?.llm_message.reasoning_content).toBe('I know.');
+    const planned = await run('plan');
+    expect(planned.ofKind('ObservationEvent')[0]?.observation).toMatchObject({
+      kind: 'TaskTrackerObservation',
+      task_list: [
+        { title: 'first', status: 'done' },
+        { title: 'second', status: 'in_progress' },
+        { title: 'third', status: 'todo' },
+      ],
+    });
+  });
+
+  it('gives each message once, with the instructions before the first', async () => {
+    const host = await run('prompt', { systemPromptSuffix: 'Be brief.', language: 'German' });
+    expect(answers(host)).toEqual([JSON.stringify('Be brief.\nAnswer in this language: German.\nprompt')]);
+    await host.say('first');
+    await host.say('prompt');
+    await engine.run(host, never);
+    expect(answers(host).at(-1)).toBe(JSON.stringify('first\nprompt'));
+  });
+
+  it('answers messages that arrive during its work', async () => {
+    const host = hostFor();
+    await host.say('many 3');
+    let hasSaid = false;
+    host.onAppend = ({ kind }) => {
+      if (kind === 'ACPToolCallEvent' && !hasSaid) {
+        hasSaid = true;
+        void host.say('hello');
+      }
+    };
+    await engine.run(host, never);
+    expect(answers(host)).toEqual(['made many', 'Hello, world.']);
+  });
+
+  it('works where tools do, with their variables and its own', async () => {
+    const host = hostFor({}, { OWN: 'of the agent' });
+    host.secrets = { TOKEN: 'of-the-user' };
+    await host.say('env OWN');
+    await engine.run(host, never);
+    await host.say('env TOKEN');
+    await engine.run(host, never);
+    expect(answers(host)).toEqual(['OWN=of the agent', 'TOKEN=of-the-user']);
+  });
+});
+
+describe('what the agent asks its client for', () => {
+  it('reads and writes files of the workspace', async () => {
+    await writeFile(path.join(folder, 'a.txt'), 'one\ntwo\nthree\n');
+    expect(answers(await run(`read ${folder}/a.txt`))).toEqual(['read two']);
+    await run('write new/b.txt some words');
+    expect(await readFile(path.join(folder, 'new/b.txt'), 'utf8')).toBe('some words');
+  });
+
+  it.each(['/etc/passwd', '../../etc/passwd', 'missing.txt'])('refuses %s', async (file) => {
+    const [answer] = answers(await run(`refused ${file}`));
+    expect(answer).toMatch(/is not inside the workspace|does not exist/);
+  });
+
+  it('runs commands, and keeps the end of their output', async () => {
+    const [ran] = answers(await run('shell echo $GIVEN; pwd >&2; exit 4'));
+    expect(JSON.parse(ran ?? '')).toMatchObject({ exitCode: 4, truncated: true });
+    const [killed] = answers(await run('shell kill -TERM $$'));
+    expect(JSON.parse(killed ?? '')).toMatchObject({ exitCode: null, signal: 'SIGTERM', output: '' });
+  });
+
+  it('runs no more commands at once than are allowed, and ends them with the conversation', async () => {
+    const host = await run('shells');
+    expect(answers(host)).toEqual(['32 made']);
+    await engine.close();
+  });
+});
+
+describe('permissions', () => {
+  it('are given at once where nothing is to be confirmed', async () => {
+    const host = await run('ask rm');
+    expect(answers(host)).toEqual(['allowed: rm']);
+    expect(host.statuses).toEqual(['finished']);
+    expect(answers(await run('ask-always'))).toEqual(['always']);
+  });
+
+  it('wait for the user, who accepts', async () => {
+    const host = await run('ask rm', { confirmationPolicy: 'always' });
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ACPToolCallEvent')).toHaveLength(1);
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'completed', raw_output: 'ran' });
+    expect(answers(host)).toEqual(['allowed: rm']);
+  });
+
+  it('wait for the user, who rejects and says why', async () => {
+    const host = await run('ask rm', { confirmationPolicy: 'always' });
+    await engine.confirm(host, false, 'never that', never);
+    expect(host.status).toBe('idle');
+    const calls = host.ofKind('ACPToolCallEvent');
+    expect(calls).toHaveLength(2);
+    expect(calls[1]).toMatchObject({ status: 'failed', is_error: true });
+    expect(JSON.stringify(calls[1]?.content)).toContain('never that');
+    await host.say('prompt');
+    await engine.run(host, never);
+    expect(answers(host)).toEqual([
+      'not allowed: no',
+      JSON.stringify('The user rejected a call: never that\nprompt'),
+    ]);
+  });
+
+  it('of several calls wait together', async () => {
+    const host = await run('ask-two', { confirmationPolicy: 'always' });
+    while (host.status === 'waiting_for_confirmation') {
+      await engine.confirm(host, true, null, never);
+    }
+    expect(answers(host)).toEqual(['yes yes']);
+  });
+
+  it.each([
+    ['never', 'finished'],
+    ['risky', 'finished'],
+    ['always', 'waiting_for_confirmation'],
+  ] as const)('to read with the policy %s: %s', async (confirmationPolicy, status) => {
+    expect((await run('ask-unknown', { confirmationPolicy })).status).toBe(status);
+  });
+
+  it('are withdrawn when the user writes instead', async () => {
+    const host = await run('ask rm', { confirmationPolicy: 'always' });
+    await host.say('hello');
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+    expect(answers(host)).toEqual(['not allowed: cancelled', 'Hello, world.']);
+  });
+
+  // echoVic/orca-agent#76, QwenLM/qwen-code#5258: an agent that is refused a call ends its prompt with an error.
+  it('that are refused end the run of an agent that fails then, and not as an error', async () => {
+    const host = await run('ask-or-fail rm', { confirmationPolicy: 'always' });
+    await engine.confirm(host, false, null, never);
+    expect(host.status).toBe('paused');
+    expect(failures(host)).toEqual([]);
+    await host.say('hello');
+    await engine.run(host, never);
+    expect([host.status, answers(host).at(-1)]).toEqual(['finished', 'Hello, world.']);
+  });
+
+  it.each(['never', 'always'] as const)(
+    'that are asked for when the turn is cancelled are cancelled too (%s)',
+    async (confirmationPolicy) => {
+      const host = hostFor({ confirmationPolicy });
+      await host.say('ask-when-cancelled');
+      const running = engine.run(host, never);
+      await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+      host.pause = true;
+      await running;
+      expect(host.status).toBe('paused');
+      host.pause = false;
+      await host.say('late-answers');
+      await engine.run(host, never);
+      expect(answers(host)).toEqual(['cancelled cancelled']);
+      expect(failures(host)).toEqual([]);
+    },
+  );
+
+  it('are asked for again by an agent that was started again', async () => {
+    const host = await run('ask rm', { confirmationPolicy: 'always' });
+    await engine.close();
+    engine = newEngine();
+    await engine.confirm(host, true, null, never);
+    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
+    expect(answers(host)).toEqual(['you said: Your work was interrupted. Go on where you stopped.']);
+  });
+});
+
+describe('pause', () => {
+  it('ends the turn of an agent that listens', async () => {
+    const host = hostFor();
+    await host.say('wait');
+    const running = engine.run(host, never);
+    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+    host.pause = true;
+    await running;
+    expect(host.status).toBe('paused');
+    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
+    host.pause = false;
+    await host.say('hello');
+    await engine.run(host, never);
+    expect(answers(host)).toEqual(['Hello, world.']);
+  });
+
+  it('ends an agent that does not listen, and goes on with its session', async () => {
+    const host = hostFor();
+    await host.say('stubborn');
+    const aborter = new AbortController();
+    const running = engine.run(host, aborter.signal);
+    await until(() => host.ofKind('ACPToolCallEvent').length === 1);
+    aborter.abort();
+    await running;
+    expect(host.status).toBe('paused');
+    await host.say('remember');
+    await engine.run(host, never);
+    expect(answers(host)).toEqual(['I know: stubborn']);
+    expect(failures(host)).toEqual([]);
+  });
+});
+
+describe('an agent that is started again', () => {
+  async function restarted(environment: Record<string, string>): Promise<MemoryEngineHost> {
+    const host = await run('first', {}, environment);
+    await engine.close();
+    engine = newEngine();
+    await host.say('remember');
+    await engine.run(host, never);
+    return host;
+  }
+
+  it('loads its session, and what it replays is not written twice', async () => {
+    const host = await restarted({});
+    expect(answers(host)).toEqual(['you said: first', 'I know: first']);
+    expect(failures(host)).toEqual([]);
+    expect(host.ofKind('SystemPromptEvent')).toHaveLength(1);
+  });
+
+  it('says when it remembers nothing', async () => {
+    const host = await restarted({ NO_LOAD: '1' });
+    expect(answers(host)).toEqual(['you said: first', 'I know: nothing']);
+    expect(failures(host)).toEqual(['ACPSessionLost']);
+  });
+
+  it('says when its session is gone', async () => {
+    const host = await run('first');
+    await engine.close();
+    await rm(path.join(folder, '.scripted-agent'), { recursive: true });
+    engine = newEngine();
+    await engine.run(host, never);
+    expect(failures(host)).toEqual(['ACPSessionLost']);
+    // Without a new message it is given the last one again.
+    expect(answers(host)).toEqual(['you said: first', 'you said: first']);
+  });
+
+  it('is started again when it has died', async () => {
+    const host = await run('die');
+    expect(host.status).toBe('error');
+    await host.say('remember');
+    await engine.run(host, never);
+    expect(answers(host)).toEqual(['I know: die']);
+  });
+});
+
+describe('limits and costs', () => {
+  it('stops after the last call that is allowed', async () => {
+    const host = await run('many 10', { maxIterations: 3 });
+    expect(host.status).toBe('error');
+    expect(failures(host)).toEqual(['MaxIterationsReached']);
+    expect(host.totals().iterations).toBeGreaterThanOrEqual(3);
+  });
+
+  it('counts what the session costs, once, and stops at the budget', async () => {
+    const host = await run('spend 0.25');
+    await host.say('spend 0.40');
+    await engine.run(host, never);
+    expect(host.totals().costUsd).toBeCloseTo(0.4);
+    expect(host.usage.reduce((sum, { promptTokens }) => sum + promptTokens, 0)).toBe(200);
+    const limited = await run('spend 2', { maxBudget: 1 });
+    expect(failures(limited)).toEqual(['MaxBudgetReached']);
+  });
+
+  it('counts no cost in another currency, and tokens that are reported elsewhere', async () => {
+    expect((await run('spend 5 EUR')).totals().costUsd).toBe(0);
+    expect((await run('tokens')).usage).toEqual([
+      { promptTokens: 7, completionTokens: 3, costUsd: null, isStep: true },
+    ]);
+  });
+
+  it.each([
+    ['end_turn', 'finished', []],
+    ['refusal', 'error', ['UsagePolicyRefusal']],
+    ['max_tokens', 'error', ['ACPTurnLimit']],
+    ['something new', 'error', ['ACPTurnLimit']],
+  ])('ends a turn that stops for %s as %s', async (reason, status, codes) => {
+    const host = await run(`stop ${reason}`);
+    expect([host.status, failures(host)]).toEqual([status, codes]);
+  });
+});
+
+describe('models, modes and tool servers', () => {
+  it.each<Record<string, string>>([{}, { OLD_MODELS: '1' }])(
+    'are chosen at the start and later (%j)',
+    async (environment) => {
+      const host = await run('session', {
+        acp: launchWith({ model: 'large', sessionMode: 'plan' }, environment),
+      });
+      expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ model: 'large', mode: 'plan' });
+      await engine.switchModel(host, 'small');
+      expect(host.details?.currentModel).toBe('small');
+      await engine.close();
+      engine = newEngine();
+      await host.say('session');
+      await engine.run(host, never);
+      expect(JSON.parse(answers(host)[1] ?? '')).toMatchObject({ model: 'small' });
+      await expect(engine.switchModel(host, 'huge')).rejects.toThrow('no model huge');
+    },
+  );
+
+  it('are those of the user, as far as the agent connects to them', async () => {
+    const mcpConfig = {
+      local: { command: 'node', args: ['server.mjs'], env: { KEY: 'value' } },
+      remote: {
+        url: 'https://tools.example/mcp',
+        transport: 'http' as const,
+        headers: { Authorization: 'Bearer x' },
+      },
+    };
+    const host = await run('session', { mcpConfig });
+    expect(JSON.parse(answers(host)[0] ?? '').mcp).toEqual([
+      { name: 'local', command: 'node', args: ['server.mjs'], env: [{ name: 'KEY', value: 'value' }] },
+    ]);
+    expect(failures(host)).toEqual(['McpServerUnavailable']);
+    const both = await run('session', { mcpConfig }, { WITH_HTTP: '1' });
+    expect(JSON.parse(answers(both)[0] ?? '').mcp).toHaveLength(2);
+  });
+
+  it('signs in with a key of its environment', async () => {
+    const host = await run('session', {}, { NEED_KEY: '1', GEMINI_API_KEY: 'a-key' });
+    expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn: 'gemini-api-key' });
+    const without = await run('hello', {}, { NEED_KEY: '1' });
+    expect(failures(without)).toEqual(['ACPAuthRequired']);
+  });
+
+  function launchWith(
+    changes: Partial<NonNullable<EngineSettings['acp']>>,
+    environment: Record<string, string>,
+  ): NonNullable<EngineSettings['acp']> {
+    const { acp } = hostFor({}, environment).settings;
+    if (acp === null) {
+      throw new Error('no agent');
+    }
+    return { ...acp, ...changes };
+  }
+});
+
+describe('questions beside the work', () => {
+  it('are answered by a copy of the session', async () => {
+    const host = await run('first');
+    expect(await engine.ask(host, 'remember')).toBe('I know: first');
+    expect(answers(host)).toEqual(['you said: first']);
+    expect(await engine.condense()).toBe(false);
+  });
+
+  it('are refused by an agent that makes no copies', async () => {
+    const host = await run('first', {}, { NO_FORK: '1' });
+    await expect(engine.ask(host, 'remember')).rejects.toThrow('answers no questions');
+  });
+});
+
+describe('an agent that cannot be started', () => {
+  it.each([
+    ['no-such-agent', {}, 'ACPSpawnError', 'no-such-agent was not found'],
+    [
+      process.execPath,
+      { START: 'dies' },
+      'ACPAgentEnded',
+      'exit code 3. It wrote: the agent has no configuration',
+    ],
+    [process.execPath, { START: 'version' }, 'ACPInitError', 'version 99'],
+    [
+      process.execPath,
+      { START: 'endless-noise' },
+      'ACPProtocolError',
+      'other than the Agent Client Protocol',
+    ],
+  ])('%s %j: %s', async (program, environment, code, detail) => {
+    const host = hostFor({}, environment);
+    host.settings = {
+      ...host.settings,
+      acp: host.settings.acp && { ...host.settings.acp, command: [program, AGENT] },
+    };
+    await host.say('hello');
+    await engine.run(host, never);
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
+      code,
+      detail: expect.stringContaining(detail),
+    });
+    await expect(engine.prepare(host)).rejects.toThrow(detail);
+  });
+
+  it('has a time limit', async () => {
+    const host = hostFor({}, { START: 'silent' });
+    host.settings = {
+      ...host.settings,
+      acp: host.settings.acp && { ...host.settings.acp, startTimeoutMs: 200 },
+    };
+    await expect(engine.prepare(host)).rejects.toThrow('did not begin within 0.2 seconds');
+  });
+});
+
+describe('a hostile agent', () => {
+  it('may write other lines between its messages', async () => {
+    const host = await run('garbage', {}, { START: 'noise' });
+    expect(answers(host)).toEqual(['still here']);
+    expect(host.status).toBe('finished');
+  });
+
+  it('ends with a line that is too long', async () => {
+    const host = await run('long-line');
+    expect(host.status).toBe('error');
+    expect(failures(host)).toEqual(['ACPProtocolError']);
+  });
+
+  it('may die in the middle of its work', async () => {
+    const host = await run('die');
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
+    expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
+      code: 'ACPAgentEnded',
+      detail: 'The agent ended with exit code 9. It wrote: the last words of an agent',
+    });
+  });
+
+  it('is stopped when it does nothing', async () => {
+    const host = hostFor();
+    host.settings = {
+      ...host.settings,
+      acp: host.settings.acp && { ...host.settings.acp, idleTimeoutMs: 300 },
+    };
+    await host.say('idle');
+    await engine.run(host, never);
+    expect(host.status).toBe('error');
+    expect(failures(host)).toEqual(['ACPIdleTimeout']);
+  });
+
+  it('may use an id twice, and end no call', async () => {
+    const host = await run('collide');
+    const calls = host
+      .ofKind('ACPToolCallEvent')
+      .map(({ tool_call_id: id, title, status }) => [id, title, status]);
+    expect(calls).toEqual([
+      ['same', 'call 0', 'pending'],
+      ['same', 'call 0', 'completed'],
+      [expect.stringMatching(/^same-/), 'call 1', 'pending'],
+      [calls[2]?.[0], 'call 1', 'completed'],
+      ['open', 'never ended', 'pending'],
+      ['open', 'never ended', 'completed'],
+    ]);
+  });
+
+  it('writes nothing that is too deep or too long', async () => {
+    const host = await run('deep');
+    const [first, last] = host.ofKind('ACPToolCallEvent');
+    expect(first?.title.length).toBeLessThan(1_000);
+    expect(JSON.stringify(last).length).toBeLessThan(100_000);
+  });
+
+  it('waits until what it wrote is stored', async () => {
+    const host = await run('flood');
+    expect(answers(host).join('')).toHaveLength(2_000_000);
+  });
+});

@@ -1,0 +1,265 @@
+import type { ProviderMetadata } from 'ai';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import type { GitAccess } from '@slipway/agent-protocol/git.js';
+import type { PathAlias } from '../path-aliases.js';
+import type { RiskPolicy } from '../security/risk-assessment.js';
+import type { WebhookOptions } from '../webhooks/webhook-sender.js';
+import type { ModelParameters } from './model-parameters.js';
+
+export type ExecutionStatus =
+  'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
+
+type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : never;
+
+/** An event before the log assigns its id and timestamp. */
+export type NewEvent = WithoutIdentity<AgentEvent>;
+
+export interface EngineSettings {
+  llm: { model: string; apiKey: string | null; baseUrl: string | null; parameters?: ModelParameters };
+  /** How long the model may send nothing. */
+  llmTimeoutMs: number;
+  /** Limit of steps after a user message. */
+  maxIterations: number;
+  /** USD for the whole conversation. */
+  maxBudget: number | null;
+  confirmationPolicy: 'never' | 'always' | 'risky';
+  /** What is risky; by default what the model itself calls a high risk. */
+  risk?: RiskPolicy;
+  /** Size above which the history is condensed; null: never. */
+  condenserTokens: number | null;
+  language: string | null;
+  mcpConfig: McpServers | null;
+  searchApiKey: string | null;
+  tavilyApiUrl: string;
+  workingDir: string;
+  systemPromptSuffix: string | null;
+  /** USD per million tokens, by model name. */
+  modelPrices: Record<string, { input: number; output: number }>;
+  /** Whether a run ends when the agent repeats itself. */
+  stuckDetection: boolean;
+  /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
+  resultSchema: Record<string, unknown> | null;
+  /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
+  outboundAllowlist: readonly string[] | null;
+  /** Null: the conversation's agent is our own. */
+  acp: AcpLaunch | null;
+}
+
+/** How to start an agent that speaks the Agent Client Protocol. The model settings above do not concern it. */
+export interface AcpLaunch {
+  /** Program and arguments. */
+  command: readonly string[];
+  /** Added to the variables of tools; may hold secrets. */
+  environment: Readonly<Record<string, string>>;
+  /** Null: the agent's own choice. */
+  model: string | null;
+  sessionMode: string | null;
+  /** How it signs in; null: it needs no request for that. */
+  authMethod: string | null;
+  /** For process, handshake and session together. */
+  startTimeoutMs: number;
+  /** How long it may show no activity during a turn. */
+  idleTimeoutMs: number;
+}
+
+/**
+ * What an engine stores with its conversation across restarts. Small, and never secret: tools may write to its disk.
+ */
+export type EngineMemory = Readonly<Record<string, string | number | boolean | null>>;
+
+/** A model that an agent offers. */
+export interface OfferedModel {
+  model_id: string;
+  name: string | null;
+  description: string | null;
+}
+
+/** What is known of an agent that is not our own, once it has been started. */
+export interface AgentDetails {
+  name: string;
+  version: string;
+  capabilities: {
+    loadSession: boolean;
+    image: boolean;
+    mcpHttp: boolean;
+    mcpSse: boolean;
+    modelChoice: boolean;
+  };
+  currentModel: string | null;
+  models: readonly OfferedModel[];
+}
+
+export interface Usage {
+  promptTokens: number;
+  completionTokens: number;
+  /** null: the price is unknown. */
+  costUsd: number | null;
+  /** Whether it counts as a step of the agent. */
+  isStep: boolean;
+}
+
+/** What a conversation offers its engine. */
+export interface EngineHost {
+  /** Read again for each step: the user may change them during a run. */
+  readonly settings: EngineSettings;
+  /** The whole log, oldest first. */
+  events(): readonly AgentEvent[];
+  /** Masks secrets, writes the event to disk, then publishes it. Returns the event as written. */
+  append(event: NewEvent): Promise<AgentEvent>;
+  /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
+  originals(): Originals;
+  /** Called before the events of the response are appended. */
+  keepOriginal(original: OriginalResponse): Promise<void>;
+  /** Variables for tools: the allowlisted base and the conversation's secrets. */
+  toolEnvironment(): Record<string, string>;
+  setStatus(status: ExecutionStatus): Promise<void>;
+  /** Adds to the usage of the conversation. */
+  addUsage(usage: Usage): Promise<void>;
+  /** Iterations since the last user message, and the cost of the whole conversation. */
+  totals(): { iterations: number; costUsd: number };
+  /** Whether the run should pause after the current step. */
+  pauseRequested(): boolean;
+  /** Aborts when the run should pause; already aborted if a pause is requested. */
+  pauseSignal(): AbortSignal;
+  memory(): EngineMemory;
+  /** Replaces the memory. */
+  remember(memory: EngineMemory): Promise<void>;
+  /** Tells clients about the agent. */
+  describeAgent(details: AgentDetails): Promise<void>;
+}
+
+/** Runs a conversation's agent: one instance per conversation, one run at a time. */
+export abstract class AgentEngine {
+  /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status accordingly. */
+  abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
+  /**
+   * Runs the calls that wait for confirmation, then continues as `run` does; or rejects them and leaves the
+   * conversation idle, unless the agent itself responds to the rejection.
+   */
+  abstract confirm(
+    host: EngineHost,
+    accept: boolean,
+    reason: string | null,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /**
+   * Answers a question from what the agent knows by now. Records only the usage; may be called during a run.
+   *
+   * @throws AgentUnavailableError with a reason for the user
+   */
+  abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
+  /**
+   * Condenses the history, however short it is; changes the status only on failure. Never called during a run.
+   *
+   * @returns whether there was anything to condense
+   */
+  abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Starts the agent as a run would, so that a conversation that cannot run is refused when it begins.
+   *
+   * @throws AgentUnavailableError with a reason for the user
+   */
+  abstract prepare(host: EngineHost): Promise<void>;
+  /**
+   * Switches the agent to another model.
+   *
+   * @throws AgentUnavailableError when the agent offers no choice of models, or not this model
+   */
+  abstract switchModel(host: EngineHost, model: string): Promise<void>;
+  /** Releases the engine's resources: tool servers, shells, processes. */
+  abstract close(): Promise<void>;
+}
+
+/** The agent cannot answer now; the message is for the user. */
+export class AgentUnavailableError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'AgentUnavailableError';
+  }
+}
+
+/** Our own agent, or one that speaks the Agent Client Protocol. */
+export type AgentKind = 'native' | 'acp';
+
+/** What an engine knows of its conversation when it is created. */
+export interface EngineContext {
+  conversationId: string;
+  kind: AgentKind;
+  /** What the conversation may do on git servers right now. */
+  gitAccess: () => GitAccess | null;
+}
+
+/** Creates the engine of a conversation when the conversation first runs. */
+export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
+
+/** The options of the agent server that concern engines. */
+export interface EngineServerOptions {
+  /** Folder of the conversations' records and logs. */
+  conversationsPath: string;
+  /** Without any key, the server is open to everybody. */
+  sessionKeys: string[];
+  webhook: Omit<WebhookOptions, 'sessionKey'> | null;
+  /** Variables of every child process. */
+  environment: Record<string, string>;
+  /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
+  toolWrapper: string[];
+  /** Other names for folders that tools see. */
+  aliases: readonly PathAlias[];
+}
+
+export type OpaqueMembers = ProviderMetadata[string];
+
+/**
+ * What belongs to a part and means something to its provider only: a signature, for example. In the form in which the
+ * AI SDK takes it back.
+ */
+export type OpaqueData = ProviderMetadata;
+
+export interface OriginalText {
+  type: 'text' | 'reasoning';
+  text: string;
+  opaque: OpaqueData | null;
+}
+
+export interface OriginalCall {
+  type: 'call';
+  id: string;
+  name: string;
+  /** As the model wrote it: usually JSON. */
+  arguments: string;
+  opaque: OpaqueData | null;
+}
+
+export type OriginalPart = OriginalText | OriginalCall;
+
+/**
+ * A response as the model wrote it, with what events must not show (secrets) or have no member for (the provider's own
+ * data). It is executed and sent back to the model, and never shown.
+ */
+export interface OriginalResponse {
+  /** The `llm_response_id` of its events. */
+  id: string;
+  /** The model that wrote it, with its address: nothing but text and calls is sent to another one. */
+  origin: string;
+  /** Members of the message that its server wants back. */
+  message: OpaqueMembers;
+  /** In the order in which the model wrote them. */
+  parts: OriginalPart[];
+}
+
+/** The originals of a conversation, by the id of the response. A response that events show completely has none. */
+export type Originals = ReadonlyMap<string, OriginalResponse>;
+
+/** Whether events show everything of it that the model may have to see again. */
+export function isPlain({ message, parts }: OriginalResponse): boolean {
+  return (
+    Object.keys(message).length === 0 &&
+    parts.every(({ type, opaque }) => type !== 'reasoning' && opaque === null)
+  );
+}
+
+export function originalCall(originals: Originals, response: string, call: string): OriginalCall | null {
+  const found = originals.get(response)?.parts.find((part) => part.type === 'call' && part.id === call);
+  return found?.type === 'call' ? found : null;
+}

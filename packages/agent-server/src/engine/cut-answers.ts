@@ -1,0 +1,73 @@
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import type { NewEvent } from './agent-engine.js';
+
+/** How often in a row an answer is continued that was cut at the limit of its length. */
+export const MAX_CONTINUATIONS = 3;
+const CONTINUE =
+  'Your answer was cut at the limit of its length. Go on exactly where it ends; repeat nothing and do not comment on this.';
+
+/** For the model, in place of the result of a call that was not written to its end. */
+export const CUT_CALL =
+  'Not run: your answer was cut at the limit of its length before this call was complete. Make smaller calls: write long files in several steps.';
+
+/** For the user. */
+export const ANSWER_CUT = `The model's answer was cut at the limit of its length ${MAX_CONTINUATIONS + 1} times in a row. Raise max_output_tokens in the settings of the model, or ask for something smaller, and send a message to go on.`;
+
+/** Asks for the rest of an answer. */
+export function continuation(): NewEvent {
+  return {
+    kind: 'MessageEvent',
+    source: 'environment',
+    llm_message: { role: 'user', content: [{ type: 'text', text: CONTINUE }] },
+    activated_skills: [],
+    extended_content: [],
+  };
+}
+
+export function isContinuation(event: AgentEvent): boolean {
+  if (event.kind !== 'MessageEvent' || event.source !== 'environment') {
+    return false;
+  }
+  const [part] = event.llm_message.content;
+  return part?.type === 'text' && part.text === CONTINUE;
+}
+
+/** The text of the agent's last message, with the parts before it that were cut, or of its last call of `finish`. */
+export function finalAnswer(events: readonly AgentEvent[]): string {
+  const parts: string[] = [];
+  for (let index = events.length - 1; index >= 0; index -= 1) {
+    const event = events[index];
+    if (event?.kind === 'ActionEvent' && event.action?.kind === 'FinishAction' && parts.length === 0) {
+      return event.action.message;
+    }
+    if (event?.kind === 'MessageEvent' && event.source === 'agent') {
+      parts.unshift(
+        event.llm_message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n'),
+      );
+      const before = events[index - 1];
+      if (before === undefined || !isContinuation(before)) {
+        break;
+      }
+    }
+  }
+  return parts.join('');
+}
+
+/** How an answer ended: by itself, at the limit of its length, or because its content was filtered. */
+export type AnswerEnding = 'complete' | 'cut' | 'filtered';
+
+const CUT = /^(length|max_?tokens|max_output_tokens|model_length|model_context_window_exceeded)$/i;
+/** OpenAI, Anthropic, Gemini, Qwen. */
+const FILTERED =
+  /^(content[_-]?filter(ed)?|refusal|safety|recitation|blocklist|prohibited_content|spii|sensitive|language|.*policy.*)$/i;
+
+/**
+ * @param unified the finish reason in the words of the SDK
+ * @param raw the provider's own
+ */
+export function answerEnding(unified: string, raw: string | undefined): AnswerEnding {
+  if (unified === 'length' || CUT.test(raw ?? '')) {
+    return 'cut';
+  }
+  return unified === 'content-filter' || FILTERED.test(raw ?? '') ? 'filtered' : 'complete';
+}

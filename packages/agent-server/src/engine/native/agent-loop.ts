@@ -1,0 +1,366 @@
+import type { ActionEvent } from '@slipway/agent-protocol/events.js';
+import { HIDDEN } from '../../secret-masker.js';
+import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
+import type { Tool } from '../../tools/tool.js';
+import type { EngineHost } from '../agent-engine.js';
+import { ANSWER_CUT, continuation, CUT_CALL, isContinuation, MAX_CONTINUATIONS } from '../cut-answers.js';
+import { conversationFailure, limitReached } from '../limits.js';
+import { callError, openCalls } from '../open-calls.js';
+import { originalCall } from '../agent-engine.js';
+import type { AnswerEnding } from '../cut-answers.js';
+import type { Condenser } from './condenser.js';
+import { callModelWithImages } from './image-refusal.js';
+import type { ChosenModel, ModelFactory } from './language-model.js';
+import { LlmFailure } from './llm-failure.js';
+import { repeatedCalls } from './loop-detection.js';
+import { messagesFromEvents } from './messages-from-events.js';
+import { CONTENT_FILTERED, type ModelRequest, type ModelResponse, PausedWhileWaiting } from './model-call.js';
+import { originOf } from './language-model.js';
+import type { NativeTools } from './native-tools.js';
+import { patienceOf, type Wait } from './patience.js';
+import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-events.js';
+import { prepareRun, refreshTools } from './run-preparation.js';
+import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
+import { countUsage } from './usage.js';
+
+/** How often one run asks for a missing result. */
+const MAX_RESULT_REQUESTS = 3;
+const ASK_FOR_RESULT =
+  'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
+
+const CUT = { isValid: false, risk: 'UNKNOWN', error: CUT_CALL } as const;
+const LOST_CALL = {
+  isValid: false,
+  risk: 'UNKNOWN',
+  error:
+    'Not run: the agent server restarted, and what the call hid from view is lost. Make the call again if it is still right.',
+} as const;
+
+interface AgentLoopOptions {
+  host: EngineHost;
+  signal: AbortSignal;
+  tools: NativeTools;
+  condenser: Condenser;
+  createModel: ModelFactory;
+  wait: Wait;
+}
+
+interface ParsedCalls {
+  pending: PendingCall[];
+  /** If one of them needs confirmation, all wait. */
+  needConfirmation: boolean;
+}
+
+/** One run: calls the model, runs the tools that it calls, and repeats until something ends the run. */
+export class AgentLoop {
+  readonly #host: EngineHost;
+  readonly #signal: AbortSignal;
+  readonly #tools: NativeTools;
+  readonly #condenser: Condenser;
+  readonly #createModel: ModelFactory;
+  readonly #wait: Wait;
+  /** Answers in a row that were cut at the limit of their length. */
+  #cuts = 0;
+
+  constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {
+    this.#host = host;
+    this.#signal = signal;
+    this.#tools = tools;
+    this.#condenser = condenser;
+    this.#createModel = createModel;
+    this.#wait = wait;
+  }
+
+  /** Runs to the end and sets the status that says why the run ended. */
+  async run(): Promise<void> {
+    await this.#handleFailures(async () => {
+      await prepareRun(this.#host, this.#tools);
+      await this.#runSteps();
+    });
+  }
+
+  /** Runs the calls that the user has confirmed, then continues. */
+  async runOpenCalls(): Promise<void> {
+    await this.#handleFailures(async () => {
+      const seen = this.#host.events().length;
+      const confirmed = openCalls(this.#host.events());
+      await prepareRun(this.#host, this.#tools);
+      const { pending } = await this.#parseCalls(confirmed, this.#tools.offeredTools(this.#host.settings));
+      if (!(await this.#runCalls(pending, seen))) {
+        await this.#runSteps();
+      }
+    });
+  }
+
+  /** @returns whether there was anything to condense */
+  async condense(): Promise<boolean> {
+    let condensed = false;
+    await this.#handleFailures(async () => {
+      const model = await this.#createModel(this.#host.settings);
+      const { messages } = this.#prompt(model);
+      condensed = await this.#condenser.force(model, messages, this.#signal);
+    });
+    return condensed;
+  }
+
+  async #handleFailures(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (this.#signal.aborted || error instanceof PausedWhileWaiting) {
+        await this.#host.setStatus('paused');
+      } else if (error instanceof LlmFailure) {
+        await this.#fail(error.code, error.message);
+      } else {
+        throw error;
+      }
+    }
+  }
+
+  async #runSteps(): Promise<void> {
+    let ended = await this.#shouldStop();
+    while (!ended) {
+      ended = (await this.#step()) || (await this.#shouldStop());
+    }
+  }
+
+  async #shouldStop(): Promise<boolean> {
+    const host = this.#host;
+    const limit = limitReached(host.settings, host.totals());
+    if (this.#signal.aborted || host.pauseRequested()) {
+      await host.setStatus('paused');
+    } else if (limit !== null) {
+      await this.#fail(limit.code, limit.detail);
+    } else {
+      return host.settings.stuckDetection && (await this.#isStuck());
+    }
+    return true;
+  }
+
+  async #isStuck(): Promise<boolean> {
+    const period = repeatedCalls(this.#host.events());
+    if (period === null) {
+      return false;
+    }
+    const what = period === 1 ? 'the same call' : `the same ${period} calls`;
+    const detail = `The agent repeats ${what} with the same results. Send a message to let it go on.`;
+    await this.#host.append(conversationFailure('AgentStuck', detail));
+    await this.#host.setStatus('stuck');
+    return true;
+  }
+
+  /**
+   * One response of the model and the calls in it, or a condensation.
+   *
+   * @returns whether the run has ended
+   */
+  async #step(): Promise<boolean> {
+    const seen = this.#host.events().length;
+    await refreshTools(this.#host, this.#tools, this.#signal);
+    const tools = this.#tools.offeredTools(this.#host.settings);
+    for (const notice of this.#tools.news(this.#host.settings)) {
+      await this.#host.append(notice);
+    }
+    const model = await this.#createModel(this.#host.settings);
+    const { instructions, messages } = this.#prompt(model);
+    const request: ModelRequest = {
+      model,
+      instructions: instructions ?? '',
+      messages,
+      tools: [...tools.values()].map((tool) => offeredTool(tool, asksForRisk(this.#host.settings))),
+      signal: this.#signal,
+    };
+    if (
+      this.#condenser.isTooLarge([instructions, request.tools], messages) &&
+      (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))
+    ) {
+      return false;
+    }
+    const response = await this.#callModel(request);
+    if (response === null) {
+      return false;
+    }
+    await this.#host.keepOriginal(toOriginal(response, originOf(model.target)));
+    return await this.#handleResponse(response, tools, seen, messages);
+  }
+
+  #prompt({ target }: ChosenModel): ReturnType<typeof messagesFromEvents> {
+    const written = { originals: this.#host.originals(), origin: originOf(target) };
+    return messagesFromEvents(this.#host.events(), written);
+  }
+
+  /** @returns null if the history was too long, or may have been, and a condensation has made room */
+  async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
+    try {
+      const response = await callModelWithImages(this.#host, request, patienceOf(this.#host, this.#wait));
+      this.#condenser.observe(response, request.messages);
+      return withUniqueIds(response, usedIds(this.#host));
+    } catch (error) {
+      if (error instanceof LlmFailure && (await this.#condenser.makeRoomAfter(error, request))) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /** Logs a response, then runs its calls. */
+  async #handleResponse(
+    response: ModelResponse,
+    tools: ReadonlyMap<string, Tool>,
+    seen: number,
+    request: unknown,
+  ): Promise<boolean> {
+    const { settings } = this.#host;
+    this.#cuts = response.ending === 'cut' ? this.#cuts + 1 : 0;
+    if (response.calls.length === 0 || response.ending === 'filtered') {
+      if (response.text.trim() !== '') {
+        await this.#host.append(toMessageEvent(response));
+      }
+      await countUsage(this.#host, settings, response, request);
+      return await this.#endAnswer(response.ending, seen);
+    }
+    const lastCall = response.calls.at(-1);
+    const isCut = (id: string): boolean => response.ending === 'cut' && id === lastCall?.id;
+    const actions: ActionEvent[] = [];
+    for (const [index, call] of response.calls.entries()) {
+      const parsed = isCut(call.id) ? CUT : parseCall(tools, call.name, call.arguments);
+      const action = parsed.isValid ? parsed.prepared.action : null;
+      const event = await this.#host.append(
+        toActionEvent(response, call, index === 0, {
+          action,
+          risk: judgedRisk(settings, {
+            ...call,
+            thought: [response.text, response.reasoning],
+            stated: parsed.risk,
+          }),
+        }),
+      );
+      if (event.kind === 'ActionEvent') {
+        actions.push(event);
+      }
+    }
+    await countUsage(this.#host, settings, response, request);
+    const { pending, needConfirmation } = await this.#parseCalls(actions, tools, isCut);
+    if (needConfirmation) {
+      await this.#host.setStatus('waiting_for_confirmation');
+      return true;
+    }
+    return (await this.#runCalls(pending, seen)) || (await this.#isCutTooOften());
+  }
+
+  /** @returns whether the run has ended with an answer in words, or the beginning of one */
+  async #endAnswer(ending: AnswerEnding, seen: number): Promise<boolean> {
+    if (ending === 'filtered') {
+      await this.#fail('LlmContentFiltered', CONTENT_FILTERED);
+      return true;
+    }
+    if (ending === 'complete') {
+      return await this.#finish(seen, this.#host.settings.resultSchema === null);
+    }
+    if (await this.#isCutTooOften()) {
+      return true;
+    }
+    await this.#host.append(continuation());
+    return false;
+  }
+
+  async #isCutTooOften(): Promise<boolean> {
+    if (this.#cuts <= MAX_CONTINUATIONS) {
+      return false;
+    }
+    await this.#fail('LlmAnswerCut', ANSWER_CUT);
+    return true;
+  }
+
+  /** Closes the calls that are invalid. */
+  async #parseCalls(
+    actions: readonly ActionEvent[],
+    tools: ReadonlyMap<string, Tool>,
+    isCut: (id: string) => boolean = () => false,
+  ): Promise<ParsedCalls> {
+    const calls: ParsedCalls = { pending: [], needConfirmation: false };
+    for (const event of actions) {
+      const parsed = isCut(event.tool_call_id) ? CUT : this.#parseWritten(tools, event);
+      if (parsed.isValid) {
+        const { prepared, tool } = parsed;
+        calls.pending.push({ event, prepared });
+        calls.needConfirmation ||= mustConfirm(
+          this.#host.settings,
+          tool.needsConfirmation,
+          event.security_risk,
+        );
+      } else {
+        await this.#host.append(callError(event, parsed.error));
+      }
+    }
+    return calls;
+  }
+
+  /** Parses a call as the model wrote it; its event may show it masked. */
+  #parseWritten(tools: ReadonlyMap<string, Tool>, event: ActionEvent): ReturnType<typeof parseCall> {
+    const { llm_response_id, tool_call: shown } = event;
+    const original = originalCall(this.#host.originals(), llm_response_id, shown.id);
+    if (original === null && `${shown.name} ${shown.arguments}`.includes(HIDDEN)) {
+      return LOST_CALL;
+    }
+    return parseCall(tools, (original ?? shown).name, (original ?? shown).arguments);
+  }
+
+  async #runCalls(calls: readonly PendingCall[], seen: number): Promise<boolean> {
+    return (await runCalls(this.#host, calls, this.#signal)) && (await this.#finish(seen, true));
+  }
+
+  /**
+   * @param isComplete whether the agent has given everything that it was asked for
+   * @returns false if there is more to do, or the user has written meanwhile
+   */
+  async #finish(seen: number, isComplete: boolean): Promise<boolean> {
+    const added = this.#host.events().slice(seen);
+    if (added.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
+      return false;
+    }
+    if (!isComplete) {
+      return this.#askForResult();
+    }
+    await this.#host.setStatus('finished');
+    return true;
+  }
+
+  /**
+   * Asks for the result when the agent has answered with text only, and gives up after `MAX_RESULT_REQUESTS` requests.
+   */
+  async #askForResult(): Promise<boolean> {
+    const events = this.#host.events();
+    const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+    const asked = events
+      .slice(lastUser + 1)
+      .filter(
+        (event) => event.kind === 'MessageEvent' && event.source === 'environment' && !isContinuation(event),
+      );
+    if (asked.length >= MAX_RESULT_REQUESTS) {
+      await this.#fail('ResultMissing', 'The agent ended without the result that result_schema asks for.');
+      return true;
+    }
+    await this.#host.append({
+      kind: 'MessageEvent',
+      source: 'environment',
+      llm_message: { role: 'user', content: [{ type: 'text', text: ASK_FOR_RESULT }] },
+      activated_skills: [],
+      extended_content: [],
+    });
+    return false;
+  }
+
+  async #fail(code: string, detail: string): Promise<void> {
+    await this.#host.append(conversationFailure(code, detail));
+    await this.#host.setStatus('error');
+  }
+}
+
+function usedIds(host: EngineHost): Set<string> {
+  return new Set(
+    host
+      .events()
+      .flatMap((event) => (event.kind === 'ActionEvent' ? [event.tool_call_id, event.llm_response_id] : [])),
+  );
+}

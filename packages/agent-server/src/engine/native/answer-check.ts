@@ -1,0 +1,165 @@
+import { APICallError } from 'ai';
+import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
+import { clipText } from '../../clipped-text.js';
+import { ADDRESS_HINT, LlmFailure } from './llm-failure.js';
+
+/** The beginnings of lines in an event stream (WHATWG HTML, 9.2.6). */
+const EVENT_STREAM = /^(data|event|id|retry)?:/;
+const LONGEST_BEGINNING = 6;
+const MAX_READ = 4_000_000;
+const MAX_QUOTE = 300;
+/** The beginning of a page is enough to say what it is. */
+const MAX_PAGE = 20_000;
+
+/**
+ * A fetch that recognises answers with status 200 that are no stream of a completion: a completion in one piece is
+ * passed on as a stream, an error is thrown as the provider meant it, and of anything else it says what it was.
+ */
+export function checkedFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (!response.ok || response.body === null) {
+      return response;
+    }
+    const reader = response.body.getReader();
+    const chunks: Uint8Array[] = [];
+    const { beginning, isDone } = await readBeginning(reader, chunks);
+    if (isEventStream(beginning, response.headers.get('content-type')) || (isDone && beginning === '')) {
+      return withBody(response, joined(chunks, reader, isDone));
+    }
+    const body = await readAll(reader, chunks);
+    return withBody(response, asStream(body, requestedUrl(input)));
+  };
+}
+
+function isEventStream(beginning: string, contentType: string | null): boolean {
+  return (
+    EVENT_STREAM.test(beginning) ||
+    (contentType?.startsWith('text/event-stream') === true && !/^[<[{]/.test(beginning))
+  );
+}
+
+/** @throws LlmFailure or APICallError when it is no completion */
+function asStream(body: string, url: string): string {
+  const parsed = parseJson(body);
+  const choices = jsonList(parsed, 'choices');
+  if (isJsonObject(parsed) && jsonAt(choices[0], 'message') !== undefined) {
+    const chunk = { ...parsed, object: 'chat.completion.chunk', choices: choices.map(toDelta) };
+    return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
+  }
+  const error =
+    jsonAt(parsed, 'error') ?? jsonAt(jsonAt({ first: jsonList({ parsed }, 'parsed')[0] }, 'first'), 'error');
+  if (error !== undefined && error !== null) {
+    const code =
+      jsonNumber(error, 'code') ?? Number(jsonText(error, 'code') ?? jsonText(error, 'status') ?? 0);
+    const statusCode = code >= 400 && code < 600 ? code : 502;
+    throw new APICallError({
+      message: 'an error with status 200',
+      url,
+      requestBodyValues: {},
+      statusCode,
+      responseBody: body,
+    });
+  }
+  throw new LlmFailure(
+    'LlmUnexpectedAnswer',
+    `The model's server answered 200 with ${describeBody(body, parsed)}, not with a completion. ${ADDRESS_HINT}`,
+    null,
+  );
+}
+
+function toDelta(choice: unknown): Record<string, unknown> {
+  const { message, ...others } = isJsonObject(choice) ? choice : {};
+  const calls = jsonList(message, 'tool_calls').map((call, index) => ({
+    index,
+    ...(isJsonObject(call) ? call : {}),
+  }));
+  const delta = isJsonObject(message) ? message : {};
+  return {
+    ...others,
+    delta: calls.length === 0 ? { ...delta, tool_calls: undefined } : { ...delta, tool_calls: calls },
+  };
+}
+
+function describeBody(body: string, parsed: unknown): string {
+  if (/^\s*<(!doctype|html|head|body|\?xml)/i.test(body)) {
+    const title = quote(/<title[^>]{0,200}>([^<]{0,1000})/i.exec(body.slice(0, MAX_PAGE))?.[1] ?? '');
+    return title === '' ? 'an HTML page' : `an HTML page (“${title}”)`;
+  }
+  return `${parsed === undefined ? 'text' : 'JSON'} (${quote(body)})`;
+}
+
+function quote(text: string): string {
+  return clipText(text.slice(0, MAX_PAGE).replaceAll(/\s+/g, ' ').trim(), MAX_QUOTE);
+}
+
+/** Reads until it is clear what begins, white space aside. */
+async function readBeginning(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  chunks: Uint8Array[],
+): Promise<{ beginning: string; isDone: boolean }> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (value !== undefined) {
+      chunks.push(value);
+      text = (text + decoder.decode(value, { stream: true })).trimStart();
+    }
+    if (done || text.length >= LONGEST_BEGINNING || /^[:<[{]/.test(text)) {
+      return { beginning: text, isDone: done };
+    }
+  }
+}
+
+async function readAll(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  chunks: Uint8Array[],
+): Promise<string> {
+  let size = chunks.reduce((sum, { length }) => sum + length, 0);
+  while (size < MAX_READ) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return Buffer.concat(chunks).toString('utf8');
+    }
+    chunks.push(value);
+    size += value.length;
+  }
+  await reader.cancel();
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** What was read already, then the rest. */
+function joined(
+  chunks: Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  isDone: boolean,
+): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const first = chunks.shift();
+      if (first !== undefined) {
+        controller.enqueue(first);
+        return;
+      }
+      const { done, value } = isDone ? { done: true as const, value: undefined } : await reader.read();
+      if (done) {
+        controller.close();
+      } else {
+        controller.enqueue(value);
+      }
+    },
+    async cancel(reason) {
+      await reader.cancel(reason);
+    },
+  });
+}
+
+function withBody({ status, statusText, headers }: Response, body: ReadableStream | string): Response {
+  return new Response(body, { status, statusText, headers });
+}
+
+function requestedUrl(input: Parameters<typeof fetch>[0]): string {
+  return typeof input === 'string' ? input : input instanceof URL ? input.href : input.url;
+}

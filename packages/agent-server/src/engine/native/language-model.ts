@@ -1,0 +1,328 @@
+import { type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
+import { type ModelParameters, parametersProblem, RefusedParameters } from '../model-parameters.js';
+import { checkedFetch } from './answer-check.js';
+import { idleTimeoutFetch } from './idle-timeout-fetch.js';
+import { LlmFailure } from './llm-failure.js';
+import { textTools } from './text-tools.js';
+
+/** A model, and what is known of the server that runs it. */
+export interface ChosenModel {
+  languageModel: LanguageModel;
+  target: ModelTarget;
+}
+
+/** Creates the model that a conversation's current settings configure. */
+export type ModelFactory = (settings: EngineSettings) => Promise<ChosenModel>;
+
+/** @param anthropicUrl base address of Anthropic's own API */
+export function modelFactory(anthropicUrl: string): ModelFactory {
+  const refused = new RefusedParameters();
+  return async ({ llm, llmTimeoutMs, outboundAllowlist }) => ({
+    languageModel: await languageModel({
+      ...llm,
+      timeoutMs: llmTimeoutMs,
+      allowlist: outboundAllowlist,
+      anthropicUrl,
+      refused,
+    }),
+    target: modelTarget(llm),
+  });
+}
+
+/** @param llm settings that name a model that can be called */
+function modelTarget({ model, baseUrl }: EngineSettings['llm']): ModelTarget {
+  const endpoint = modelEndpoint(model, baseUrl);
+  if ('problem' in endpoint) {
+    throw notConfigured(endpoint.problem);
+  }
+  return endpoint.api === 'anthropic' ? { ...endpoint, baseUrl: null } : endpoint;
+}
+
+interface LanguageModelOptions {
+  /** The setting `llm_model`. */
+  model: string;
+  apiKey: string | null;
+  baseUrl: string | null;
+  parameters?: ModelParameters;
+  /** How long the model may send nothing. */
+  timeoutMs: number;
+  /** Servers that may be called (see `HostAllowlist`); null: any. */
+  allowlist: readonly string[] | null;
+  /** Base address of Anthropic's own API, which no setting names. */
+  anthropicUrl: string;
+  refused?: RefusedParameters;
+}
+
+/**
+ * The model that the settings configure, with the user's key. Only the program for its API is loaded: each takes time and
+ * memory in every sandbox.
+ *
+ * @throws LlmFailure when a setting is missing or names a server that may not be called
+ */
+export async function languageModel(options: LanguageModelOptions): Promise<LanguageModel> {
+  const { model, apiKey, baseUrl, timeoutMs, allowlist, anthropicUrl, parameters = {} } = options;
+  const { refused = new RefusedParameters() } = options;
+  const endpoint = modelEndpoint(model, baseUrl);
+  if ('problem' in endpoint) {
+    throw notConfigured(endpoint.problem);
+  }
+  const address = addressToCheck(model, baseUrl);
+  const problem = address === null ? null : new OutboundAddresses(allowlist).problem(address);
+  if (problem !== null) {
+    throw notConfigured(`llm_base_url: ${problem}`);
+  }
+  const unusable = parametersProblem(parameters);
+  if (unusable !== null) {
+    throw notConfigured(unusable);
+  }
+  // An allowed server could redirect to any other.
+  const plain = withBody(idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error'), parameters);
+  const fetch = checkedFetch(parameters.drop_params === false ? plain : refused.dropping(plain));
+  const headers = canonicalHeaders(parameters.extra_headers ?? {});
+  if (endpoint.api === 'anthropic') {
+    if (apiKey === null) {
+      // Without a key, the SDK would take one from the environment.
+      throw notConfigured('No key for the model: give llm_api_key in the settings.');
+    }
+    const { createAnthropic } = await import('@ai-sdk/anthropic');
+    const anthropic = createAnthropic({ apiKey, baseURL: anthropicUrl, headers, fetch });
+    const topK = parameters.top_k ?? undefined;
+    return wrapLanguageModel({
+      model: anthropic(endpoint.model),
+      middleware: [
+        withParameters({ ...parameters, topK }),
+        withThinking(parameters),
+        ...ownMiddleware(parameters),
+      ],
+    });
+  }
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const { host } = new URL(endpoint.baseUrl);
+  const isOpenAi = host === 'api.openai.com';
+  const { api_version: version } = parameters;
+  const query = { ...(version && { 'api-version': version }), ...endpoint.query };
+  const chatModel = createOpenAICompatible({
+    name: 'openai',
+    baseURL: endpoint.baseUrl,
+    ...(Object.keys(query).length > 0 && { queryParams: query }),
+    apiKey: apiKey ?? undefined,
+    headers: { ...(host === OPENROUTER && openRouterHeaders(parameters)), ...headers },
+    includeUsage: true,
+    // Else the SDK would fetch images itself, from inside the sandbox.
+    supportedUrls: () => ({ 'image/*': [/^https?:/] }),
+    fetch,
+    transformRequestBody: ({ max_tokens: limit, ...body }) => ({
+      ...body,
+      // OpenAI's reasoning models refuse the older name, which others know alone.
+      [isOpenAi ? 'max_completion_tokens' : 'max_tokens']: limit,
+      // The SDK does not know it.
+      top_k: parameters.top_k ?? undefined,
+    }),
+  }).chatModel(endpoint.model);
+  return wrapLanguageModel({
+    model: chatModel,
+    middleware: [withParameters(parameters), ...ownMiddleware(parameters)],
+  });
+}
+
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
+
+function withParameters(
+  parameters: ModelParameters & { topK?: number | undefined },
+): LanguageModelMiddleware {
+  const { temperature, top_p: topP, seed, max_output_tokens: maxOutputTokens, topK } = parameters;
+  const reasoning = EFFORTS.find((effort) => effort === parameters.reasoning_effort);
+  return {
+    specificationVersion: 'v4',
+    transformParams: async ({ params }) => ({
+      ...params,
+      temperature: temperature ?? params.temperature,
+      topP: topP ?? params.topP,
+      topK: topK ?? params.topK,
+      seed: seed ?? params.seed,
+      maxOutputTokens: maxOutputTokens ?? params.maxOutputTokens,
+      reasoning: reasoning ?? params.reasoning,
+    }),
+  };
+}
+
+const OPENROUTER = 'openrouter.ai';
+
+function openRouterHeaders({
+  openrouter_site_url: site,
+  openrouter_app_name: name,
+}: ModelParameters): Record<string, string> {
+  return { ...(site && { 'HTTP-Referer': printable(site) }), ...(name && { 'X-Title': printable(name) }) };
+}
+
+/** Headers may have no other characters. */
+function printable(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '');
+}
+
+function ownMiddleware({
+  native_tool_calling: isNative,
+  disable_stop_word: noStop,
+  disable_vision: isBlind,
+}: ModelParameters): LanguageModelMiddleware[] {
+  return [
+    ...(isNative === false ? [textTools({ stop: noStop !== true })] : []),
+    ...(isBlind === true ? [withoutImages] : []),
+  ];
+}
+
+const IMAGE_NOTE = { type: 'text' as const, text: '[An image is left out: disable_vision is set.]' };
+
+const withoutImages: LanguageModelMiddleware = {
+  specificationVersion: 'v4',
+  transformParams: async ({ params }) => ({
+    ...params,
+    prompt: params.prompt.map((message) => {
+      if (message.role === 'user') {
+        return {
+          ...message,
+          content: message.content.map((part) => (part.type === 'file' ? IMAGE_NOTE : part)),
+        };
+      }
+      if (message.role !== 'tool') {
+        return message;
+      }
+      const content = message.content.map((part) =>
+        part.type === 'tool-result' && part.output.type === 'content'
+          ? {
+              ...part,
+              output: {
+                ...part.output,
+                value: part.output.value.map((each) => (each.type === 'file' ? IMAGE_NOTE : each)),
+              },
+            }
+          : part,
+      );
+      return { ...message, content };
+    }),
+  }),
+};
+
+/** The published SDK sends this with every model, whether its user wants it or not. */
+const THINKING_BUDGET_OF_SDK = 200_000;
+
+/** A budget of its own takes the place of the reasoning effort. */
+function withThinking({ extended_thinking_budget: budgetTokens }: ModelParameters): LanguageModelMiddleware {
+  return {
+    specificationVersion: 'v4',
+    transformParams: async ({ params }) =>
+      !budgetTokens || budgetTokens === THINKING_BUDGET_OF_SDK
+        ? params
+        : {
+            ...params,
+            reasoning: undefined,
+            providerOptions: {
+              ...params.providerOptions,
+              anthropic: {
+                ...params.providerOptions?.['anthropic'],
+                thinking: { type: 'enabled', budgetTokens },
+              },
+            },
+          },
+  };
+}
+
+/** Adds the members of the settings to each request, but for those that are the conversation itself. */
+function withBody(
+  fetch: typeof globalThis.fetch,
+  { litellm_extra_body: extra }: ModelParameters,
+): typeof fetch {
+  const { messages: _, stream: __, ...members } = extra ?? {};
+  if (Object.keys(members).length === 0) {
+    return fetch;
+  }
+  return async (input, init) => {
+    const body: unknown = typeof init?.body === 'string' ? JSON.parse(init.body) : null;
+    return await fetch(
+      input,
+      typeof body === 'object' ? { ...init, body: JSON.stringify({ ...body, ...members }) } : init,
+    );
+  };
+}
+
+/** Headers that are ours are replaced; in another spelling they would be sent twice, joined with a comma. */
+const OURS = ['Authorization', 'x-api-key', 'anthropic-version'];
+
+function canonicalHeaders(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      OURS.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name,
+      value,
+    ]),
+  );
+}
+
+function notConfigured(reason: string): LlmFailure {
+  return new LlmFailure('LlmNotConfigured', reason, null);
+}
+
+/** The server that gets a prompt. */
+export interface ModelTarget {
+  api: 'openai' | 'anthropic';
+  /** Null: Anthropic's own. */
+  baseUrl: string | null;
+  /** Its name there. */
+  model: string;
+}
+
+/** What a server accepts where servers differ. */
+export interface TargetRules {
+  /** Of the id of a call; another one is replaced. */
+  callId: RegExp;
+  /** Whether it loads images from addresses: `https` only, or any. */
+  imageUrls: 'https' | 'any';
+  maxDescription: number;
+  /** Schemas of tools are Google's, which are a part of OpenAPI's. */
+  isGoogle: boolean;
+  /** Its chat template takes the user and the agent in turns only, and the agent after a tool. */
+  alternates: boolean;
+  /** Sent along with calls that another model wrote. */
+  foreignCall: OpaqueMembers | null;
+}
+
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+/** Families of models whose chat templates raise an error otherwise. */
+const STRICT_TEMPLATES = /gemma|mixtral|ministral/i;
+const MISTRAL = /mistral|codestral|devstral|magistral|pixtral/i;
+
+/** Names of the model that wrote a response: what it signed is of use to no other. */
+export function originOf({ api, baseUrl, model }: ModelTarget): string {
+  return `${api} ${baseUrl ?? ''} ${model}`;
+}
+
+/** The documented limits of a server, and those of its chat template where the model's name tells. */
+export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
+  if (api === 'anthropic') {
+    return {
+      callId: /^[a-zA-Z0-9_-]{1,64}$/,
+      imageUrls: 'https',
+      maxDescription: UNLIMITED,
+      isGoogle: false,
+      alternates: false,
+      foreignCall: null,
+    };
+  }
+  const host = URL.canParse(baseUrl ?? '') ? new URL(baseUrl ?? '').hostname : '';
+  const isMistral = MISTRAL.test(model) || host.endsWith('mistral.ai');
+  const isGemini = /gemini/i.test(model) || host.endsWith('googleapis.com');
+  const isOpenAi = host === 'api.openai.com' || host.endsWith('.azure.com');
+  return {
+    callId: isMistral ? /^[a-zA-Z0-9]{9}$/ : /^[!-~]{1,40}$/,
+    imageUrls: 'any',
+    maxDescription: isOpenAi ? 1_024 : UNLIMITED,
+    isGoogle: isGemini,
+    alternates: isMistral || STRICT_TEMPLATES.test(model),
+    // As Google documents it for histories that other models have begun.
+    foreignCall: isGemini
+      ? { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } }
+      : null,
+  };
+}

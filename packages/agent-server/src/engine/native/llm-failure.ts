@@ -1,0 +1,233 @@
+import { isIPv4 } from 'node:net';
+import { APICallError } from 'ai';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { clipText } from '../../clipped-text.js';
+import { UnresponsiveModelError } from './idle-timeout-fetch.js';
+import {
+  isContextFull,
+  isFiltered,
+  isFinal,
+  isOutOfMoney,
+  namedPause,
+  readRefusal,
+  type Refusal,
+} from './refusal-words.js';
+
+type LlmFailureCode =
+  | 'LlmNotConfigured'
+  | 'LlmAuthenticationFailed'
+  | 'LlmQuotaExceeded'
+  | 'LlmRateLimited'
+  | 'LlmRejected'
+  | 'LlmContextFull'
+  | 'LlmContentFiltered'
+  | 'LlmUnavailable'
+  | 'LlmUnexpectedAnswer'
+  | 'LlmTimeout'
+  | 'LlmEmptyAnswer';
+
+/** Why a call of the model failed, in words for the user. */
+export class LlmFailure extends Error {
+  readonly code: LlmFailureCode;
+  /** Milliseconds that the provider asks to wait, 0 if it does not say; null: the same call would fail again. */
+  readonly retryAfterMs: number | null;
+  /** Whether the provider refused the request for a reason that a shorter history may remove. */
+  readonly mayBeHistory: boolean;
+  /** Whether images may be the reason: the request was refused for none that is known, or for its bytes. */
+  readonly mayBeImages: boolean;
+
+  constructor(
+    code: LlmFailureCode,
+    message: string,
+    retryAfterMs: number | null,
+    {
+      cause,
+      mayBeHistory = false,
+      status,
+    }: { cause?: unknown; mayBeHistory?: boolean; status?: number } = {},
+  ) {
+    super(message, { cause });
+    this.name = 'LlmFailure';
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+    this.mayBeHistory = mayBeHistory;
+    this.mayBeImages = code === 'LlmRejected' || status === 413;
+  }
+}
+
+const MAX_REASON = 1_000;
+/** Errors of `connect` when a policy blocks the destination, or no route leads there (connect(2)). */
+const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
+/** For users who gave the address of the server in place of that of its API. */
+export const ADDRESS_HINT =
+  'Check llm_base_url: it has to be the address of the API, which ends with /v1 at most servers.';
+
+/** Classifies the error of a call. */
+export function toLlmFailure(error: unknown, now: number): LlmFailure {
+  const chain = causes(error);
+  const own = chain.find((cause) => cause instanceof LlmFailure);
+  if (own !== undefined) {
+    return own;
+  }
+  const timeout = chain.find((cause) => cause instanceof UnresponsiveModelError);
+  if (timeout !== undefined) {
+    return new LlmFailure('LlmTimeout', timeout.message, null, { cause: error });
+  }
+  const call = chain.find((cause) => APICallError.isInstance(cause));
+  const status = call?.statusCode ?? 0;
+  if (call !== undefined && status >= 400) {
+    const answer = { status, body: call.responseBody ?? '', headers: call.responseHeaders ?? {} };
+    return errorResponse({ ...answer, isUnversioned: hasNoVersion(call.url) }, now, call);
+  }
+  const body = streamError(chain);
+  // A response that broke off has status 200 here.
+  return body === null
+    ? connectionFailure(error)
+    : errorResponse({ status: body.status, body: body.text, headers: {} }, now, error);
+}
+
+interface ErrorAnswer {
+  status: number;
+  body: string;
+  headers: Record<string, string>;
+  /** The address names no version of an API. */
+  isUnversioned?: boolean;
+}
+
+function errorResponse(
+  { status, body, headers, isUnversioned }: ErrorAnswer,
+  now: number,
+  cause: unknown,
+): LlmFailure {
+  const refusal = readRefusal(body);
+  const said = withoutStatus(refusal.reason || jsonText(cause, 'message') || '', status);
+  const text = clipText(said, MAX_REASON);
+  const hint = isUnversioned === true && (status === 404 || status === 405) ? ` ${ADDRESS_HINT}` : '';
+  const reason = `The model's provider answered ${status}: ${text}${hint}`;
+  const code = failureCode(status, refusal);
+  const pause = namedPause(headers, body, now);
+  if (code === 'LlmRateLimited' || code === 'LlmUnavailable' || (code === 'LlmQuotaExceeded' && pause > 0)) {
+    return new LlmFailure(code, reason, pause, { cause });
+  }
+  const mayBeHistory = [400, 413, 422].includes(status) && code !== 'LlmContentFiltered' && !isFinal(refusal);
+  return new LlmFailure(code, reason, null, { cause, mayBeHistory, status });
+}
+
+function failureCode(status: number, refusal: Refusal): LlmFailureCode {
+  if (status === 401 || status === 403) {
+    return isFiltered(refusal) ? 'LlmContentFiltered' : 'LlmAuthenticationFailed';
+  }
+  if (status === 402 || isOutOfMoney(refusal)) {
+    return 'LlmQuotaExceeded';
+  }
+  if (isContextFull(status, refusal)) {
+    return 'LlmContextFull';
+  }
+  if (isFiltered(refusal)) {
+    return 'LlmContentFiltered';
+  }
+  if (status === 429) {
+    return 'LlmRateLimited';
+  }
+  return status >= 500 || status === 408 ? 'LlmUnavailable' : 'LlmRejected';
+}
+
+/** Words of codes in an answer that began with 200, and the status that says the same. */
+const CODE_STATUS: readonly [RegExp, number][] = [
+  [/rate.?limit|too.?many|exhausted/, 429],
+  [/auth|api.?key|permission/, 401],
+  [/insufficient|billing|payment/, 402],
+  [/context|token|length|invalid|bad.?request|unsupported|policy|filter/, 400],
+];
+
+/** An error that arrived in the stream of an answer; null: there is none. */
+function streamError(chain: readonly unknown[]): { status: number; text: string } | null {
+  for (const found of chain) {
+    // The SDK passes the object on, or reports that it does not know its form.
+    const said =
+      jsonAt(found, 'value', 'error') ??
+      jsonAt(found, 'data') ??
+      (found instanceof Error ? undefined : found);
+    const code = jsonNumber(said, 'code') ?? jsonNumber(said, 'status') ?? 0;
+    const words = `${jsonText(said, 'code') ?? ''} ${jsonText(said, 'type') ?? ''}`.toLowerCase();
+    const text = typeof said === 'string' ? said : jsonText(said, 'message');
+    if (text !== null) {
+      const byCode = code >= 400 && code < 600 ? code : Number(/\b[45]\d\d\b/.exec(words)?.[0] ?? 0);
+      const status = byCode || CODE_STATUS.find(([pattern]) => pattern.test(words))?.[1] || 502;
+      return { status, text: JSON.stringify({ error: said }) };
+    }
+  }
+  return null;
+}
+
+function hasNoVersion(url: string): boolean {
+  return URL.canParse(url) && new URL(url).pathname === '/chat/completions';
+}
+
+/** No response, or one that ended in the middle. */
+function connectionFailure(error: unknown): LlmFailure {
+  // The SDK also throws plain objects with a message.
+  const reasons = causes(error).map((cause) => jsonText(cause, 'message') ?? errorMessage(cause));
+  const text = clipText(distinct(reasons).join(': '), MAX_REASON);
+  const closed = closedDestination(error);
+  const hint =
+    closed === null
+      ? ''
+      : ` The sandbox may have a network of its own, which leads to public addresses only: an operator can open this one with SANDBOX_NETWORK_ALLOW=${closed}.`;
+  return new LlmFailure(
+    'LlmUnavailable',
+    `The model could not be reached, or its answer broke off: ${text}${hint}`,
+    0,
+    { cause: error },
+  );
+}
+
+/** Errors often quote their causes. */
+function distinct(sentences: readonly string[]): string[] {
+  return sentences.filter(
+    (sentence, index) =>
+      !sentences.some(
+        (other, place) => other.includes(sentence) && (other !== sentence ? place !== index : place < index),
+      ),
+  );
+}
+
+/** What a provider says, without a beginning such as `Error: 401` that our own sentence has already. */
+function withoutStatus(text: string, status: number): string {
+  const rest = text.replace(
+    new RegExp(`^(?:error:\\s*)*(?:error code:?\\s*)?(?:${status}\\b[\\s:,.-]*)?`, 'i'),
+    '',
+  );
+  return rest === '' ? text : rest;
+}
+
+/** The destination that the network does not let us connect to; null when that is not the reason. */
+function closedDestination(error: unknown): string | null {
+  const tries = causes(error).flatMap((cause) => [
+    cause,
+    ...(cause instanceof AggregateError ? cause.errors : []),
+  ]);
+  for (const attempt of tries) {
+    const address = jsonText(attempt, 'address') ?? '';
+    const code = jsonText(attempt, 'code') ?? '';
+    const isClosed = CLOSED_CODES.includes(code) || (code === 'ECONNREFUSED' && address.startsWith('127.'));
+    if (isIPv4(address) && isClosed) {
+      return `${address}:${jsonNumber(attempt, 'port')}`;
+    }
+  }
+  return null;
+}
+
+/** The error and its chain of causes. */
+function causes(thrown: unknown): unknown[] {
+  const found: unknown[] = [];
+  for (let next = thrown; next !== undefined && next !== null && found.length < 10; next = causeOf(next)) {
+    found.push(next);
+  }
+  return found;
+}
+
+function causeOf(thrown: unknown): unknown {
+  return typeof thrown === 'object' && thrown !== null && 'cause' in thrown ? thrown.cause : undefined;
+}

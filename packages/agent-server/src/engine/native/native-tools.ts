@@ -1,0 +1,131 @@
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import type { RemoteAccess } from '../../git/remote-access.js';
+import { CreatePullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
+import { FileEditorTool } from '../../tools/file-editor.tool.js';
+import { FinishTool, FinishWithResultTool } from '../../tools/finish.tool.js';
+import { GitRemoteTool } from '../../tools/git-remote.tool.js';
+import { lastPlan, TaskTrackerTool } from '../../tools/task-tracker.tool.js';
+import { McpToolbox, type ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
+import { loadSetup, ownVariables, ShellSession } from '../../tools/shell-session.js';
+import { TerminalTool } from '../../tools/terminal.tool.js';
+import { ThinkTool } from '../../tools/think.tool.js';
+import type { Tool } from '../../tools/tool.js';
+import { WebSearchTool } from '../../tools/web-search.tool.js';
+import { clipText } from '../../clipped-text.js';
+import { toolEnvironment } from '../../tool-environment.js';
+import type { ToolView } from '../../tool-view.js';
+import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
+import { conversationFailure } from '../limits.js';
+
+/** OpenAI's limit, which others have taken over. */
+const MAX_TOOLS = 128;
+const TOO_MANY = `Models take ${MAX_TOOLS} tools at most, so some are left out. Name those that are needed in the member tools of a server in mcp_config. Left out:`;
+const REPAIRED =
+  'Some model servers refuse the schemas of these tools, so they are offered with repaired ones, and called as before:';
+/** Characters. */
+const MAX_NOTICE = 8_000;
+
+export interface NativeToolsOptions {
+  /** The view for the terminal's shell, for tool servers that are child processes, and for files. */
+  view: ToolView;
+  /** null: the tool that opens pull requests is not offered. */
+  pullRequests: PullRequestOptions | null;
+  /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
+  remoteAccess: () => RemoteAccess | null;
+  mcpConnectTimeoutMs: number;
+}
+
+/** The tools of a conversation, with its shell and its tool servers. */
+export class NativeTools {
+  readonly #options: NativeToolsOptions;
+  readonly #host: EngineHost;
+  readonly #shell: ShellSession;
+  readonly #builtIn: readonly Tool[];
+  readonly #toolbox = new McpToolbox();
+  readonly #told = new Set<string>();
+
+  constructor(host: EngineHost, options: NativeToolsOptions) {
+    this.#options = options;
+    this.#host = host;
+    const { workingDir } = host.settings;
+    const shell = new ShellSession(workingDir, options.view.wrapper, (environment) =>
+      loadSetup(workingDir, ownVariables(environment, options.view.environment)),
+    );
+    this.#shell = shell;
+    const { resultSchema } = host.settings;
+    this.#builtIn = [
+      new TerminalTool(shell),
+      new FileEditorTool(options.view),
+      new TaskTrackerTool(() => lastPlan(host.events())),
+      new ThinkTool(),
+      resultSchema === null ? new FinishTool() : new FinishWithResultTool(resultSchema),
+      ...(options.pullRequests === null
+        ? []
+        : [new CreatePullRequestTool(options.pullRequests, () => shell.workingDir)]),
+    ];
+  }
+
+  /** Connects the tool servers. Returns what the user should know of them. */
+  async connect(): Promise<ToolNotice[]> {
+    const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
+    const addresses = new OutboundAddresses(outboundAllowlist);
+    return await this.#toolbox.connect(mcpConfig ?? {}, {
+      workingDir,
+      // A tool server gets only the secrets that its own configuration names.
+      environment: toolEnvironment(this.#host.toolEnvironment()),
+      wrapper: this.#options.view.wrapper,
+      checkUrl: async ({ href }) => addresses.problem(href),
+      connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
+    });
+  }
+
+  /** Before each call of the model: tool servers may have ended, or announced other tools. */
+  async refresh(signal: AbortSignal): Promise<ToolNotice[]> {
+    return await this.#toolbox.refresh(signal);
+  }
+
+  /** The tools that these settings allow, by name, as many of them as models take. */
+  offeredTools(settings: EngineSettings): ReadonlyMap<string, Tool> {
+    const offered = this.#allowedTools(settings).slice(0, MAX_TOOLS);
+    return new Map(offered.map((tool) => [tool.name, tool]));
+  }
+
+  /** What the user was not yet told: which tools are left out, and which are not offered as their servers describe them. */
+  news(settings: EngineSettings): NewEvent[] {
+    const all = this.#allowedTools(settings);
+    const leftOut = all.slice(MAX_TOOLS).map(({ name }) => name);
+    const repaired = all
+      .slice(0, MAX_TOOLS)
+      .filter(({ repairs }) => repairs.length > 0)
+      .map(({ name, repairs }) => `${name} (${repairs.join(', ')})`);
+    return [
+      ...this.#notice('ToolsLeftOut', leftOut, TOO_MANY),
+      ...this.#notice('ToolSchemaRepaired', repaired, REPAIRED),
+    ];
+  }
+
+  #notice(code: string, names: readonly string[], sentence: string): NewEvent[] {
+    const detail = clipText(`${sentence} ${names.join(', ')}.`, MAX_NOTICE);
+    if (names.length === 0 || this.#told.has(detail)) {
+      return [];
+    }
+    this.#told.add(detail);
+    return [conversationFailure(code, detail)];
+  }
+
+  /** Ours first. */
+  #allowedTools({ searchApiKey, tavilyApiUrl }: EngineSettings): Tool[] {
+    const search =
+      searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
+    const access = this.#options.remoteAccess();
+    const remote =
+      access === null ? [] : [new GitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
+    const ours = [...this.#builtIn, ...remote, ...search];
+    return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
+  }
+
+  /** Kills every child process. */
+  async close(): Promise<void> {
+    await Promise.all([this.#shell.reset(), this.#toolbox.close()]);
+  }
+}

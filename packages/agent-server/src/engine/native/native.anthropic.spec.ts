@@ -1,0 +1,72 @@
+import { expect, it } from '@jest/globals';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
+import { ScriptedAnthropic } from '../../../../../test/fakes/scripted-anthropic.js';
+import { NativeEngine } from './native.engine.js';
+
+it("works with Anthropic's own API: text, a call, its result, usage, a question", async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'anthropic-'));
+  const anthropic = await ScriptedAnthropic.start([
+    {
+      thinking: 'I should look around.',
+      text: 'Let me look.',
+      call: { id: 'toolu_1', name: 'terminal', input: { command: 'echo from-the-shell' } },
+      usage: { input: 1_000, output: 50 },
+    },
+    { text: 'All is well.', usage: { input: 1_200, output: 10 } },
+  ]);
+  const engine = new NativeEngine({ anthropicUrl: anthropic.url });
+  const host = new MemoryEngineHost({
+    ...engineSettings(folder, ''),
+    llm: { model: 'anthropic/claude-scripted', apiKey: 'key-of-anthropic', baseUrl: null },
+    modelPrices: { 'claude-scripted': { input: 3, output: 15 } },
+  });
+  await host.say('Look around.');
+  await engine.run(host, new AbortController().signal);
+  expect(host.status).toBe('finished');
+  const [action] = host.ofKind('ActionEvent');
+  expect(action).toMatchObject({
+    thought: [{ text: 'Let me look.' }],
+    reasoning_content: 'I should look around.',
+    action: { kind: 'TerminalAction', command: 'echo from-the-shell' },
+    tool_call: { id: 'toolu_1', arguments: '{"command":"echo from-the-shell"}' },
+  });
+  expect(host.ofKind('MessageEvent').at(-1)?.llm_message.content).toEqual([
+    { type: 'text', text: 'All is well.' },
+  ]);
+  expect(host.usage).toEqual([
+    { promptTokens: 1_000, completionTokens: 50, costUsd: 0.00375, isStep: true },
+    { promptTokens: 1_200, completionTokens: 10, costUsd: 0.00375, isStep: true },
+  ]);
+  const [first, second] = anthropic.requests;
+  expect(first?.headers).toMatchObject({
+    'x-api-key': 'key-of-anthropic',
+    'anthropic-version': '2023-06-01',
+  });
+  expect(first?.body).toMatchObject({
+    model: 'claude-scripted',
+    stream: true,
+    system: [{ type: 'text', text: expect.stringContaining('You are Slipway') }],
+    tools: expect.arrayContaining([expect.objectContaining({ name: 'terminal' })]),
+  });
+  expect(second?.body['messages']).toMatchObject([
+    { role: 'user', content: [{ type: 'text', text: 'Look around.' }] },
+    {
+      role: 'assistant',
+      content: expect.arrayContaining([expect.objectContaining({ type: 'tool_use', id: 'toolu_1' })]),
+    },
+    {
+      role: 'user',
+      content: [
+        { type: 'tool_result', tool_use_id: 'toolu_1', content: expect.stringContaining('from-the-shell') },
+      ],
+    },
+  ]);
+  expect(await engine.ask(host, 'Well?', new AbortController().signal)).toBe('All is well.');
+  expect(anthropic.requests.at(-1)?.body).toMatchObject({ tool_choice: { type: 'none' } });
+  await engine.close();
+  await anthropic.close();
+  rmSync(folder, { recursive: true, force: true });
+});

@@ -1,0 +1,635 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
+import { call, calls, fails, say } from '../../../../../test/fakes/scripted-llm.answers.js';
+import {
+  type ChatRequest,
+  inOrder,
+  type Script,
+  ScriptedLlm,
+} from '../../../../../test/fakes/scripted-llm.js';
+import { until } from '../../../../../test/support/until.js';
+import type { EngineSettings } from '../agent-engine.js';
+import { NativeEngine } from './native.engine.js';
+
+let folder: string;
+let llm: ScriptedLlm;
+let engine: NativeEngine;
+let waits: number[];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'engine-'));
+  llm = await ScriptedLlm.start(inOrder(say('done')));
+  waits = [];
+  engine = new NativeEngine({
+    wait: async (milliseconds) => {
+      waits.push(milliseconds);
+    },
+  });
+});
+
+afterEach(async () => {
+  await engine.close();
+  await llm.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function start(script: Script, changes: Partial<EngineSettings> = {}): Promise<MemoryEngineHost> {
+  llm.script = script;
+  const host = new MemoryEngineHost(engineSettings(folder, llm.url, changes));
+  await host.say('Please do it.');
+  return host;
+}
+
+const never = new AbortController().signal;
+
+async function run(script: Script, changes: Partial<EngineSettings> = {}): Promise<MemoryEngineHost> {
+  const host = await start(script, changes);
+  await engine.run(host, never);
+  return host;
+}
+
+function textsOf(host: MemoryEngineHost): string[] {
+  return host
+    .ofKind('ObservationEvent')
+    .map(({ observation }) =>
+      observation.content.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+    );
+}
+
+describe('a run', () => {
+  it('ends with a message', async () => {
+    const host = await run(inOrder(say('All is well.')));
+    expect(host.status).toBe('finished');
+    expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
+    expect(host.log[2]).toMatchObject({
+      source: 'agent',
+      llm_message: { role: 'assistant', content: [{ type: 'text', text: 'All is well.' }] },
+    });
+    expect(host.usage).toEqual([
+      {
+        promptTokens: expect.any(Number),
+        completionTokens: expect.any(Number),
+        costUsd: null,
+        isStep: true,
+      },
+    ]);
+    expect(llm.requests[0]).toMatchObject({
+      model: 'scripted',
+      tools: ['terminal', 'file_editor', 'task_tracker', 'think', 'finish'],
+    });
+    expect(llm.requests[0]?.headers['authorization']).toBe('Bearer key-of-the-model');
+  });
+
+  it('logs a call before it runs and its result after it, and shows the model both', async () => {
+    const host = await start(
+      inOrder(
+        call('terminal', { command: 'echo one; exit 3' }, { text: 'Let me look.' }),
+        call('finish', { message: 'Done.' }),
+      ),
+    );
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+    expect(host.log.map(({ kind }) => kind)).toEqual([
+      'MessageEvent',
+      'SystemPromptEvent',
+      'ActionEvent',
+      'ObservationEvent',
+      'ActionEvent',
+      'ObservationEvent',
+    ]);
+    const [action] = host.ofKind('ActionEvent');
+    const [observation] = host.ofKind('ObservationEvent');
+    expect(action).toMatchObject({
+      thought: [{ type: 'text', text: 'Let me look.' }],
+      action: { kind: 'TerminalAction', command: 'echo one; exit 3' },
+      tool_call: { name: 'terminal', origin: 'completion' },
+      security_risk: 'UNKNOWN',
+    });
+    expect(observation).toMatchObject({
+      action_id: action?.id,
+      tool_call_id: action?.tool_call_id,
+      observation: { kind: 'TerminalObservation', exit_code: 3 },
+    });
+    const history = llm.requests[1]?.messages ?? [];
+    expect(history.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
+    expect(history[2]?.tool_calls?.[0]?.function).toEqual({
+      name: 'terminal',
+      arguments: JSON.stringify({ command: 'echo one; exit 3' }),
+    });
+    expect(history[3]?.content).toContain('one');
+  });
+
+  it('runs several calls of one response in order and shows them as one response', async () => {
+    const host = await run(
+      inOrder(
+        calls(
+          { name: 'file_editor', arguments: { command: 'create', path: 'a.txt', file_text: 'one\n' } },
+          { name: 'terminal', arguments: { command: 'cat a.txt' } },
+        ),
+        say('Both done.'),
+      ),
+    );
+    expect(host.status).toBe('finished');
+    expect(textsOf(host)[1]).toContain('one');
+    expect(llm.requests[1]?.messages.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'tool',
+      'tool',
+    ]);
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one\n');
+  });
+
+  it('does not run calls after finish', async () => {
+    const host = await run(
+      inOrder(
+        calls(
+          { name: 'finish', arguments: { message: 'Done.' } },
+          { name: 'terminal', arguments: { command: 'touch late' } },
+        ),
+      ),
+    );
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('AgentErrorEvent')).toMatchObject([
+      { error: 'Not run: an earlier call ended the work.' },
+    ]);
+  });
+
+  it('continues when the user wrote while the model responded', async () => {
+    const host = await start(async ({ index }) => {
+      if (index === 0) {
+        await host.say('And another thing.');
+      }
+      return say(`answer ${index}`);
+    });
+    await engine.run(host, never);
+    expect(llm.requests).toHaveLength(2);
+    expect(llm.requests[1]?.text).toContain('And another thing.');
+    expect(host.status).toBe('finished');
+  });
+
+  it.each([
+    ['broken JSON', call('terminal', '{"command": "ls'), /not a JSON object; they were: \{"command": "ls/],
+    ['invalid arguments', call('terminal', { command: 5 }), /are invalid: command: /],
+    ['an unknown tool', call('teleport', { to: 'Mars' }), /no tool teleport. The tools are: terminal, /],
+  ])('tells the model about %s', async (_, answer, error) => {
+    const host = await run(inOrder(answer, say('I see.')));
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('AgentErrorEvent')).toMatchObject([{ error: expect.stringMatching(error) }]);
+    expect(host.ofKind('ActionEvent')).toMatchObject([{ action: null }]);
+    expect(llm.requests[1]?.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      content: expect.stringMatching(error),
+    });
+  });
+
+  it('replaces ids that a model reuses', async () => {
+    const again = call('think', { thought: 'hm' }, { id: 'call_0' });
+    const host = await run(inOrder(again, again, say('done')));
+    const ids = host.ofKind('ActionEvent').map(({ tool_call_id }) => tool_call_id);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  it('continues from a log that breaks off in a call', async () => {
+    const host = await start(inOrder(say('Seen.')));
+    await host.append({
+      kind: 'ActionEvent',
+      source: 'agent',
+      thought: [],
+      thinking_blocks: [],
+      action: { kind: 'TerminalAction', command: 'sleep 100', is_input: false, reset: false },
+      tool_name: 'terminal',
+      tool_call_id: 'lost',
+      tool_call: { id: 'lost', name: 'terminal', arguments: '{"command":"sleep 100"}', origin: 'completion' },
+      llm_response_id: 'r1',
+      security_risk: 'UNKNOWN',
+    });
+    await engine.run(host, never);
+    expect(host.ofKind('AgentErrorEvent')).toMatchObject([{ tool_call_id: 'lost' }]);
+    expect(llm.requests[0]?.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'lost' });
+    expect(host.status).toBe('finished');
+  });
+
+  it('stops after the same call with the same result four times', async () => {
+    const host = await run(inOrder(call('terminal', { command: 'echo same' })));
+    expect(host.status).toBe('stuck');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'AgentStuck' }]);
+    expect(llm.requests).toHaveLength(4);
+  });
+
+  it('ignores repetitions when stuck detection is off', async () => {
+    const settings = { stuckDetection: false, maxIterations: 6 };
+    const host = await run(inOrder(call('terminal', { command: 'echo same' })), settings);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'MaxIterationsReached' }]);
+    expect(llm.requests).toHaveLength(6);
+  });
+});
+
+describe('limits', () => {
+  it('makes exactly the allowed number of steps, and starts a new count with each message', async () => {
+    const host = await run(({ index }) => call('think', { thought: `step ${index}` }), { maxIterations: 3 });
+    expect(host.status).toBe('error');
+    expect(llm.requests).toHaveLength(3);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'MaxIterationsReached', source: 'environment' },
+    ]);
+    expect(host.ofKind('ObservationEvent')).toHaveLength(3);
+    llm.script = () => say('done');
+    await host.say('Go on.');
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+  });
+
+  it('stops after the step that reaches the budget', async () => {
+    const usage = { promptTokens: 1_000, completionTokens: 500 };
+    const host = await run(({ index }) => call('think', { thought: `step ${index}` }, { usage }), {
+      maxBudget: 0.04,
+      modelPrices: { scripted: { input: 10, output: 20 } },
+    });
+    expect(host.usage.map(({ costUsd }) => costUsd)).toEqual([0.02, 0.02]);
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'MaxBudgetReached' }]);
+    expect(host.ofKind('ObservationEvent')).toHaveLength(2);
+  });
+
+  it('reports once that a budget is not enforced when the price is unknown', async () => {
+    const host = await run(
+      inOrder(call('think', { thought: 'a' }), call('think', { thought: 'b' }), say('done')),
+      {
+        maxBudget: 1,
+      },
+    );
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'BudgetNotEnforced' }]);
+  });
+});
+
+describe('a model that fails', () => {
+  it('is not retried after 401, and the reason is shown', async () => {
+    const host = await run(inOrder(fails(401, 'Incorrect API key provided'), say('done')));
+    expect(host.status).toBe('error');
+    expect(llm.requests).toHaveLength(1);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      {
+        code: 'LlmAuthenticationFailed',
+        detail: "The model's provider answered 401: Incorrect API key provided",
+      },
+    ]);
+    await host.say('Try again.');
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+  });
+
+  it('is retried after 429, when it says', async () => {
+    const host = await run(
+      inOrder(
+        fails(429, 'slow', { 'retry-after': '7' }),
+        fails(429, 'slow', { 'retry-after': '900' }),
+        say('done'),
+      ),
+    );
+    expect(waits).toEqual([7_000, 4_000]);
+    expect(host.status).toBe('finished');
+  });
+
+  it('is retried for a minute after 500, and each time is told', async () => {
+    const host = await run(inOrder(fails(500, 'The engine is on fire')));
+    expect(llm.requests).toHaveLength(6);
+    expect(waits).toEqual([2_000, 4_000, 8_000, 16_000, 32_000]);
+    expect(host.status).toBe('error');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      ...waits.map((pause) => ({
+        code: 'LlmRetried',
+        detail: expect.stringContaining(`on fire The call is repeated in ${pause / 1000} s.`),
+      })),
+      { code: 'LlmUnavailable', detail: expect.stringContaining('The engine is on fire') },
+    ]);
+  });
+
+  it.each([
+    ['sends no byte', { kind: 'hang' } as const],
+    ['falls silent in the middle', { kind: 'stall', text: 'Well, I think' } as const],
+  ])('counts as failed when it %s', async (_, answer) => {
+    const host = await run(inOrder(answer), { llmTimeoutMs: 1_500 });
+    expect(host.status).toBe('error');
+    expect(llm.requests).toHaveLength(1);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmTimeout', detail: 'The model sent nothing for 1.5 s.' },
+    ]);
+  });
+
+  it('leaves nothing of a response that breaks off', async () => {
+    const host = await run(inOrder({ kind: 'cut', text: 'Half an ans' }, say('A whole answer.')));
+    expect(waits).toEqual([2_000]);
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('MessageEvent').map(({ llm_message }) => llm_message.content[0])).toEqual([
+      { type: 'text', text: 'Please do it.' },
+      { type: 'text', text: 'A whole answer.' },
+    ]);
+  });
+
+  it('is retried after an empty response', async () => {
+    const host = await run(inOrder(say('')));
+    expect(llm.requests).toHaveLength(4);
+    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({ code: 'LlmEmptyAnswer' });
+  });
+
+  it('fails without an address', async () => {
+    const host = await run(inOrder(say('')), { llm: { model: 'azure/flash', apiKey: 'k', baseUrl: null } });
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmNotConfigured', detail: expect.stringContaining('llm_base_url') },
+    ]);
+  });
+});
+
+describe('confirmation', () => {
+  it('waits, runs what is accepted, and continues', async () => {
+    const host = await run(inOrder(call('terminal', { command: 'touch made' }), say('done')), {
+      confirmationPolicy: 'always',
+    });
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ObservationEvent')).toHaveLength(0);
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('finished');
+    expect(await readFile(join(folder, 'made'), 'utf8')).toBe('');
+  });
+
+  it('tells the model why a call was rejected', async () => {
+    const host = await run(inOrder(call('terminal', { command: 'rm -rf x' }), say('I will not.')), {
+      confirmationPolicy: 'always',
+    });
+    await engine.confirm(host, false, 'not that one', never);
+    expect(host.status).toBe('idle');
+    await engine.run(host, never);
+    expect(host.ofKind('UserRejectObservation')).toMatchObject([
+      {
+        rejection_reason: 'not that one',
+        rejection_source: 'user',
+        action_id: host.ofKind('ActionEvent')[0]?.id,
+      },
+    ]);
+    expect(llm.requests[1]?.messages.at(-1)?.content).toContain('not that one');
+    expect(host.status).toBe('finished');
+  });
+
+  it('does not ask for thinking and finishing', async () => {
+    const host = await run(inOrder(call('think', { thought: 'hm' }), call('finish', { message: 'bye' })), {
+      confirmationPolicy: 'always',
+    });
+    expect(host.status).toBe('finished');
+  });
+
+  it('asks the model for the risk and runs only low ones unconfirmed', async () => {
+    const host = await run(
+      inOrder(
+        call('terminal', { command: 'echo low', security_risk: 'LOW' }),
+        call('terminal', { command: 'echo high', security_risk: 'HIGH' }),
+        call('terminal', { command: 'echo unknown' }),
+        say('done'),
+      ),
+      { confirmationPolicy: 'risky' },
+    );
+    expect(llm.requests[0]?.toolSchemas['terminal']).toMatchObject({
+      properties: { security_risk: { enum: ['LOW', 'MEDIUM', 'HIGH'] } },
+      required: expect.arrayContaining(['command', 'security_risk']),
+    });
+    expect(llm.requests[0]?.toolSchemas['finish']).not.toMatchObject({
+      properties: { security_risk: expect.anything() },
+    });
+    expect(textsOf(host)).toHaveLength(1);
+    expect(host.status).toBe('waiting_for_confirmation');
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ActionEvent').map(({ security_risk }) => security_risk)).toEqual([
+      'LOW',
+      'HIGH',
+      'UNKNOWN',
+    ]);
+    await engine.confirm(host, true, null, never);
+    expect(host.status).toBe('finished');
+  });
+});
+
+describe('analyzers of risks', () => {
+  it('ask for what they find risky, whatever the model says', async () => {
+    const risk = {
+      analyzer: { kind: 'PolicyRailSecurityAnalyzer' } as const,
+      threshold: 'HIGH' as const,
+      confirmUnknown: true,
+    };
+    const host = await run(
+      inOrder(
+        call('terminal', { command: 'echo low' }),
+        call('terminal', { command: 'echo "rm -rf /" | true' }),
+        call('terminal', { command: 'true || rm -rf /', security_risk: 'LOW' }),
+        say('done'),
+      ),
+      { confirmationPolicy: 'risky', risk },
+    );
+    expect(JSON.stringify(llm.requests[0]?.toolSchemas['terminal'])).not.toContain('security_risk');
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ActionEvent').map(({ security_risk }) => security_risk)).toEqual([
+      'LOW',
+      'LOW',
+      'HIGH',
+    ]);
+    expect(textsOf(host)).toHaveLength(2);
+  });
+});
+
+describe('pause and interruption', () => {
+  it('pauses after the step, and continues later', async () => {
+    const host = await start(inOrder(call('think', { thought: 'a' }), say('done')));
+    host.onAppend = ({ kind }) => {
+      if (kind === 'ActionEvent') {
+        host.pause = true;
+      }
+    };
+    await engine.run(host, never);
+    expect(host.status).toBe('paused');
+    expect(host.ofKind('ObservationEvent')).toHaveLength(1);
+    host.onAppend = () => undefined;
+    host.pause = false;
+    await engine.run(host, never);
+    expect(host.status).toBe('finished');
+  });
+
+  it('kills a running tool and everything that it started', async () => {
+    const pidFile = join(folder, 'pid');
+    const host = await start(
+      inOrder(call('terminal', { command: `setsid sh -c 'echo $$ > ${pidFile}; exec sleep 1000'` })),
+    );
+    const aborter = new AbortController();
+    const ended = engine.run(host, aborter.signal);
+    await until(async () => (await readFile(pidFile, 'utf8').catch(() => '')).endsWith('\n'));
+    aborter.abort();
+    await ended;
+    expect(host.status).toBe('paused');
+    expect(host.log.at(-1)?.kind).toBe('ObservationEvent');
+    expect(await lives(Number(await readFile(pidFile, 'utf8')))).toBe(false);
+  });
+
+  it('interrupts an unresponsive model', async () => {
+    const host = await start(inOrder({ kind: 'hang' }));
+    const aborter = new AbortController();
+    const ended = engine.run(host, aborter.signal);
+    await until(() => llm.requests.length === 1);
+    aborter.abort();
+    await ended;
+    expect(host.status).toBe('paused');
+    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
+  });
+
+  it('kills background jobs with the engine', async () => {
+    const host = await run(
+      inOrder(call('terminal', { command: 'sleep 1000 & setsid sleep 1000 & echo $! > pid' }), say('done')),
+    );
+    expect(host.status).toBe('finished');
+    const pid = Number(await readFile(join(folder, 'pid'), 'utf8'));
+    expect(await lives(pid)).toBe(true);
+    await engine.close();
+    expect(await lives(pid)).toBe(false);
+  });
+});
+
+describe('settings', () => {
+  it('reach the system prompt', async () => {
+    const host = await run(inOrder(say('fertig')), { language: 'de', systemPromptSuffix: 'Use tabs.' });
+    const [prompt] = host.ofKind('SystemPromptEvent');
+    expect(prompt?.dynamic_context?.text).toContain('German (de)');
+    expect(llm.requests[0]?.messages[0]).toMatchObject({
+      role: 'system',
+      content: expect.stringContaining('Use tabs.'),
+    });
+    expect(prompt?.tools.map(({ title }) => title)).toEqual(llm.requests[0]?.tools);
+  });
+
+  it('apply when they changed since the system prompt was written, also to a condensation', async () => {
+    const host = await run(readingAgain, { condenserTokens: 6_000, language: 'de' });
+    host.settings = { ...host.settings, language: 'fr' };
+    await host.say('Encore.');
+    llm.script = inOrder(say('fini'));
+    await engine.run(host, never);
+    expect(host.ofKind('SystemPromptEvent').map((event) => event.dynamic_context?.text)).toEqual([
+      expect.stringContaining('German (de)'),
+      expect.stringContaining('French (fr)'),
+    ]);
+    const [system, ...others] = llm.requests.at(-1)?.messages ?? [];
+    expect(system?.content).toContain('French (fr)');
+    expect(JSON.stringify([system, ...others])).not.toContain('German (de)');
+    await engine.condense(host, never);
+    await host.say('Et maintenant?');
+    await engine.run(host, never);
+    expect(host.ofKind('SystemPromptEvent')).toHaveLength(2);
+    expect(llm.requests.at(-1)?.messages[0]?.content).toContain('French (fr)');
+  });
+
+  it('offer web_search only with a key', async () => {
+    await run(inOrder(say('done')), { searchApiKey: 'tvly' });
+    expect(llm.requests[0]?.tools).toContain('web_search');
+  });
+});
+
+describe('a question beside the work', () => {
+  it('is answered from the history and leaves only its usage', async () => {
+    const host = await run(inOrder(call('think', { thought: 'a secret plan' }), say('done')));
+    const before = [...host.log];
+    llm.script = ({ text }) => say(text.includes('a secret plan') ? 'The plan.' : 'I know nothing.');
+    expect(await engine.ask(host, 'What is the plan?', never)).toBe('The plan.');
+    expect(host.log).toEqual(before);
+    expect(host.usage.map(({ isStep }) => isStep)).toEqual([true, true, false]);
+    const asked = llm.requests.at(-1);
+    expect(asked?.messages.at(-1)).toMatchObject({
+      role: 'user',
+      content: expect.stringContaining('What is the plan?'),
+    });
+    // A history with calls needs the tools, but the model must not call them.
+    expect(asked?.tools).toContain('think');
+    expect(asked?.toolChoice).toBe('none');
+  });
+
+  it('says why there is no answer', async () => {
+    const host = await run(inOrder(fails(401, 'no such key')));
+    await expect(engine.ask(host, '?', never)).rejects.toThrow(/401: no such key/);
+    llm.script = inOrder(call('think', { thought: 'x' }));
+    await expect(engine.ask(host, '?', never)).rejects.toThrow(/contained a tool call/);
+    host.settings = { ...host.settings, maxBudget: 1 };
+    host.usage.push({ promptTokens: 0, completionTokens: 0, costUsd: 2, isStep: true });
+    await expect(engine.ask(host, '?', never)).rejects.toThrow(/max_budget_per_task/);
+  });
+});
+
+describe('condensing', () => {
+  it('happens on request, however short the history is', async () => {
+    const host = await run(({ index, text }) => {
+      if (isCondensation(text)) {
+        return say('SUMMARY');
+      }
+      return index < 6 ? call('think', { thought: `thought ${index} ${'x'.repeat(200)}` }) : say('done');
+    });
+    const usage = host.usage.length;
+    expect(await engine.condense(host, never)).toBe(true);
+    expect(host.ofKind('Condensation')).toHaveLength(1);
+    expect(host.usage.slice(usage)).toMatchObject([{ isStep: false }]);
+    expect(host.status).toBe('finished');
+  });
+
+  it('replaces the oldest part with a summary, permanently', async () => {
+    await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
+    const host = await run(readingAgain, { condenserTokens: 6_000 });
+    expect(host.status).toBe('finished');
+    const [condensation] = host.ofKind('Condensation');
+    expect(condensation).toMatchObject({
+      source: 'environment',
+      summary: 'SUMMARY: looked at long.txt',
+      summary_offset: 2,
+    });
+    const last = llm.requests.at(-1);
+    expect(last?.text).toContain('SUMMARY: looked at long.txt');
+    expect(last?.text).toContain('Please do it.');
+    expect(last?.text).not.toContain('cat long.txt # 0');
+  });
+
+  it('makes room when the provider reports a full context', async () => {
+    const host = await run(fullContext, { condenserTokens: 1_000_000 });
+    expect(host.ofKind('Condensation')).toHaveLength(1);
+    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
+    expect(host.status).toBe('finished');
+    expect(llm.requests.at(-1)?.text).toContain('SUMMARY');
+  });
+});
+
+/** Whether a process is running; a zombie is not. */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) [ZX] /.test(stat);
+}
+
+function isCondensation(text: string): boolean {
+  return text.includes('You condense the earlier part');
+}
+
+/** A model whose context is full at the seventh request. */
+function fullContext({ index, text }: ChatRequest) {
+  if (isCondensation(text)) {
+    return say('SUMMARY');
+  }
+  if (index === 6) {
+    return fails(400, "This model's maximum context length is 8192 tokens.");
+  }
+  return index < 6 ? call('think', { thought: `step ${index}` }) : say('done');
+}
+
+/** A model that reads a long file seven times. */
+function readingAgain({ index, messages, text }: ChatRequest) {
+  if (isCondensation(text)) {
+    return say('SUMMARY: looked at long.txt');
+  }
+  return messages.length > 0 && index < 7
+    ? call('terminal', { command: `cat long.txt # ${index}` })
+    : say('done');
+}

@@ -1,0 +1,208 @@
+import { isJsonObject } from '@slipway/common/json-merge.js';
+import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+
+/** What a provider says in an answer that is no completion. */
+export interface Refusal {
+  /** For the user: the provider's sentence, else the beginning of the body. */
+  reason: string;
+  /** Codes, types and states, as providers nest them, in words: `context length exceeded`. */
+  codes: readonly string[];
+  /** Everything that was said. */
+  text: string;
+}
+
+const CODE_MEMBERS = ['code', 'type', 'status', 'reason', 'error_code', 'param'];
+const TEXT_MEMBERS = ['message', 'msg', 'detail', 'error', 'error_description'];
+const MAX_DEPTH = 12;
+/** Longer ones are pages, not reasons. */
+const MAX_READ = 50_000;
+
+/** Reads an error's body, whatever its form. */
+export function readRefusal(body: string): Refusal {
+  const codes: string[] = [];
+  const texts: string[] = [];
+  const parsed = parseJson(body);
+  collect(parsed, codes, texts, 0);
+  return {
+    reason: texts[0] ?? body.trim(),
+    codes: codes.map(toWords),
+    text: toWords(isJsonObject(parsed) || Array.isArray(parsed) ? texts.join('\n') : body),
+  };
+}
+
+/** OpenRouter and LiteLLM quote the provider's own JSON in a text. */
+function collect(value: unknown, codes: string[], texts: string[], depth: number): void {
+  if (depth > MAX_DEPTH) {
+    return;
+  }
+  if (typeof value === 'string') {
+    const parsed = /^\s*[[{]/.test(value) ? parseJson(value) : undefined;
+    if (parsed !== undefined) {
+      collect(parsed, codes, texts, depth + 1);
+    }
+    return;
+  }
+  for (const [name, member] of membersOf(value)) {
+    if (typeof member === 'string' && member.trim() !== '') {
+      if (CODE_MEMBERS.includes(name)) {
+        codes.push(member);
+      }
+      if (TEXT_MEMBERS.includes(name)) {
+        texts.push(member.trim());
+      }
+    }
+    collect(member, codes, texts, depth + 1);
+  }
+}
+
+function membersOf(value: unknown): [string, unknown][] {
+  return typeof value === 'object' && value !== null ? Object.entries(value) : [];
+}
+
+/** `ContextWindowExceededError` and `context_length_exceeded` in words. */
+function toWords(text: string): string {
+  return text
+    .slice(0, MAX_READ)
+    .replaceAll(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replaceAll(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .replaceAll(/[_-]+/g, ' ')
+    .toLowerCase();
+}
+
+const PROMPT = /\b(context|tokens?|prompts?|inputs?|history|conversation|sequence|length of the messages)\b/;
+const LIMIT =
+  /\b(lengths?|windows?|sizes?|limit(s|ed)?|maximum|max|maximal|capacity|budget|range|allowed|supports?|n ctx)\b|\d{4,}[^]{1,200}?\d{4,}/;
+const EXCEEDED =
+  /\b(exceed(s|ed|ing)?|too (long|large|big|many|much)|(longer|larger|greater|bigger|more|higher) than|over|beyond|overflow(s|ed)?|reached|reduce|shorten|truncate|fit|but|however|requested|should be)\b|>|must be (<|less|at most|below|under|smaller|shorter)/;
+/** These are enough without a limit. */
+const TOO_LONG = /\btoo (long|large|big|many|much)\b/;
+const CONTEXT_SIZE = /\bcontext (length|window|size|limit)\b/;
+/** A limit of a period, or of the answer, is none of the prompt. */
+const RATE =
+  /\b(per|every|each) ?(min(ute)?|hour|day|second|month)\b|\b[tr]p[mdh]\b|\brate limit|\bquota|too many requests/;
+const OUTPUT = /\b(max (completion |output |new )?tokens|completion tokens)\b/;
+const REDUCE = /\b(request|prompt|input)\b.{0,40}\btoo large\b|\bmust be reduced\b/;
+
+/**
+ * Whether the prompt was too long for the model. Providers share neither status nor sentence, so codes and sentences are
+ * read by their words: of a prompt, of a limit, of exceeding it.
+ */
+export function isContextFull(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
+  if (status === 413 || codes.some((code) => saysTooLong(code))) {
+    return true;
+  }
+  return status === 429 ? REDUCE.test(text) : saysTooLong(text);
+}
+
+function saysTooLong(words: string): boolean {
+  if (RATE.test(words) && !REDUCE.test(words)) {
+    return false;
+  }
+  if (CONTEXT_SIZE.test(words)) {
+    return true;
+  }
+  const isPrompt = PROMPT.test(words.replaceAll(new RegExp(OUTPUT, 'g'), ''));
+  return isPrompt && EXCEEDED.test(words) && (LIMIT.test(words) || TOO_LONG.test(words));
+}
+
+const FINAL =
+  /\b(schema|function parameters|api ?keys?|auth\w*|permission|polic(y|ies)|content ?filter|safety|model not found)\b/;
+
+/** Whether a code names what a shorter history does not change: a schema, a key or a policy. */
+export function isFinal({ codes }: Pick<Refusal, 'codes'>): boolean {
+  return codes.some((code) => FINAL.test(code));
+}
+
+/** Whether the provider withheld the answer because of what it is about. */
+export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
+  return codes.some((code) =>
+    /\b(content ?filter(ed)?|content policy|polic(y|ies) violation|safety)\b/.test(code),
+  );
+}
+
+/** Whether a code says that the account has run out of money, which no pause changes. */
+export function isOutOfMoney({ codes }: Pick<Refusal, 'codes'>): boolean {
+  return codes.some((code) => /\b(insufficient (quota|balance|funds|credits?)|billing)\b/.test(code));
+}
+
+/** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */
+export function namedPause(
+  headers: Readonly<Record<string, string | undefined>>,
+  body: string,
+  now: number,
+): number {
+  const milliseconds = headers['retry-after-ms']?.trim() ?? '';
+  if (/^\d+(\.\d+)?$/.test(milliseconds)) {
+    return Number(milliseconds);
+  }
+  return (
+    retryAfter(headers['retry-after'], now) ||
+    retryDelay(parseJson(body)) ||
+    pauseInWords(body.slice(0, MAX_READ))
+  );
+}
+
+/** RFC 9110, 10.2.3: seconds or a date. Some providers write a unit. */
+function retryAfter(header: string | undefined, now: number): number {
+  const text = header?.trim() ?? '';
+  if (/^\d+(\.\d+)?$/.test(text)) {
+    return Number(text) * 1000;
+  }
+  const date = /^[A-Za-z]{3},|^\d{4}-/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(date) ? duration(text) : Math.max(0, date - now);
+}
+
+/** `google.rpc.RetryInfo` in `error.details`, and members of that name elsewhere. */
+function retryDelay(value: unknown, depth = 0): number {
+  if (depth > MAX_DEPTH || (typeof value !== 'object' && typeof value !== 'string') || value === null) {
+    return 0;
+  }
+  if (typeof value === 'string') {
+    return /^\s*[[{]/.test(value) ? retryDelay(parseJson(value), depth + 1) : 0;
+  }
+  for (const name of ['retryDelay', 'retry_delay', 'quotaResetDelay', 'retry_after', 'retryAfter']) {
+    const text = jsonText(value, name);
+    const seconds = jsonNumber(value, name) ?? jsonNumber(value, name, 'seconds');
+    const found =
+      text === null ? (seconds ?? 0) * 1000 : duration(/^\d+(\.\d+)?$/.test(text) ? `${text}s` : text);
+    if (found > 0) {
+      return found;
+    }
+  }
+  for (const member of Object.values(value)) {
+    const found = retryDelay(member, depth + 1);
+    if (found > 0) {
+      return found;
+    }
+  }
+  return 0;
+}
+
+const UNITS: readonly [RegExp, number][] = [
+  [/^(ms|msecs?|milliseconds?)$/, 1],
+  [/^(s|secs?|seconds?)$/, 1_000],
+  [/^(m|mins?|minutes?)$/, 60_000],
+  [/^(h|hrs?|hours?)$/, 3_600_000],
+  [/^(d|days?)$/, 86_400_000],
+];
+const AMOUNT = String.raw`\d{1,9}(?:\.\d{1,12})?\s{0,3}(?:ms|milliseconds?|msecs?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|[smhd])(?![a-z])`;
+/** `retry in 12.5s`, `try again in 1m30s`, `retry after 20 seconds`, `will reset after 3h2m`, `wait 5 s`. */
+const PAUSE = new RegExp(
+  String.raw`\b(?:retry|again|wait|resets?|available|retrying)\b[^.\n\d]{0,40}?((?:${AMOUNT}(?:\s{0,3}(?:,|and)?\s{0,3})?)+)`,
+  'i',
+);
+
+function pauseInWords(text: string): number {
+  return duration(PAUSE.exec(text)?.[1] ?? '');
+}
+
+/** `1m30s`, `12.5 seconds`, `373.8ms`. */
+function duration(text: string): number {
+  let total = 0;
+  for (const [, amount, unit = ''] of text
+    .toLowerCase()
+    .matchAll(/(\d{1,9}(?:\.\d{1,12})?)\s{0,3}([a-z]+)/g)) {
+    total += Number(amount) * (UNITS.find(([pattern]) => pattern.test(unit))?.[1] ?? 0);
+  }
+  return Math.ceil(total);
+}

@@ -1,0 +1,90 @@
+import type { ACPToolCallEvent, ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
+import type { EngineHost, NewEvent } from './agent-engine.js';
+
+/** Tool calls without a result, oldest first. No model accepts a history that has one. */
+export function openCalls(events: readonly AgentEvent[]): ActionEvent[] {
+  const open = new Map<string, ActionEvent>();
+  for (const event of events) {
+    if (event.kind === 'ActionEvent') {
+      open.set(event.tool_call_id, event);
+    } else if (
+      event.kind === 'ObservationEvent' ||
+      event.kind === 'AgentErrorEvent' ||
+      event.kind === 'UserRejectObservation'
+    ) {
+      open.delete(event.tool_call_id);
+    }
+  }
+  return [...open.values()];
+}
+
+/** Calls of an agent with tools of its own that have begun and not ended, oldest first. */
+export function openAcpCalls(events: readonly AgentEvent[]): ACPToolCallEvent[] {
+  const open = new Map<string, ACPToolCallEvent>();
+  for (const event of events) {
+    if (event.kind !== 'ACPToolCallEvent') {
+      continue;
+    }
+    if (hasCallEnded(event)) {
+      open.delete(event.tool_call_id);
+    } else {
+      open.set(event.tool_call_id, event);
+    }
+  }
+  return [...open.values()];
+}
+
+/** Whether it is the last event of its call. */
+export function hasCallEnded({ status }: Pick<ACPToolCallEvent, 'status'>): boolean {
+  return status === 'completed' || status === 'failed';
+}
+
+/** Closes every open call with an error in place of its result. */
+export async function closeOpenCalls(host: EventWriter, error: string): Promise<void> {
+  for (const call of openCalls(host.events())) {
+    await host.append(callError(call, error));
+  }
+  await failAcpCalls(host, error);
+}
+
+/** Closes every open call with the user's refusal. */
+export async function rejectOpenCalls(host: EventWriter, reason: string): Promise<void> {
+  for (const { id, tool_name, tool_call_id } of openCalls(host.events())) {
+    await host.append({
+      kind: 'UserRejectObservation',
+      source: 'environment',
+      tool_name,
+      tool_call_id,
+      rejection_reason: reason,
+      rejection_source: 'user',
+      action_id: id,
+    });
+  }
+  await failAcpCalls(host, `The user rejected the call: ${reason}`);
+}
+
+async function failAcpCalls(host: EventWriter, error: string): Promise<void> {
+  for (const { tool_call_id, title, tool_kind, raw_input } of openAcpCalls(host.events())) {
+    await host.append({
+      kind: 'ACPToolCallEvent',
+      source: 'agent',
+      tool_call_id,
+      title,
+      tool_kind,
+      raw_input,
+      status: 'failed',
+      content: [{ type: 'content', content: { type: 'text', text: error } }],
+      is_error: true,
+    });
+  }
+}
+
+/** The event that closes a call without a result. */
+export function callError(
+  { tool_name, tool_call_id }: Pick<ActionEvent, 'tool_name' | 'tool_call_id'>,
+  error: string,
+): NewEvent {
+  return { kind: 'AgentErrorEvent', source: 'agent', tool_name, tool_call_id, error };
+}
+
+type EventWriter = Pick<EngineHost, 'events' | 'append'>;

@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs';
+import { appendFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { jsonText } from '@slipway/common/json-access.js';
+import { EventLog, nextTimestamp, normalizeTimestamp } from './event-log.js';
+
+interface Note {
+  id: string;
+  timestamp: string;
+  text: string;
+}
+
+function isNote(value: unknown): value is Note {
+  return jsonText(value, 'id') !== null && jsonText(value, 'text') !== null;
+}
+
+async function add(log: EventLog<Note>, text: string): Promise<Note> {
+  return await log.append((identity) => ({ ...identity, text }));
+}
+
+function texts(log: EventLog<Note>): string[] {
+  return log.entries.map(({ text }) => text);
+}
+
+describe('EventLog', () => {
+  let folder: string;
+  let file: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'event-log-'));
+    file = path.join(folder, 'deep', 'events.jsonl');
+  });
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const open = () => EventLog.open(file, isNote);
+
+  it('keeps entries across a restart, in the order of the calls, with increasing timestamps', async () => {
+    const first = await open();
+    const added = await Promise.all(['a', 'b', 'c'].map((text) => add(first, text)));
+    await first.close();
+    const again = await open();
+    await add(again, 'd');
+    expect(texts(again)).toEqual(['a', 'b', 'c', 'd']);
+    expect(again.get(added[1]?.id ?? '')?.text).toBe('b');
+    const timestamps = again.entries.map(({ timestamp }) => timestamp);
+    expect([...new Set(timestamps)].toSorted()).toEqual(timestamps);
+    await again.close();
+  });
+
+  it('writes an entry before it notifies listeners', async () => {
+    const log = await open();
+    const heard: string[] = [];
+    const stop = log.onAppend(() => heard.push(readFileSync(file, 'utf8')));
+    const entry = await add(log, 'a');
+    stop();
+    await add(log, 'b');
+    expect(heard).toEqual([`${JSON.stringify(entry)}\n`]);
+    await log.close();
+  });
+
+  it.each([
+    ['half a line', '{"id":"x","timesta'],
+    ['half a character', '{"text":"\u00e4'.slice(0, -1)],
+  ])('cuts %s off', async (_case, rest) => {
+    const first = await open();
+    await add(first, 'a');
+    await first.close();
+    await appendFile(file, rest);
+    const second = await open();
+    await add(second, 'b');
+    await second.close();
+    const third = await open();
+    expect(texts(third)).toEqual(['a', 'b']);
+    await third.close();
+  });
+
+  it('skips a damaged line in the middle and keeps what follows', async () => {
+    const first = await open();
+    await add(first, 'a');
+    await first.close();
+    await writeFile(file, `garbage\n{"id":1}\n${await readFile(file, 'utf8')}`);
+    const second = await open();
+    expect(texts(second)).toEqual(['a']);
+    await second.close();
+  });
+
+  it('reads lines of any length, and skips one that is too long to be an event', async () => {
+    const first = await open();
+    const lengths = [1, 1_048_500, 1_048_576, 3_000_000, 10];
+    for (const length of lengths) {
+      await add(first, 'ä'.repeat(length));
+    }
+    await expect(add(first, 'x'.repeat(33 * 1_048_576))).rejects.toThrow('at most 32 MiB');
+    await first.close();
+    await appendFile(file, `{"id":"${'x'.repeat(40 * 1_048_576)}"}\n{"id":"torn`);
+    const second = await open();
+    await add(second, 'last');
+    await second.close();
+    const third = await open();
+    expect(texts(third).map(({ length }) => length)).toEqual([...lengths, 4]);
+    await third.close();
+  });
+
+  it('refuses entries and files beyond its limit', async () => {
+    const first = await EventLog.open(file, isNote, { maxBytes: 1_000 });
+    await add(first, 'x'.repeat(500));
+    await expect(add(first, 'x'.repeat(500))).rejects.toThrow('the most allowed');
+    await add(first, 'small');
+    expect(first.entries).toHaveLength(2);
+    await first.close();
+    await expect(EventLog.open(file, isNote, { maxBytes: 100 })).rejects.toThrow('the most allowed');
+  });
+
+  it('starts over when it is full, if configured to', async () => {
+    const limits = { maxBytes: 1_000, whenFull: 'clear' } as const;
+    const first = await EventLog.open(file, isNote, limits);
+    await add(first, 'x'.repeat(500));
+    await add(first, 'y'.repeat(500));
+    expect(texts(first)).toEqual(['y'.repeat(500)]);
+    await first.close();
+    const second = await EventLog.open(file, isNote, { ...limits, maxBytes: 100 });
+    expect(texts(second)).toEqual([]);
+    await second.close();
+  });
+
+  it('refuses a gigabyte without reading it', async () => {
+    await (await open()).close();
+    await truncate(file, 1024 * 1024 * 1024);
+    await expect(open()).rejects.toThrow('256 MiB');
+  });
+
+  it('continues after a failed write', async () => {
+    const log = await open();
+    const unwritable: { self?: unknown } = {};
+    unwritable.self = unwritable;
+    await expect(log.append((identity) => ({ ...identity, text: 'x', ...unwritable }))).rejects.toThrow(
+      /circular/,
+    );
+    await add(log, 'a');
+    expect(texts(log)).toEqual(['a']);
+    await log.close();
+  });
+
+  it('can be cleared', async () => {
+    const log = await open();
+    await add(log, 'a');
+    expect(await log.clear()).toBe(1);
+    await add(log, 'b');
+    await log.close();
+    const again = await open();
+    expect(texts(again)).toEqual(['b']);
+    await again.close();
+  });
+});
+
+const NOON = Date.UTC(2026, 0, 31, 12);
+
+describe('nextTimestamp', () => {
+  it.each([
+    [undefined, '2026-01-31T12:00:00.000000'],
+    ['2026-01-31T11:59:59.999999', '2026-01-31T12:00:00.000000'],
+    ['2026-01-31T12:00:00.000000', '2026-01-31T12:00:00.000001'],
+    ['2026-01-31T12:00:00.000999', '2026-01-31T12:00:00.001000'],
+    ['2026-01-31T12:59:59.999999', '2026-01-31T13:00:00.000000'],
+  ])('after %s', (previous, expected) => {
+    expect(nextTimestamp(previous, NOON)).toBe(expected);
+  });
+});
+
+describe('normalizeTimestamp', () => {
+  it.each([
+    ['2026-01-31T12:00:00', '2026-01-31T12:00:00.000000'],
+    ['2026-01-31 12:00:00.5', '2026-01-31T12:00:00.500000'],
+    ['2026-01-31T12:00:00.123456Z', '2026-01-31T12:00:00.123456'],
+    ['2026-01-31T13:00:00+01:00', '2026-01-31T12:00:00.000000'],
+    ['2026-01-31T13:00:00+0100', '2026-01-31T12:00:00.000000'],
+    ['2026-02-31T99:00:00', null],
+    ['yesterday', null],
+    ['', null],
+  ])('%s', (text, expected) => {
+    expect(normalizeTimestamp(text)).toBe(expected);
+  });
+});

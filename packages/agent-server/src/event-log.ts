@@ -1,0 +1,331 @@
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import path from 'node:path';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import type { BashEvent } from '@slipway/agent-protocol/server.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { unknownPage } from './http/http-error.js';
+import { log } from './log.js';
+
+const LINE_BREAK = 0x0a;
+const MIB = 1024 * 1024;
+const READ_BYTES = MIB;
+/** A message with pictures is large; a longer line is damage. */
+const MAX_LINE_BYTES = 32 * MIB;
+/** A log takes about three times as much in memory. */
+const MAX_LOG_BYTES = 256 * MIB;
+
+interface EventLogLimits {
+  /** Maximum size of the file. */
+  maxBytes: number;
+  /** What a log without room for another entry does: refuse the entry, or start over without the old ones. */
+  whenFull: 'refuse' | 'clear';
+}
+
+/** The log has reached its maximum size. */
+export class EventLogFullError extends Error {
+  constructor(maxBytes: number) {
+    super(
+      `the event log has reached ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,
+    );
+    this.name = 'EventLogFullError';
+  }
+}
+
+/** The members that the log assigns to every entry. */
+export interface EventIdentity {
+  id: string;
+  timestamp: string;
+}
+
+/**
+ * An append-only file with one line of JSON per entry; all entries are in memory too. The position of an entry is its
+ * line number.
+ *
+ * Listeners hear of an entry only after the operating system has it, so a crash of this process loses none. `sync`
+ * flushes to disk; without it a power failure may lose the latest entries.
+ */
+export class EventLog<E extends EventIdentity> {
+  readonly #file: FileHandle;
+  readonly #limits: EventLogLimits;
+  readonly #entries: E[];
+  readonly #positions = new Map<string, number>();
+  readonly #listeners = new Set<(entry: E) => void>();
+  /** Bytes of complete lines; whatever a failed write left after them is overwritten. */
+  #size: number;
+  #tail: Promise<unknown> = Promise.resolve();
+
+  private constructor(file: FileHandle, entries: E[], size: number, limits: EventLogLimits) {
+    this.#file = file;
+    this.#limits = limits;
+    this.#entries = entries;
+    this.#size = size;
+    entries.forEach((entry, position) => this.#positions.set(entry.id, position));
+  }
+
+  /**
+   * Opens or creates the file. An incomplete last line, left by a process that was killed, is removed.
+   *
+   * @param isEntry whether a line is intact; nobody else writes the file, so it only has to detect damage
+   * @throws EventLogFullError when the log is too large to be held in memory, unless a full log is cleared
+   */
+  static async open<E extends EventIdentity>(
+    file: string,
+    isEntry: (value: unknown) => value is E,
+    { maxBytes = MAX_LOG_BYTES, whenFull = 'refuse' }: Partial<EventLogLimits> = {},
+  ): Promise<EventLog<E>> {
+    await mkdir(path.dirname(file), { recursive: true });
+    // 'a+' would ignore the position and always write at the end.
+    const handle = await open(file, 'r+').catch(() => open(file, 'wx+', 0o600));
+    try {
+      if ((await handle.stat()).size > maxBytes) {
+        if (whenFull === 'refuse') {
+          throw new EventLogFullError(maxBytes);
+        }
+        await handle.truncate(0);
+      }
+      const { entries, size } = await readLines(handle, file, isEntry);
+      await handle.truncate(size);
+      return new EventLog(handle, entries, size, { maxBytes, whenFull });
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Oldest first. */
+  get entries(): readonly E[] {
+    return this.#entries;
+  }
+
+  /** Position of the entry with this id; -1 if there is none. */
+  positionOf(id: string): number {
+    return this.#positions.get(id) ?? -1;
+  }
+
+  get(id: string): E | undefined {
+    return this.#entries[this.positionOf(id)];
+  }
+
+  /**
+   * Writes an entry, then notifies the listeners.
+   *
+   * @throws Error when the file cannot be written or the entry is too large, EventLogFullError when there is no room; the
+   *   log is unchanged then
+   */
+  async append(make: (identity: EventIdentity) => E): Promise<E> {
+    return await this.#enqueue(async () => {
+      const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
+      const entry = make({ id: randomUUID(), timestamp });
+      const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
+      if (line.length > MAX_LINE_BYTES) {
+        throw new Error(`an event may have at most ${MAX_LINE_BYTES / MIB} MiB`);
+      }
+      if (this.#size + line.length > this.#limits.maxBytes) {
+        await this.#makeRoom();
+      }
+      await writeAll(this.#file, line, this.#size);
+      this.#size += line.length;
+      this.#positions.set(entry.id, this.#entries.push(entry) - 1);
+      this.#listeners.forEach((listener) => listener(entry));
+      return entry;
+    });
+  }
+
+  /**
+   * Calls the listener with every later entry, in order, right after it was written. Returns a function that
+   * unsubscribes.
+   */
+  onAppend(listener: (entry: E) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Resolves once everything written so far is on disk. */
+  async sync(): Promise<void> {
+    await this.#enqueue(() => this.#file.datasync());
+  }
+
+  /** Removes all entries and returns their number. */
+  async clear(): Promise<number> {
+    return await this.#enqueue(() => this.#removeAll());
+  }
+
+  async close(): Promise<void> {
+    await this.#enqueue(async () => {
+      await this.#file.datasync();
+      await this.#file.close();
+    });
+  }
+
+  async #makeRoom(): Promise<void> {
+    if (this.#limits.whenFull === 'refuse') {
+      throw new EventLogFullError(this.#limits.maxBytes);
+    }
+    log('warn', 'cleared full event log', { bytes: this.#size });
+    await this.#removeAll();
+  }
+
+  async #removeAll(): Promise<number> {
+    await this.#file.truncate(0);
+    this.#size = 0;
+    this.#positions.clear();
+    return this.#entries.splice(0).length;
+  }
+
+  async #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#tail.then(work);
+    this.#tail = result.catch(() => undefined);
+    return await result;
+  }
+}
+
+interface LogSearch<E> {
+  matches: (entry: E) => boolean;
+  /** Id of the first entry of the page. */
+  pageId: string | undefined;
+  limit: number;
+  descending: boolean;
+}
+
+interface LogPage<E> {
+  items: E[];
+  next_page_id: string | null;
+}
+
+/**
+ * One page of the matching entries.
+ *
+ * @throws InvalidRequestError when the log does not have the entry that the page begins with
+ */
+export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search: LogSearch<E>): LogPage<E> {
+  const { entries } = eventLog;
+  const step = search.descending ? -1 : 1;
+  const first = search.descending ? entries.length - 1 : 0;
+  const { pageId } = search;
+  const named = pageId === undefined ? first : eventLog.positionOf(pageId);
+  if (pageId !== undefined && named === -1) {
+    throw unknownPage();
+  }
+  const items: E[] = [];
+  for (let position = named; ; position += step) {
+    const entry = entries[position];
+    if (entry === undefined) {
+      return { items, next_page_id: null };
+    }
+    if (search.matches(entry)) {
+      if (items.length === search.limit) {
+        return { items, next_page_id: entry.id };
+      }
+      items.push(entry);
+    }
+  }
+}
+
+/** Whether a line of a conversation's log is intact. */
+export function isConversationEvent(value: unknown): value is AgentEvent {
+  return hasIdentity(value);
+}
+
+/** Whether a line of the log of bash commands is intact. */
+export function isBashEvent(value: unknown): value is BashEvent {
+  return hasIdentity(value);
+}
+
+function hasIdentity(value: unknown): boolean {
+  return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
+}
+
+/**
+ * Timestamp for the next entry of a log: now, but always later than the previous entry, so that time and order agree.
+ *
+ * @param now milliseconds since 1970
+ * @returns ISO 8601, UTC, microseconds, no zone; always the same length, so that they sort as text
+ */
+export function nextTimestamp(previous: string | undefined, now: number): string {
+  const current = format(now * 1000);
+  return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
+}
+
+/** The same form for a time from a client; null if it is not one. A time without a zone is UTC. */
+export function normalizeTimestamp(text: string): string | null {
+  // An unescaped plus sign in a query arrives as a blank.
+  const iso = text.replace(/ (\d\d:?\d\d)$/, '+$1').replace(' ', 'T');
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/i.exec(iso);
+  const [, seconds, fraction = '', zone = 'Z'] = match ?? [];
+  const milliseconds = Date.parse(`${seconds}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`);
+  if (Number.isNaN(milliseconds)) {
+    return null;
+  }
+  return format(milliseconds * 1000 + Number(fraction.padEnd(6, '0').slice(0, 6)));
+}
+
+function format(microseconds: number): string {
+  const milliseconds = Math.floor(microseconds / 1000);
+  const rest = String(microseconds % 1000).padStart(3, '0');
+  return new Date(milliseconds).toISOString().replace('Z', rest);
+}
+
+function toMicroseconds(timestamp: string): number {
+  return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
+}
+
+/**
+ * Reads the complete lines of a log, piece by piece: no more than one line is in memory besides the entries.
+ *
+ * @returns the intact entries, and where the last complete line ends
+ */
+async function readLines<E>(
+  handle: FileHandle,
+  file: string,
+  isEntry: (value: unknown) => value is E,
+): Promise<{ entries: E[]; size: number }> {
+  const entries: E[] = [];
+  let lines = 0;
+  let size = 0;
+  let position = 0;
+  let begun: Buffer[] = [];
+  let begunBytes = 0;
+  const take = (rest: Buffer): void => {
+    const bytes = begunBytes + rest.length;
+    const entry =
+      bytes > MAX_LINE_BYTES ? undefined : parseJson(Buffer.concat([...begun, rest]).toString('utf8'));
+    lines += 1;
+    size += bytes + 1;
+    begun = [];
+    begunBytes = 0;
+    if (isEntry(entry)) {
+      entries.push(entry);
+    } else {
+      log('warn', 'failed to parse event log line', { file, line: lines });
+    }
+  };
+  for (;;) {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position);
+    if (bytesRead === 0) {
+      return { entries, size };
+    }
+    position += bytesRead;
+    let begin = 0;
+    for (let end = buffer.indexOf(LINE_BREAK); end !== -1 && end < bytesRead;) {
+      take(buffer.subarray(begin, end));
+      begin = end + 1;
+      end = buffer.indexOf(LINE_BREAK, begin);
+    }
+    begunBytes += bytesRead - begin;
+    if (begunBytes <= MAX_LINE_BYTES) {
+      begun.push(buffer.subarray(begin, bytesRead));
+    } else {
+      begun = [];
+    }
+  }
+}
+
+async function writeAll(file: FileHandle, bytes: Buffer, start: number): Promise<void> {
+  for (let written = 0; written < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, start + written);
+    written += bytesWritten;
+  }
+}

@@ -1,0 +1,334 @@
+import path from 'node:path';
+import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '@slipway/agent-protocol/git.js';
+import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
+import { HttpError } from '../http/http-error.js';
+import { runCommand } from '../process-tree.js';
+import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
+
+const MAX_REPOSITORIES = 20;
+const FIND_TIMEOUT_MS = 10_000;
+/** Linux allows no longer names. */
+const MAX_NAME_BYTES = 256;
+const FIND_SCRIPT = `
+cd -P -- "$1" 2>/dev/null || exit 0
+shopt -s nullglob
+count=0
+for git in ./*/.git; do
+  name=\${git#./} name=\${name%/.git}
+  [ -L "./$name" ] && continue
+  ((++count > $2)) && exit 0
+  printf '%s\\0' "$name"
+done
+`;
+
+/** Names of the folders directly in a folder that are repositories of their own. */
+export async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
+  const output: string[] = [];
+  await runCommand({
+    command: scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]),
+    cwd: VIEW_START,
+    env: { ...view.environment, LC_ALL: 'C' },
+    timeoutMs: FIND_TIMEOUT_MS,
+    onOutput: (stream, text) => {
+      if (stream === 'stdout') {
+        output.push(text);
+      }
+    },
+  });
+  return output
+    .join('')
+    .slice(0, MAX_REPOSITORIES * MAX_NAME_BYTES)
+    .split('\0')
+    .slice(0, -1);
+}
+
+/** The id that every repository knows for a tree without files: compared with it, everything is new. */
+export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+const DEFAULT_BRANCHES = ['main', 'master'];
+
+/** The id of the commit that a name stands for; null if there is none. */
+export async function commitOf(view: ToolView, folder: string, name: string): Promise<string | null> {
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`];
+  return (await runGit(view, folder, args))?.trim() ?? null;
+}
+
+/**
+ * What the work in a repository is compared with, so that the work stays visible after it was committed or pushed: the
+ * branch on the remote while the two differ, else where the branch left the default branch, else the last commit, else
+ * no files.
+ */
+export async function comparisonBase(view: ToolView, folder: string): Promise<string> {
+  const git = async (...args: string[]): Promise<string | null> =>
+    (await runGit(view, folder, args))?.trim() ?? null;
+  const head = await commitOf(view, folder, 'HEAD');
+  if (head === null) {
+    return EMPTY_TREE;
+  }
+  const branch = await git('symbolic-ref', '--quiet', '--short', 'HEAD');
+  const pushed = branch === null ? null : await commitOf(view, folder, `refs/remotes/origin/${branch}`);
+  if (pushed !== null && (pushed !== head || (await git('diff', '--quiet', 'HEAD', '--')) === null)) {
+    return pushed;
+  }
+  const shared = await firstCommit(view, folder, [
+    'refs/remotes/origin/HEAD',
+    ...DEFAULT_BRANCHES.map((name) => `refs/remotes/origin/${name}`),
+  ]);
+  if (shared !== null) {
+    return (await git('merge-base', 'HEAD', shared)) ?? shared;
+  }
+  const local = await firstCommit(
+    view,
+    folder,
+    DEFAULT_BRANCHES.filter((name) => name !== branch).map((name) => `refs/heads/${name}`),
+  );
+  const isAncestor = local !== null && (await git('merge-base', 'HEAD', local)) === local;
+  return isAncestor ? local : head;
+}
+
+async function firstCommit(view: ToolView, folder: string, names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
+    const commit = await commitOf(view, folder, name);
+    if (commit !== null) {
+      return commit;
+    }
+  }
+  return null;
+}
+
+const MAX_DIFF_BYTES = 1_000_000;
+const TOO_LARGE = 'The file is too large to be compared.';
+const UNREADABLE = 'git cannot read this repository.';
+/** Failures of files that have no text to show. */
+const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
+/** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
+const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
+// Clients expect a rename as a deletion and an addition.
+// Names are read in their quoted form, in which every byte of them arrives.
+const QUOTED = ['-c', 'core.quotePath=true'];
+const NAME_STATUS = [...QUOTED, 'diff', '--name-status', '--no-renames', '--no-ext-diff', '--relative'];
+/** Fields of a commit, which have no control characters. */
+const COMMIT_FORMAT = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
+
+/** What changed in a repository, as tools see it: an agent may have configured programs for git to run. */
+export class GitWorkspace {
+  readonly #view: ToolView;
+  readonly #files: WorkspaceFiles;
+
+  constructor(view: ToolView, files: WorkspaceFiles) {
+    this.#view = view;
+    this.#files = files;
+  }
+
+  /**
+   * Changed, new and deleted files below a folder, by path, also those of repositories directly in it; none where there
+   * is no repository.
+   *
+   * @param ref what to compare with; null: see `comparisonBase`
+   * @throws WorkspaceFileError
+   */
+  async changes(given: string, ref: string | null): Promise<GitChange[]> {
+    const folder = await this.#files.resolve(given);
+    const nested = await nestedRepositories(this.#view, folder);
+    const own = (await this.#isRepository(folder)) ? await this.#changesIn(folder, ref) : [];
+    const others = await Promise.all(
+      nested.map(async (name) =>
+        (await this.#changesIn(path.join(folder, name), ref)).map((change) => ({
+          ...change,
+          path: `${name}/${change.path}`,
+        })),
+      ),
+    );
+    const isNested = ({ path: file }: GitChange): boolean =>
+      nested.some((name) => file === name || file.startsWith(`${name}/`));
+    return [...own.filter((change) => !isNested(change)), ...others.flat()].toSorted(byPath);
+  }
+
+  /**
+   * Both sides of a file's change: empty where the file does not exist, null outside of repositories.
+   *
+   * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
+   */
+  async diff(given: string, ref: string | null): Promise<GitDiff> {
+    for (const { folder, name, file, rest } of await this.#candidates(given)) {
+      if (!(await this.#isRepository(folder))) {
+        return { modified: null, original: null };
+      }
+      const base = await this.#base(folder, ref);
+      const original = await this.#textAt(folder, base, name);
+      const modified = await this.#modified(file, rest);
+      if (original !== null || modified !== null) {
+        return { modified: modified ?? '', original: original ?? '' };
+      }
+    }
+    throw new HttpError(400, 'The file does not exist, and did not exist before.');
+  }
+
+  /** The last commits, newest first; none where there is no repository. */
+  async commits(given: string, limit: number): Promise<GitCommitsPage> {
+    const folder = await this.#files.resolve(given);
+    const args = ['log', '--no-show-signature', `--format=${COMMIT_FORMAT}`, '-z', '-n', String(limit + 1)];
+    const commits = ((await runGit(this.#view, folder, args)) ?? '').split('\0').flatMap(toCommit);
+    return { commits: commits.slice(0, limit), has_more: commits.length > limit };
+  }
+
+  /**
+   * What a commit changed against its first parent.
+   *
+   * @throws WorkspaceFileError; HttpError 400 when there is no such commit
+   */
+  async changesOfCommit(given: string, sha: string): Promise<GitChange[]> {
+    const folder = await this.#files.resolve(given);
+    if (!(await this.#isRepository(folder))) {
+      return [];
+    }
+    const { commit, parent } = await this.#commit(folder, sha);
+    const changed = await runGit(this.#view, folder, [...NAME_STATUS, parent, commit, '--']);
+    return parseNameStatus(required(changed)).toSorted(byPath);
+  }
+
+  /**
+   * Both sides of what a commit changed in a file, neither of them read from the disk.
+   *
+   * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
+   */
+  async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
+    for (const { folder, name } of await this.#candidates(given)) {
+      if (!(await this.#isRepository(folder))) {
+        return { modified: null, original: null };
+      }
+      const { commit, parent } = await this.#commit(folder, sha);
+      const modified = await this.#textAt(folder, commit, name);
+      const original = await this.#textAt(folder, parent, name);
+      if (modified !== null || original !== null) {
+        return { modified: modified ?? '', original: original ?? '' };
+      }
+    }
+    return { modified: '', original: '' };
+  }
+
+  /** What a path can mean: a file of that name, or one whose name is shown like that as it is no UTF-8. */
+  async #candidates(given: string): Promise<Candidate[]> {
+    const file = await this.#files.resolve(given);
+    // A deleted file's own folder may be gone with it.
+    const folder = await this.#files.enclosingFolder(path.dirname(file));
+    const plain = { folder, name: printable(path.relative(folder, file)), file, rest: '' };
+    const escaped = parseEscapedPath(given);
+    if (escaped === null) {
+      return [plain];
+    }
+    const parent = await this.#files.resolve(escaped.parent);
+    const above = await this.#files.enclosingFolder(parent);
+    const name = [printable(path.relative(above, parent)), escaped.rest].filter((part) => part !== '');
+    return [plain, { folder: above, name: name.join('/'), file: parent, rest: escaped.rest }];
+  }
+
+  async #changesIn(folder: string, ref: string | null): Promise<GitChange[]> {
+    const base = await this.#base(folder, ref);
+    const [changed, untracked] = await Promise.all([
+      runGit(this.#view, folder, [...NAME_STATUS, base, '--', '.']),
+      runGit(this.#view, folder, [...QUOTED, 'ls-files', '--others', '--exclude-standard', '--', '.']),
+    ]);
+    const added = required(untracked)
+      .split('\n')
+      .filter((name) => name !== '')
+      .map(parseGitName);
+    return [
+      ...parseNameStatus(required(changed)),
+      ...added.map((name): GitChange => ({ status: 'ADDED', path: name })),
+    ].toSorted(byPath);
+  }
+
+  async #modified(file: string, rest: string): Promise<string | null> {
+    try {
+      return (await this.#files.read(file, MAX_DIFF_BYTES, rest)).toString('utf8');
+    } catch (error) {
+      if (!(error instanceof WorkspaceFileError)) {
+        throw error;
+      }
+      if (error.failure === 'large') {
+        throw new HttpError(400, TOO_LARGE);
+      }
+      if (NO_FILE.has(error.failure)) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * A file as it is in a commit; null if it is not in it.
+   *
+   * @param name a text for `printf %b`
+   */
+  async #textAt(folder: string, commit: string, name: string): Promise<string | null> {
+    const object = `${commit}:./`;
+    const size = await runGit(this.#view, folder, ['cat-file', '-s', object], name);
+    if (size === null) {
+      return null;
+    }
+    if (!(Number(size) <= MAX_DIFF_BYTES)) {
+      throw new HttpError(400, TOO_LARGE);
+    }
+    return await runGit(this.#view, folder, ['cat-file', 'blob', object], name);
+  }
+
+  async #isRepository(folder: string): Promise<boolean> {
+    return (await runGit(this.#view, folder, ['rev-parse', '--git-dir'])) !== null;
+  }
+
+  async #base(folder: string, ref: string | null): Promise<string> {
+    if (ref === null) {
+      return await comparisonBase(this.#view, folder);
+    }
+    const commit = await commitOf(this.#view, folder, ref);
+    if (commit === null && ref !== 'HEAD') {
+      throw new HttpError(400, 'The ref does not exist in this repository.');
+    }
+    return commit ?? EMPTY_TREE;
+  }
+
+  async #commit(folder: string, sha: string): Promise<{ commit: string; parent: string }> {
+    const commit = await commitOf(this.#view, folder, sha);
+    if (commit === null) {
+      throw new HttpError(400, 'The commit does not exist in this repository.');
+    }
+    return { commit, parent: (await commitOf(this.#view, folder, `${commit}^`)) ?? EMPTY_TREE };
+  }
+}
+
+interface Candidate {
+  /** In which git is asked. */
+  folder: string;
+  /** Below the folder, a text for `printf %b`. */
+  name: string;
+  /** As `WorkspaceFiles.read` takes it, with the rest. */
+  file: string;
+  rest: string;
+}
+
+function required(output: string | null): string {
+  if (output === null) {
+    throw new HttpError(400, UNREADABLE);
+  }
+  return output;
+}
+
+function byPath(a: GitChange, b: GitChange): number {
+  return a.path < b.path ? -1 : 1;
+}
+
+function toCommit(line: string): GitCommit[] {
+  const [sha = '', short_sha = '', author = '', timestamp, subject = ''] = line.split('\u001F');
+  return timestamp === undefined ? [] : [{ sha, short_sha, subject, author, timestamp }];
+}
+
+/** Output of `git diff --name-status --no-renames`: lines of status and path. */
+function parseNameStatus(output: string): GitChange[] {
+  return output.split('\n').flatMap((line) => {
+    const [status = '', changed] = line.split('\t');
+    return changed === undefined
+      ? []
+      : [{ status: STATUSES[status] ?? ('UPDATED' as const), path: parseGitName(changed) }];
+  });
+}

@@ -1,0 +1,225 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import { type GitOutcome, ownConfiguration, runGit, trustedGit } from './run-git.js';
+
+const TRANSFER_TIMEOUT_MS = 600_000;
+const REPOSITORY = 'repository.git';
+
+export interface PrivateRepositoryOptions {
+  /** Where it is created; tools cannot write there, nor see it where they have a view of their own. */
+  folder: string;
+  /** Variables of any program; no secrets. */
+  environment: Record<string, string>;
+  credentials: readonly GitServerCredential[];
+  /** Milliseconds, of one transfer; ten minutes by default. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+/** What a private repository knows of an agent's repository. */
+export interface KnownRepository {
+  /** The agent's object store, which is only read. */
+  objects: string;
+  /** Commits of that repository whose parents are missing, as in a shallow clone. */
+  shallow: readonly string[];
+  refs: Refs;
+}
+
+/**
+ * Where agents' server-side transfers happen, below the folder of conversations. Whatever it holds at the start is left
+ * over.
+ */
+export function privateFolder(conversationsPath: string): string {
+  return path.join(conversationsPath, '.private');
+}
+
+/**
+ * A bare repository without any configuration but our own, for whatever needs credentials. In a repository that an
+ * agent may have configured, `url.insteadOf`, a proxy, hooks, filters or a certificate authority of the agent's choice
+ * could get at the credentials. It has no working tree: its objects are handed over to the agent's repository, where
+ * they are checked out without credentials.
+ */
+export class PrivateRepository {
+  /** Of objects alone: `objects` and `packed-refs` are to be handed over. */
+  readonly gitDir: string;
+  readonly #options: PrivateRepositoryOptions;
+  readonly #folder: string;
+
+  private constructor(options: PrivateRepositoryOptions, folder: string) {
+    this.#options = options;
+    this.#folder = folder;
+    this.gitDir = path.join(folder, REPOSITORY);
+  }
+
+  /** Creates a repository for the duration of the work, with access to the commits of an agent's repository. */
+  static async use(
+    options: PrivateRepositoryOptions,
+    known: KnownRepository,
+    work: (repository: PrivateRepository) => Promise<GitOutcome>,
+  ): Promise<GitOutcome> {
+    return await PrivateRepository.#within(options, async (repository) => {
+      await repository.#initialize(known);
+      return await work(repository);
+    });
+  }
+
+  /** Clones a repository for the duration of the work; the work is skipped when the clone fails. */
+  static async clone<Outcome extends GitOutcome>(
+    transfer: PrivateRepositoryOptions,
+    url: string,
+    work: (repository: PrivateRepository, cloned: GitOutcome) => Promise<Outcome>,
+  ): Promise<Outcome | GitOutcome> {
+    return await PrivateRepository.#within(transfer, async (repository) => {
+      const options = ['--bare', '--no-progress', '--template=', '--no-recurse-submodules'];
+      const cloned = await repository.#trusted(['clone', ...options, '--', url, REPOSITORY]);
+      return cloned.ok ? await work(repository, cloned) : cloned;
+    });
+  }
+
+  static async #within<Outcome>(
+    options: PrivateRepositoryOptions,
+    work: (repository: PrivateRepository) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    await mkdir(options.folder, { recursive: true, mode: 0o700 });
+    const folder = await mkdtemp(path.join(options.folder, 'transfer-'));
+    try {
+      return await work(new PrivateRepository(options, folder));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** @param args of a command that contacts a remote server */
+  async git(...args: string[]): Promise<GitOutcome> {
+    return await this.#trusted(args, { GIT_DIR: this.gitDir });
+  }
+
+  /** Its current refs below the prefixes. */
+  async refs(...prefixes: string[]): Promise<Refs> {
+    return parseRefs((await this.ask(...listRefs(...prefixes))) ?? '');
+  }
+
+  /** The output of a command that contacts no server; null when it fails. */
+  async ask(...args: string[]): Promise<string | null> {
+    const environment = { ...this.#options.environment, ...ownConfiguration(this.#folder) };
+    return await runGit({ environment, wrapper: [] }, this.gitDir, args);
+  }
+
+  /** Names all refs that its objects are handed over with. */
+  async packRefs(refs: Refs): Promise<void> {
+    const lines = [...refs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, id]) => `${id} ${name}\n`);
+    await writeFile(path.join(this.gitDir, 'packed-refs'), `# pack-refs with: sorted\n${lines.join('')}`);
+  }
+
+  async #trusted(args: string[], variables: Record<string, string> = {}): Promise<GitOutcome> {
+    const { credentials, environment, signal, timeoutMs = TRANSFER_TIMEOUT_MS } = this.#options;
+    return await trustedGit({
+      args,
+      cwd: this.#folder,
+      environment,
+      credentials,
+      variables,
+      timeoutMs,
+      ...(signal && { signal }),
+    });
+  }
+
+  /** The repository stores only new objects, and reads the others from the agent's repository. */
+  async #initialize({ objects, shallow, refs }: KnownRepository): Promise<void> {
+    const created = await this.#trusted(['init', '--quiet', '--bare', '--template=', REPOSITORY]);
+    if (!created.ok) {
+      throw new Error(`failed to create a repository for the transfer: ${created.output}`);
+    }
+    await mkdir(path.join(this.gitDir, 'objects/info'), { recursive: true });
+    await writeFile(path.join(this.gitDir, 'objects/info/alternates'), `${objects}\n`);
+    await this.packRefs(refs);
+    if (shallow.length > 0) {
+      await writeFile(path.join(this.gitDir, 'shallow'), shallow.map((commit) => `${commit}\n`).join(''));
+    }
+  }
+}
+
+/** Full names of branches, tags and remote branches, and the objects that they point to. */
+export type Refs = ReadonlyMap<string, string>;
+
+/** `git` arguments that list refs in the form that `parseRefs` reads. */
+export function listRefs(...prefixes: string[]): string[] {
+  return ['for-each-ref', '--format=%(objectname) %(refname)', ...prefixes];
+}
+
+/** Reads lines of `<object id> <full name>` and skips any other line. */
+export function parseRefs(text: string): Refs {
+  const lines = text
+    .split('\n')
+    .map((line) => /^([0-9a-f]{40}|[0-9a-f]{64}) (refs\/[^\s\p{Cc}]+)$/u.exec(line));
+  return new Map(lines.flatMap((match) => (match?.[1] && match[2] ? [[match[2], match[1]]] : [])));
+}
+
+/** What a private clone received; null where there is nothing. */
+export interface CloneContent {
+  /** With the names that they get in the agent's repository. */
+  refs: Refs;
+  /** The format of its object ids; null: git's default. */
+  format: string | null;
+  defaultBranch: string | null;
+  /** To be checked out; null: a tag is. */
+  branch: string | null;
+  /** Null: there is nothing to be checked out. */
+  commit: string | null;
+  /** What the user should know of it; empty: nothing. */
+  notice: string;
+}
+
+/**
+ * Turns the branches of a bare clone into remote branches, as a repository with a working tree has them.
+ *
+ * @param asked a branch or a tag; null: the server's default branch, or another one where that does not exist
+ * @returns null when the clone does not have that branch
+ */
+export async function describeClone(
+  cloned: PrivateRepository,
+  asked: string | null,
+): Promise<CloneContent | null> {
+  const [refs, head, format] = await Promise.all([
+    cloned.refs('refs/heads', 'refs/tags'),
+    cloned.ask('symbolic-ref', '--quiet', 'HEAD'),
+    cloned.ask('rev-parse', '--show-object-format'),
+  ]);
+  const named = head?.trim().replace(LOCAL_BRANCH, '') ?? null;
+  const isMissing = named !== null && !refs.has(`refs/heads/${named}`);
+  const defaultBranch = isMissing ? ((await anyBranch(cloned, refs)) ?? named) : named;
+  const name = asked ?? defaultBranch;
+  const isBranch = name !== null && (asked === null || refs.has(`refs/heads/${name}`));
+  const ref = name === null ? 'HEAD' : `refs/${isBranch ? 'heads' : 'tags'}/${name}`;
+  if (asked !== null && !refs.has(ref)) {
+    return null;
+  }
+  const commit = await cloned.ask('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`);
+  const remote = [...refs].map(
+    ([full, id]) => [full.replace(LOCAL_BRANCH, 'refs/remotes/origin/'), id] as const,
+  );
+  return {
+    refs: new Map(remote),
+    format: format?.trim() === 'sha256' ? 'sha256' : null,
+    defaultBranch: refs.has(`refs/heads/${defaultBranch}`) ? defaultBranch : null,
+    branch: isBranch ? name : null,
+    commit: commit?.trim() ?? null,
+    notice: asked === null && isMissing ? missingDefault(named, refs.has(ref) ? name : null) : '',
+  };
+}
+
+/** What stands in for a default branch that does not exist: one with a usual name, or the newest. */
+async function anyBranch(cloned: PrivateRepository, refs: Refs): Promise<string | null> {
+  const usual = ['main', 'master'].find((name) => refs.has(`refs/heads/${name}`));
+  const newest = ['for-each-ref', '--sort=-committerdate', '--count=1', '--format=%(refname)', 'refs/heads'];
+  return usual ?? ((await cloned.ask(...newest))?.trim().replace(LOCAL_BRANCH, '') || null);
+}
+
+function missingDefault(named: string | null, taken: string | null): string {
+  return taken === null
+    ? 'The repository has no branch yet: its folder is empty.'
+    : `The default branch of the repository, ${named}, does not exist: ${taken} is checked out.`;
+}
+
+const LOCAL_BRANCH = /^refs\/heads\//;

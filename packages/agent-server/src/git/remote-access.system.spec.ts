@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { execFile, execFileSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { FakeServer } from '../../../../test/fakes/fake-server.js';
+import { type GitHttpServer, startGitHttpServer } from '../../../../test/fakes/git-http-server.js';
+import { toolEnvironment } from '../tool-environment.js';
+import { prepareRepository } from './repository-preparation.js';
+import { RemoteAccess } from './remote-access.js';
+
+const NAME = 'team/project';
+const TOKEN = 'token-of-the-git-host';
+const never = new AbortController().signal;
+
+let folder: string;
+let work: string;
+let host: GitHttpServer;
+let access: RemoteAccess;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'remote-access-'));
+  work = join(folder, 'work');
+  host = await startGitHttpServer(`user:${TOKEN}`);
+  await host.commit(NAME, 'main', { 'a.txt': 'a' });
+  const url = `${host.origin}/${NAME}.git`;
+  const environment = { ...toolEnvironment(process.env), HOME: folder };
+  const credentials = [{ origin: host.origin, username: 'user', password: TOKEN }];
+  const place = { view: { environment, wrapper: [] }, privateFolder: join(folder, 'private') };
+  access = new RemoteAccess({ ...place, credentials: () => credentials });
+  const plan = { folder: work, branch: null, newBranch: 'fix', timeoutMs: 20_000, credentials, url };
+  await prepareRepository({ ...plan, identity: { name: 'Ada', email: 'ada@example.com' } }, place);
+});
+
+afterEach(async () => {
+  await host.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function git(...args: string[]): string {
+  return execFileSync('git', args, {
+    cwd: work,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).trim();
+}
+
+function commit(file: string): string {
+  writeFileSync(join(work, file), file);
+  git('add', '.');
+  git('commit', '-qm', file);
+  return git('rev-parse', 'HEAD');
+}
+
+describe('push', () => {
+  it('pushes a branch and updates its remote branch', async () => {
+    const head = commit('b.txt');
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
+    expect(await host.tip(NAME, 'fix')).toBe(head);
+    expect(git('rev-parse', 'refs/remotes/origin/fix')).toBe(head);
+    expect(git('config', '--list', '--local')).not.toContain(TOKEN);
+    expect(readdirSync(join(folder, 'private'))).toEqual([]);
+  });
+
+  it('reports why the server rejects a push', async () => {
+    await host.commit(NAME, 'fix', { 'c.txt': 'by somebody else' });
+    commit('b.txt');
+    const outcome = await access.push(work, 'fix', never);
+    expect(outcome).toMatchObject({ ok: false, output: expect.stringMatching(/rejected|fetch first/) });
+  });
+
+  it.each([
+    [
+      'hooks',
+      (trap: string) => {
+        writeFileSync(join(work, '.git/hooks/pre-push'), `#!/bin/sh\nenv > ${trap}\n`);
+        chmodSync(join(work, '.git/hooks/pre-push'), 0o755);
+      },
+    ],
+    [
+      'credential helpers',
+      (trap: string) => {
+        git('config', 'credential.helper', `!env > ${trap}; true`);
+        git('config', `credential.${host.origin}.helper`, `!env > ${trap}; true`);
+      },
+    ],
+    [
+      'programs',
+      (trap: string) => {
+        git('config', 'core.sshCommand', `env > ${trap}`);
+        git('config', 'core.askPass', `env > ${trap}`);
+      },
+    ],
+  ])('runs no %s of the repository', async (_, configure) => {
+    const trap = join(folder, 'trap');
+    configure(trap);
+    writeFileSync(join(folder, '.gitconfig'), '[credential]\n\thelper = "!env > trap; true"\n');
+    commit('b.txt');
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
+    expect(readdirSync(folder)).not.toContain('trap');
+  });
+
+  it('sends its credentials to no other server, whatever the repository configures', async () => {
+    const other = await FakeServer.start(() => ({
+      status: 401,
+      headers: { 'www-authenticate': 'Basic realm="x"' },
+    }));
+    commit('b.txt');
+    git('config', `http.${host.origin}/.proxy`, other.origin);
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
+    expect(other.requests).toEqual([]);
+    git('config', `url.${other.origin}/.insteadOf`, `${host.origin}/`);
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: false });
+    expect(other.requests.length).toBeGreaterThan(0);
+    expect(JSON.stringify(other.requests)).not.toMatch(/authorization/i);
+    await other.close();
+  });
+
+  it('reports folders that are not a repository', async () => {
+    const outcome = await access.push(folder, 'fix', never);
+    expect(outcome).toMatchObject({ ok: false, output: expect.stringContaining('no repository') });
+  });
+});
+
+describe('fetch', () => {
+  it('fetches what others have pushed', async () => {
+    const head = await host.commit(NAME, 'news', { 'c.txt': 'c' });
+    const outcome = await access.fetch(work, never);
+    expect(outcome).toMatchObject({
+      ok: true,
+      output: expect.stringContaining('refs/remotes/origin/news is'),
+    });
+    expect(git('rev-parse', 'origin/news')).toBe(head);
+    expect(git('fsck', '--connectivity-only')).toBe('');
+    expect(await access.fetch(work, never)).toMatchObject({ output: 'Nothing is new.' });
+  });
+
+  it('leaves a shallow repository shallow', async () => {
+    rmSync(work, { recursive: true });
+    await host.commit(NAME, 'main', { 'a.txt': 'b' });
+    const header = `http.extraHeader=Authorization: Basic ${btoa(`user:${TOKEN}`)}`;
+    const url = `${host.origin}/${NAME}.git`;
+    await promisify(execFile)('git', ['-c', header, 'clone', '-q', '--depth=1', url, work]);
+    const head = await host.commit(NAME, 'main', { 'a.txt': 'c' });
+    expect(await access.fetch(work, never)).toMatchObject({ ok: true });
+    expect(git('log', '--format=%H', 'origin/main').split('\n')).toHaveLength(2);
+    expect(git('rev-parse', 'origin/main')).toBe(head);
+  });
+});
+
+it('clones another repository', async () => {
+  await host.commit('team/other', 'main', { 'o.txt': 'o' });
+  const url = `${host.origin}/team/other.git`;
+  expect(await access.clone(url, join(folder, 'other'), never)).toMatchObject({ ok: true });
+  expect(readdirSync(join(folder, 'other'))).toContain('o.txt');
+});

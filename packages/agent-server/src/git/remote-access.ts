@@ -1,0 +1,188 @@
+import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import type { ToolView } from '../tool-view.js';
+import { handOver, runInView } from './hand-over.js';
+import {
+  type KnownRepository,
+  listRefs,
+  parseRefs,
+  PrivateRepository,
+  type PrivateRepositoryOptions,
+  type Refs,
+} from './private-repository.js';
+import { prepareRepository } from './repository-preparation.js';
+import { type GitOutcome, runGit } from './run-git.js';
+
+const TIMEOUT_MS = 600_000;
+/** Linux limits one argument of a program to 128 KiB. */
+const MAX_ARGUMENT = 100_000;
+const UPDATE_REFS = 'cd -- "$1" && builtin printf "%s" "$2" | git update-ref --stdin';
+/** Writes to wherever the repository keeps its objects: it is the agent's repository, so the agent may choose. */
+const TAKE_OBJECTS =
+  'cd -- "$1" && cd -- "$(git rev-parse --path-format=absolute --git-path objects)" && tar -xf - --strip-components=1';
+const PUSH = 'cd -- "$1" && exec git push --no-verify origin "$2"';
+const SHOW = 'cat -- "$1"';
+/** Maximum size of the list of shallow commits; a longer list belongs to a history with thousands of cuts. */
+const MAX_SHALLOW = 1_000_000;
+const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
+
+export interface RemoteAccessOptions {
+  view: ToolView;
+  /** A folder that only the agent server can read and write. */
+  privateFolder: string;
+  credentials: () => readonly GitServerCredential[];
+}
+
+/** What git says about an agent's repository, run where the agent may configure git. */
+interface AgentRepository extends KnownRepository {
+  url: string;
+}
+
+/** Fetches, pushes and clones on behalf of an agent that does not get the credentials itself. */
+export class RemoteAccess {
+  readonly #options: RemoteAccessOptions;
+
+  constructor(options: RemoteAccessOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Pushes a branch to `origin`.
+   *
+   * @param cwd a folder in the repository
+   */
+  async push(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
+    const repository = await this.#inspect(cwd, ['remote', 'get-url', '--push', 'origin']);
+    const commit = repository?.refs.get(`refs/heads/${branch}`);
+    if (repository === null || commit === undefined) {
+      return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
+    }
+    if (!isHttp(repository.url)) {
+      return await this.#pushAsAgent(cwd, branch, signal);
+    }
+    const outcome = await PrivateRepository.use(this.#transfer(signal), repository, async (own) =>
+      own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
+    );
+    if (outcome.ok) {
+      await this.#writeRefs(cwd, new Map([[`refs/remotes/origin/${branch}`, commit]]));
+    }
+    return outcome;
+  }
+
+  /** Updates the remote branches and tags of `origin`. */
+  async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {
+    const repository = await this.#inspect(cwd, ['remote', 'get-url', 'origin']);
+    if (repository === null || !isHttp(repository.url)) {
+      return failed(
+        repository === null ? NO_ORIGIN : 'The address of origin is not http(s): fetch by yourself.',
+      );
+    }
+    return await PrivateRepository.use(this.#transfer(signal), repository, async (own) => {
+      const branches = '+refs/heads/*:refs/remotes/origin/*';
+      const outcome = await own.git('fetch', '--no-write-fetch-head', '--', repository.url, branches);
+      if (!outcome.ok) {
+        return outcome;
+      }
+      const fetched = await own.refs('refs/remotes/origin', 'refs/tags');
+      const changed = [...fetched].filter(([name, id]) => repository.refs.get(name) !== id);
+      const taken = await handOver(own, ['objects'], this.#options.view, {
+        script: TAKE_OBJECTS,
+        args: [cwd],
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      });
+      if (!taken.ok) {
+        return taken;
+      }
+      await this.#writeRefs(cwd, new Map(changed));
+      const lines = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
+      return { ...outcome, output: lines.length === 0 ? 'Nothing is new.' : lines.join('\n') };
+    });
+  }
+
+  /** Clones a repository into a folder with the credentials for its server. */
+  async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
+    const { ok, output } = await prepareRepository(
+      {
+        url,
+        folder,
+        branch: null,
+        newBranch: null,
+        identity: null,
+        credentials: this.#options.credentials(),
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      },
+      this.#options,
+    );
+    return { ok, timedOut: false, output };
+  }
+
+  async #inspect(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
+    const ask = async (args: string[]): Promise<string | null> => await runGit(this.#options.view, cwd, args);
+    const [url, paths, refs] = await Promise.all([
+      ask(askUrl),
+      ask(['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow']),
+      ask(listRefs('refs/heads', 'refs/remotes/origin', 'refs/tags')),
+    ]);
+    const [objects, shallow] = (paths ?? '').split('\n');
+    if (url === null || !objects || !shallow) {
+      return null;
+    }
+    // Read with the agent's rights: the file may be a link to one that the agent cannot read.
+    const { ok, output } = await runInView(this.#options.view, {
+      script: SHOW,
+      args: [shallow],
+      timeoutMs: TIMEOUT_MS,
+      maxOutput: MAX_SHALLOW,
+    });
+    const commits = ok ? output.split('\n').filter((line) => /^[0-9a-f]{40,64}$/.test(line)) : [];
+    return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
+  }
+
+  #transfer(signal: AbortSignal): PrivateRepositoryOptions {
+    const { privateFolder: folder, view, credentials } = this.#options;
+    return { folder, environment: view.environment, credentials: credentials(), signal };
+  }
+
+  async #writeRefs(cwd: string, refs: Refs): Promise<void> {
+    for (const lines of joinToArguments([...refs].map(([name, id]) => `update ${name} ${id}\n`))) {
+      await this.#asAgent(UPDATE_REFS, [cwd, lines]);
+    }
+  }
+
+  /** For remotes that need none of our credentials. */
+  async #pushAsAgent(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
+    return await this.#asAgent(PUSH, [cwd, `refs/heads/${branch}:refs/heads/${branch}`], signal);
+  }
+
+  async #asAgent(script: string, args: string[], signal?: AbortSignal): Promise<GitOutcome> {
+    return await runInView(this.#options.view, {
+      script,
+      args,
+      timeoutMs: TIMEOUT_MS,
+      ...(signal && { signal }),
+    });
+  }
+}
+
+function isHttp(url: string): boolean {
+  return /^https?:\/\//i.test(url);
+}
+
+function failed(output: string): GitOutcome {
+  return { ok: false, timedOut: false, output };
+}
+
+/** As few arguments as possible, each small enough for a command line. */
+function joinToArguments(lines: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const line of lines) {
+    const last = joined.at(-1);
+    if (last === undefined || last.length + line.length > MAX_ARGUMENT) {
+      joined.push(line);
+    } else {
+      joined[joined.length - 1] = last + line;
+    }
+  }
+  return joined;
+}

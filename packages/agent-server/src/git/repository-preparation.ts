@@ -1,0 +1,322 @@
+import path from 'node:path';
+import type {
+  GitServerCredential,
+  GitPrepareResponse,
+  GitPrepareFailure,
+} from '@slipway/agent-protocol/git.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
+import type { PrepareRequest } from '@slipway/agent-protocol/git-schemas.js';
+import type { WorkspaceFiles } from '../files/workspace-files.js';
+import { SecretMasker } from '../secret-masker.js';
+import { agentSpan } from '../http/request-spans.js';
+import type { ToolView } from '../tool-view.js';
+import { CloneParts, type WantedParts } from './clone-parts.js';
+import { gitSecrets } from './git-credentials.js';
+import { handOver, runInView } from './hand-over.js';
+import { describeClone, PrivateRepository } from './private-repository.js';
+import { type GitOutcome, runGit } from './run-git.js';
+
+export interface PreparationPlace {
+  view: ToolView;
+  /** Tools cannot write there: see `PrivateRepository`. */
+  privateFolder: string;
+}
+
+interface RepositoryPreparationOptions extends PreparationPlace {
+  workspace: string;
+  files: WorkspaceFiles;
+}
+
+/** Prepares the repositories that clients ask for, each folder by one attempt at a time. */
+export class RepositoryPreparation {
+  readonly #options: RepositoryPreparationOptions;
+  readonly #running = new Map<string, Promise<GitPrepareResponse>>();
+  readonly #stopped = new AbortController();
+
+  constructor(options: RepositoryPreparationOptions) {
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#running.size > 0;
+  }
+
+  /**
+   * Requests for a folder that is being prepared share that attempt and its result.
+   *
+   * @throws WorkspaceFileError when the folder is not inside the workspace
+   */
+  async prepare(request: PrepareRequest): Promise<GitPrepareResponse> {
+    const { files, workspace } = this.#options;
+    const folder = await files.resolve(path.resolve(workspace, request.directory));
+    const running = this.#running.get(folder);
+    if (running !== undefined) {
+      return await running;
+    }
+    const preparing = agentSpan('prepare repository', () => this.#prepare(folder, request)).finally(() =>
+      this.#running.delete(folder),
+    );
+    this.#running.set(folder, preparing);
+    return await preparing;
+  }
+
+  /** Aborts running attempts, which leave nothing behind. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.allSettled(this.#running.values());
+  }
+
+  async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareResponse> {
+    const { url, username, password } = request;
+    const credentials =
+      url === null || password === null
+        ? []
+        : [{ origin: new URL(url).origin, username: username ?? '', password }];
+    const result = await prepareRepository(
+      {
+        url,
+        folder,
+        branch: request.branch,
+        newBranch: request.new_branch ?? null,
+        identity: request.identity,
+        credentials,
+        parts: { submodules: request.submodules ?? false, lfs: request.lfs ?? false },
+        timeoutMs: request.timeout * 1000,
+        signal: this.#stopped.signal,
+      },
+      this.#options,
+    );
+    const masker = new SecretMasker(gitSecrets(credentials));
+    const notices = result.notices.map((notice) => masker.text(notice));
+    return { ...result, output: masker.text(result.output), notices };
+  }
+}
+
+interface RepositoryPlan {
+  /** null: an empty repository. */
+  url: string | null;
+  /** Absolute. */
+  folder: string;
+  branch: string | null;
+  newBranch: string | null;
+  identity: { name: string; email: string } | null;
+  credentials: readonly GitServerCredential[];
+  /** None by default. */
+  parts?: WantedParts;
+  timeoutMs: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * Clones or creates a repository in a temporary folder beside its final one, then renames it, so that it is complete or
+ * not there at all. A folder that is a repository already is left alone.
+ *
+ * Its objects come from a private clone, the only step with credentials. All else happens as tools would do it: the
+ * repository is theirs from its first moment, and checking out runs whatever filters they have configured by then.
+ */
+export async function prepareRepository(
+  plan: RepositoryPlan,
+  place: PreparationPlace,
+): Promise<GitPrepareResponse> {
+  try {
+    const { ok, output } = await inView(plan, place, FIND_FOLDER, [plan.folder]);
+    if (!ok) {
+      return failed('failed', output);
+    }
+    if (output === 'repository') {
+      return await succeeded(plan.folder, place, '', []);
+    }
+    if (output === 'used') {
+      return failed('directory_not_empty', `${plan.folder} has other content.`);
+    }
+    return await createRepository(plan, place);
+  } catch (error) {
+    const code = errorCode(error);
+    return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'failed', errorMessage(error));
+  }
+}
+
+/** What is at a folder. */
+const FIND_FOLDER = `
+if [ -e "$1/.git" ]; then echo repository; exit; fi
+shopt -s nullglob dotglob
+if [ -L "$1" ] || { [ -e "$1" ] && [ ! -d "$1" ]; }; then echo used; exit; fi
+entries=("$1"/*)
+if [ \${#entries[@]} -eq 0 ]; then echo empty; else echo used; fi
+`;
+
+/**
+ * `folder url format branch commit default-branch new-branch name email`, empty where there is none. A branch name from
+ * a server is never passed to git where git could read it as an option.
+ */
+const CREATE_REPOSITORY = `
+set -e
+folder=$1 url=$2 format=$3 branch=$4 commit=$5 default=$6 new_branch=$7 name=$8 email=$9
+parent=\${folder%/*}
+temporary=$parent/.new-\${folder##*/}
+mkdir -p -- "$parent/"
+# Left by an attempt that was killed.
+rm -rf -- "$temporary"
+git init --quiet \${format:+"--object-format=$format"} -- "$temporary"
+cd -- "$temporary"
+git symbolic-ref HEAD "refs/heads/\${branch:-main}"
+if [ -n "$url" ]; then
+  tar -xf - -C .git
+  git config --local remote.origin.url "$url"
+  git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+  [ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+  if [ -n "$branch" ]; then
+    git config --local "branch.$branch.remote" origin
+    git config --local "branch.$branch.merge" "refs/heads/$branch"
+  fi
+  if [ -n "$commit" ]; then
+    if [ -n "$branch" ]; then git update-ref HEAD "$commit"; else git update-ref --no-deref HEAD "$commit"; fi
+    git reset --quiet --hard
+  fi
+  [ -z "$new_branch" ] || git checkout --quiet -b "$new_branch"
+fi
+[ -z "$name" ] || git config --local user.name "$name"
+[ -z "$email" ] || git config --local user.email "$email"
+`;
+
+const FINISH_REPOSITORY = `
+set -e
+folder=$1
+temporary=\${folder%/*}/.new-\${folder##*/}
+if [ -d "$folder" ] && [ ! -L "$folder" ]; then rmdir -- "$folder"; fi
+mv -T -- "$temporary" "$folder"
+`;
+
+const REMOVE_TEMPORARY = 'rm -rf -- "${1%/*}/.new-${1##*/}"';
+
+async function createRepository(plan: RepositoryPlan, place: PreparationPlace): Promise<GitPrepareResponse> {
+  const { url, folder, branch, newBranch, timeoutMs } = plan;
+  const outcome: CloneOutcome =
+    url === null
+      ? await inView(plan, place, CREATE_REPOSITORY + FINISH_REPOSITORY, [
+          folder,
+          '',
+          '',
+          newBranch ?? branch ?? '',
+          '',
+          '',
+          '',
+          ...who(plan),
+        ])
+      : await agentSpan('clone repository', () => cloneRepository(plan, url, place));
+  if (outcome.ok) {
+    return await succeeded(folder, place, outcome.output, outcome.notices);
+  }
+  const { signal: _, ...unlessStopped } = plan;
+  await inView(unlessStopped, place, REMOVE_TEMPORARY, [folder]);
+  return outcome.timedOut
+    ? failed('timeout', joinLines(outcome.output, `It took more than ${timeoutMs / 1000} s.`))
+    : failed(prepareFailure(outcome.output), outcome.output);
+}
+
+async function cloneRepository(
+  plan: RepositoryPlan,
+  url: string,
+  place: PreparationPlace,
+): Promise<CloneOutcome> {
+  const { view, privateFolder: folder } = place;
+  const { credentials, timeoutMs, signal, parts = { submodules: false, lfs: false } } = plan;
+  const deadlineAt = Date.now() + timeoutMs;
+  const limits = { timeoutMs, ...(signal && { signal }) };
+  const transfer = { folder, environment: view.environment, credentials, ...limits };
+  return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
+    const content = await describeClone(cloned, plan.branch);
+    const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
+    if (content === null) {
+      const problem = `fatal: Remote branch ${plan.branch} not found in upstream origin`;
+      return { ok: false, timedOut: false, output: joinLines(said, problem) };
+    }
+    await cloned.packRefs(content.refs);
+    const { format, branch, commit, defaultBranch, notice } = content;
+    const texts = [format, branch, commit, defaultBranch, plan.newBranch].map((text) => text ?? '');
+    const hasParts = commit !== null && (parts.submodules || parts.lfs);
+    const created = await agentSpan('check out files', () =>
+      handOver(cloned, ['objects', 'packed-refs'], view, {
+        script: hasParts ? CREATE_REPOSITORY : CREATE_REPOSITORY + FINISH_REPOSITORY,
+        args: [plan.folder, url, ...texts, ...who(plan)],
+        ...limits,
+      }),
+    );
+    const notices = notice === '' ? [] : [notice];
+    if (!created.ok || !hasParts) {
+      return { ...created, output: joinLines(said, created.output), notices };
+    }
+    const added = new CloneParts({ ...parts, transfer, view, deadlineAt });
+    await added.add(cloned, { folder: temporaryFolder(plan.folder), path: '', url, commit });
+    const finished = await inView(plan, place, FINISH_REPOSITORY, [plan.folder]);
+    return { ...finished, output: joinLines(said, created.output), notices: [...notices, ...added.notices] };
+  });
+}
+
+/** Where a repository is until it is complete. */
+function temporaryFolder(folder: string): string {
+  return path.join(path.dirname(folder), `.new-${path.basename(folder)}`);
+}
+
+/** How a clone went, and what its user should know of it. */
+type CloneOutcome = GitOutcome & { notices?: readonly string[] };
+
+/** The start of git's output, with a folder that the user does not know. */
+const BARE_CLONE = /^Cloning into bare repository '[^'\n]*'/m;
+
+/** Who commits: name and address. */
+function who({ identity }: RepositoryPlan): [string, string] {
+  return [identity?.name ?? '', identity?.email ?? ''];
+}
+
+function joinLines(...texts: string[]): string {
+  return texts.filter((text) => text !== '').join('\n');
+}
+
+async function inView(
+  { timeoutMs, signal }: Pick<RepositoryPlan, 'timeoutMs' | 'signal'>,
+  { view }: PreparationPlace,
+  script: string,
+  args: readonly string[],
+): Promise<GitOutcome> {
+  return await runInView(view, { script, args, timeoutMs, ...(signal && { signal }) });
+}
+
+async function succeeded(
+  folder: string,
+  { view }: PreparationPlace,
+  output: string,
+  notices: readonly string[] = [],
+): Promise<GitPrepareResponse> {
+  const ask = async (...args: string[]): Promise<string | null> =>
+    (await runGit(view, folder, args))?.trim() || null;
+  const [head, branch] = await Promise.all([
+    ask('rev-parse', '--verify', '--quiet', 'HEAD^{commit}'),
+    ask('symbolic-ref', '--quiet', '--short', 'HEAD'),
+  ]);
+  return { ok: true, failure: null, output, head, branch, notices: [...notices] };
+}
+
+function failed(failure: GitPrepareFailure, output: string): GitPrepareResponse {
+  return { ok: false, failure, output, head: null, branch: null, notices: [] };
+}
+
+/** What git, curl and the large git servers write; the first match counts. */
+const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
+  [/no space left on device|disk quota exceeded/i, 'no_space'],
+  [/remote branch .* not found|couldn't find remote ref|no such ref was fetched/i, 'branch_not_found'],
+  [
+    /authentication failed|could not read (username|password)|terminal prompts disabled|returned error: 40[13]|access denied|permission to .* denied/i,
+    'authentication',
+  ],
+  [/repository .*not found|returned error: 404|project you were looking for/i, 'repository_not_found'],
+  [
+    /could not resolve (host|proxy)|failed to connect|couldn't connect|connection (refused|reset|timed out)|ssl|certificate/i,
+    'unreachable',
+  ],
+];
+
+/** Why git failed, read from its output (in English, as `LC_ALL=C` makes it). */
+export function prepareFailure(output: string): GitPrepareFailure {
+  return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
+}

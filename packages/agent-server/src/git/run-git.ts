@@ -1,0 +1,198 @@
+import { isUtf8 } from 'node:buffer';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { OutputWindow } from '../clipped-text.js';
+import { runCommand } from '../process-tree.js';
+import { inFolder, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
+import { gitVariables } from './git-credentials.js';
+
+const TIMEOUT_MS = 30_000;
+const MAX_OUTPUT = 20_000_000;
+const QUIET_GIT = ['git', '-c', 'safe.directory=*', '-c', 'core.fsmonitor=false', '--no-pager'];
+
+/**
+ * Runs git in a folder as tools would, for questions: without hooks, pager or editor, and without any credentials.
+ * Returns its standard output; null when git fails, or there is no such folder.
+ *
+ * @param name added to the last argument, a text for `printf %b`: no argument of ours can be other than UTF-8
+ */
+export async function runGit(
+  view: ToolView,
+  folder: string,
+  args: string[],
+  name: string | null = null,
+): Promise<string | null> {
+  const command = [...QUIET_GIT, ...args];
+  const output: string[] = [];
+  let size = 0;
+  const aborter = new AbortController();
+  const { exitCode } = await runCommand({
+    // The workspace may belong to another user than the agent server.
+    command: inFolder(view, folder, name === null ? command : withBytes(command, name)),
+    cwd: VIEW_START,
+    env: { ...view.environment, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
+    timeoutMs: TIMEOUT_MS,
+    signal: aborter.signal,
+    onOutput: (stream, text) => {
+      if (stream === 'stdout') {
+        size += text.length;
+        if (size > MAX_OUTPUT) {
+          aborter.abort();
+          return;
+        }
+        output.push(text);
+      }
+    },
+  });
+  return exitCode === 0 ? output.join('') : null;
+}
+
+const MAX_TRUSTED_OUTPUT = 8_000;
+const NO_GIT = 'There is no git in this sandbox: its image, or the machine that it runs on, must provide it.';
+const TRUSTED_SETTINGS: [string, string][] = [
+  ['core.hooksPath', '/dev/null'],
+  ['core.fsmonitor', 'false'],
+  ['core.askPass', ''],
+  ['gc.auto', '0'],
+  ['maintenance.auto', 'false'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+];
+
+interface TrustedGitOptions {
+  args: readonly string[];
+  /** Private, and the home of git as well: no tool writes there. */
+  cwd: string;
+  /** Variables of any program; no secrets. */
+  environment: Record<string, string>;
+  credentials: readonly GitServerCredential[];
+  /** Further variables of git, for example `GIT_DIR`. */
+  variables?: Record<string, string>;
+  /** Milliseconds. */
+  timeoutMs: number;
+  signal?: AbortSignal;
+}
+
+export interface GitOutcome {
+  ok: boolean;
+  timedOut: boolean;
+  /** Beginning and end of what git wrote; may hold secrets. */
+  output: string;
+}
+
+/**
+ * Runs git with credentials, where tools cannot see it. Nothing that an agent can write decides what it does: it reads
+ * no configuration of the machine or of a home, runs no hook, looks into no submodule and speaks only http(s). Callers
+ * must not run it in a repository that an agent has configured, nor have it check out anything.
+ *
+ * @throws Error when git is not installed
+ */
+export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
+  const output = new OutputWindow(MAX_TRUSTED_OUTPUT);
+  // Unlike other programs, git has a variable of its own for certificates.
+  const certificates = git.environment['SSL_CERT_FILE'];
+  const { exitCode, timedOut } = await runCommand({
+    command: ['git', '--no-pager', ...git.args],
+    cwd: git.cwd,
+    env: {
+      ...git.environment,
+      ...ownConfiguration(git.cwd),
+      ...(certificates && { GIT_SSL_CAINFO: certificates }),
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_ALLOW_PROTOCOL: 'http:https',
+      // We parse its messages.
+      LC_ALL: 'C',
+      ...gitVariables({ credentials: [...git.credentials], identity: null }, TRUSTED_SETTINGS),
+      ...git.variables,
+    },
+    timeoutMs: git.timeoutMs,
+    ...(git.signal && { signal: git.signal }),
+    onOutput: (_, text) => output.push(Buffer.from(text)),
+  }).catch((error: unknown) => {
+    throw isMissing(error, git.cwd) ? new Error(NO_GIT, { cause: error }) : error;
+  });
+  return { ok: exitCode === 0, timedOut, output: output.text().trim() };
+}
+
+/**
+ * Variables that keep git from every configuration but a repository's own.
+ *
+ * @param home a private folder. The home of tools may hold more than configuration, such as `.netrc`.
+ */
+export function ownConfiguration(home: string): Record<string, string> {
+  return {
+    HOME: home,
+    XDG_CONFIG_HOME: home,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+  };
+}
+
+/** Node.js reports a missing program and a missing folder with the same error. */
+function isMissing(error: unknown, cwd: string): boolean {
+  return errorCode(error) === 'ENOENT' && existsSync(cwd);
+}
+
+/**
+ * How names of files that are no UTF-8 are shown, as git shows them: bytes beyond ASCII in octal, backslashes doubled
+ * (`caf\351.txt`). Other names stay as they are, backslashes included.
+ */
+export function shownName(name: Buffer): string {
+  return isUtf8(name) ? name.toString('utf8') : escaped(name);
+}
+
+/** A name in the output of git with `core.quotePath`, where names with other than plain characters are in quotes. */
+export function parseGitName(text: string): string {
+  const [, quoted] = /^"(.*)"$/s.exec(text) ?? [];
+  return quoted === undefined ? text : shownName(unquoted(quoted));
+}
+
+/** The text that `printf %b` of bash makes the name of. */
+export function printable(name: string): string {
+  return name.replaceAll('\\', String.raw`\\`);
+}
+
+/** A path with a name that may be no UTF-8, as {@link shownName} shows them. */
+export interface EscapedPath {
+  /** The deepest folder above it with nothing but usual names. */
+  parent: string;
+  /** The rest below that folder, a text for `printf %b`. */
+  rest: string;
+}
+
+/** Null for a path in which nothing is escaped. */
+export function parseEscapedPath(file: string): EscapedPath | null {
+  const parts = file.split('/');
+  const first = parts.findIndex((part) => /^(?:[^\\]|\\\\|\\[23][0-7]{2})*$/.test(part) && BYTE.test(part));
+  if (first === -1) {
+    return null;
+  }
+  const rest = parts.slice(first).map((part) => (BYTE.test(part) ? part : printable(part)));
+  return { parent: path.normalize(`${parts.slice(0, first).join('/')}/`), rest: rest.join('/') };
+}
+
+const BYTE = /\\[23][0-7]{2}/;
+
+function escaped(name: Buffer): string {
+  return Array.from(name, (byte) => {
+    const character = String.fromCharCode(byte);
+    return byte >= 0x80 ? `\\${byte.toString(8)}` : printable(character);
+  }).join('');
+}
+
+/** What C writes behind a backslash. */
+const CONTROLS: Record<string, number> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
+
+function unquoted(text: string): Buffer {
+  const bytes = Array.from(text.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs), ([plain, code]) => {
+    if (code === undefined) {
+      return Buffer.from(plain, 'utf8');
+    }
+    return code.length === 3
+      ? Buffer.of(Number.parseInt(code, 8))
+      : Buffer.of(CONTROLS[code] ?? code.charCodeAt(0));
+  });
+  return Buffer.concat(bytes);
+}

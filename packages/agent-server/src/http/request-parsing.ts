@@ -1,0 +1,107 @@
+import type { Request, RequestHandler } from 'express';
+import { z, type ZodError, type ZodType } from 'zod';
+import { toConversationId } from '@slipway/agent-protocol/conversation-id.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import {
+  type BodyBounds,
+  isJson,
+  mayHaveBody,
+  readJsonBody,
+  receiveByDeadline,
+} from '@slipway/common/requests/json-body.js';
+import { normalizeTimestamp } from '../event-log.js';
+import { HttpError, InvalidRequestError, type RequestProblem } from './http-error.js';
+
+/** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
+const BODY_BOUNDS: BodyBounds = { bytes: 7 * 1024 * 1024, values: 200_000 };
+const BODY_DEADLINE_MS = 60_000;
+const BODIES_AT_ONCE = 4;
+
+/** Reads the JSON bodies of routes behind it. Bodies of other types are left to the routes. */
+export function jsonBodies(): RequestHandler {
+  const limit = new KeyedLimit(BODIES_AT_ONCE);
+  return async (request, _response, next) => {
+    if (mayHaveBody(request) && isJson(request.headers)) {
+      const { value } = await receiveByDeadline(request, BODY_DEADLINE_MS, () =>
+        limit.run('', () => readJsonBody(request, BODY_BOUNDS)),
+      );
+      request.body = value;
+    }
+    next();
+  };
+}
+
+/**
+ * A part of a request, validated and in the shape of its schema.
+ *
+ * @throws InvalidRequestError naming every broken rule, without the values
+ */
+export function parseRequest<T>(
+  schema: ZodType<T>,
+  part: 'body' | 'query' | 'path' | 'header',
+  value: unknown,
+): T {
+  const result = schema.safeParse(value);
+  if (result.success) {
+    return result.data;
+  }
+  throw new InvalidRequestError(toProblems(result.error, part));
+}
+
+/**
+ * The path that a request names, as `?path=` or as `*path` behind the route (there with its own slash, or with the
+ * slashes escaped).
+ */
+export function requestedPath(request: Request): string {
+  const params: Record<string, unknown> = request.params;
+  const behind = params['path'];
+  if (Array.isArray(behind)) {
+    return behind.join('/');
+  }
+  const { path } = request.query;
+  if (typeof path !== 'string') {
+    throw new InvalidRequestError([{ type: 'missing', loc: ['query', 'path'], msg: 'Field required' }]);
+  }
+  return path;
+}
+
+/** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
+export function requireConversationId(text: string): string {
+  const id = toConversationId(text);
+  if (id === null) {
+    throw new HttpError(404, 'Conversation not found');
+  }
+  return id;
+}
+
+/** Where a page begins; an empty one is none. */
+export const pageIdSchema = z
+  .string()
+  .transform((id) => id || undefined)
+  .optional();
+
+/** Page size. */
+export const limitSchema = z.coerce.number().int().min(1).max(100).default(100);
+
+/** A time, normalized to the form that event logs use. */
+export const timestampSchema = z.string().transform((text, context) => {
+  const timestamp = normalizeTimestamp(text);
+  if (timestamp === null) {
+    context.addIssue({ code: 'custom', message: 'Input should be a valid date and time' });
+    return z.NEVER;
+  }
+  return timestamp;
+});
+
+export const sortOrderSchema = z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).default('TIMESTAMP');
+
+/** A parameter that may be given several times. */
+export const listSchema = z.union([z.string().transform((one) => [one]), z.array(z.string())]);
+
+function toProblems(error: ZodError, part: string): RequestProblem[] {
+  return error.issues.map(({ code, message, path }) => ({
+    type: message.endsWith('received undefined') ? 'missing' : code,
+    loc: [part, ...path.map((step) => (typeof step === 'symbol' ? String(step) : step))],
+    msg: message.endsWith('received undefined') ? 'Field required' : message,
+  }));
+}

@@ -1,0 +1,101 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  type AgentSpanEntry,
+  type AgentSpanName,
+  MAX_AGENT_SPANS,
+  SPANS_HEADER,
+} from '@slipway/agent-protocol/server.js';
+import { parseTraceparent, TRACEPARENT_HEADER } from '@slipway/common/tracing/trace-context.js';
+
+const NO_PARENT = -1;
+const REQUEST = 0;
+
+interface ActiveRequest {
+  traceId: string;
+  /** `performance.now()` of its arrival. */
+  arrivedAt: number;
+  entries: AgentSpanEntry[];
+}
+
+/** The entry of a request that the caller's work belongs to. */
+interface Place {
+  request: ActiveRequest;
+  index: number;
+}
+
+const places = new AsyncLocalStorage<Place>();
+/** The start of the process belongs to the first trace that asks. */
+let isStartReported = false;
+
+/**
+ * Handles a request. A request with a `traceparent` is measured, and a header of its response says how long each part
+ * took, and nothing else. Other requests cost nothing.
+ */
+export function handleTraced(
+  request: IncomingMessage,
+  response: ServerResponse,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+): void {
+  const context = parseTraceparent(request.headers[TRACEPARENT_HEADER]);
+  if (context === null) {
+    handle(request, response);
+    return;
+  }
+  const active: ActiveRequest = {
+    traceId: context.traceId,
+    arrivedAt: performance.now(),
+    entries: [['request', NO_PARENT, 0, 0, 0]],
+  };
+  if (!isStartReported) {
+    isStartReported = true;
+    const lastedUs = microseconds(active.arrivedAt);
+    active.entries.push(['agent server start', NO_PARENT, -lastedUs, lastedUs, 0]);
+  }
+  addSpansHeader(response, active);
+  places.run({ request: active, index: REQUEST }, handle, request, response);
+}
+
+/** Does a part of a request, measured if the request is. */
+export async function agentSpan<T>(name: AgentSpanName, work: () => Promise<T>): Promise<T> {
+  const place = places.getStore();
+  if (place === undefined || place.request.entries.length >= MAX_AGENT_SPANS) {
+    return await work();
+  }
+  const { request, index } = place;
+  const startedAt = performance.now();
+  const entry: AgentSpanEntry = [name, index, microseconds(startedAt - request.arrivedAt), 0, 0];
+  const ownIndex = request.entries.push(entry) - 1;
+  try {
+    return await places.run({ request, index: ownIndex }, work);
+  } catch (error) {
+    entry[4] = 1;
+    throw error;
+  } finally {
+    entry[3] = microseconds(performance.now() - startedAt);
+  }
+}
+
+/** The trace that the caller's work belongs to, for the log; null: none. */
+export function currentTraceId(): string | null {
+  return places.getStore()?.request.traceId ?? null;
+}
+
+/** Adds the header in `writeHead`, through which all code that responds writes its headers. */
+function addSpansHeader(response: ServerResponse, { arrivedAt, entries }: ActiveRequest): void {
+  const writeHead = response.writeHead.bind(response);
+  const told = (...args: Parameters<typeof writeHead>): ServerResponse => {
+    const [request] = entries;
+    if (request !== undefined && !response.headersSent) {
+      request[3] = microseconds(performance.now() - arrivedAt);
+      request[4] = args[0] >= 500 ? 1 : 0;
+      response.setHeader(SPANS_HEADER, JSON.stringify(entries));
+    }
+    return writeHead(...args);
+  };
+  Object.defineProperty(response, 'writeHead', { value: told, configurable: true, writable: true });
+}
+
+function microseconds(milliseconds: number): number {
+  return Math.round(milliseconds * 1000);
+}

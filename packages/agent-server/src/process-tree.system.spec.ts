@@ -1,0 +1,125 @@
+import { describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { until } from '../../../test/support/until.js';
+import { type RunCommandOptions, runCommand } from './process-tree.js';
+
+const ENV = { PATH: process.env['PATH'] ?? '/usr/bin:/bin' };
+
+async function run(script: string, options: Partial<RunCommandOptions> = {}) {
+  const output = { stdout: '', stderr: '' };
+  const result = await runCommand({
+    command: ['bash', '-c', script],
+    cwd: tmpdir(),
+    env: ENV,
+    timeoutMs: null,
+    onOutput: (stream, text) => {
+      output[stream] += text;
+    },
+    ...options,
+  });
+  return { ...result, ...output };
+}
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'process-tree-'));
+  try {
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Whether a process is running; a zombie is not. */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) [ZX] /.test(stat);
+}
+
+async function pidIn(file: string): Promise<number> {
+  const read = async () => (await readFile(file, 'utf8').catch(() => '')).trim();
+  await until(async () => (await read()) !== '');
+  return Number(await read());
+}
+
+describe('runCommand', () => {
+  it('reports exit code and both streams', async () => {
+    expect(await run('echo out; echo err >&2; exit 3')).toEqual({
+      exitCode: 3,
+      timedOut: false,
+      stdout: 'out\n',
+      stderr: 'err\n',
+    });
+  });
+
+  it('reports which signal ended it', async () => {
+    expect(await run('kill -TERM $$')).toMatchObject({ exitCode: 143, timedOut: false });
+  });
+
+  it('inherits nothing', async () => {
+    process.env['OF_THE_SERVER'] = 'not for tools';
+    expect((await run('echo "[$OF_THE_SERVER]"')).stdout).toBe('[]\n');
+    delete process.env['OF_THE_SERVER'];
+  });
+
+  it('decodes characters that arrive in two pieces', async () => {
+    expect((await run(String.raw`printf '\xc3'; sleep 0.05; printf '\xa4'`)).stdout).toBe('ä');
+  });
+
+  it('throws when the program does not exist', async () => {
+    await expect(run('', { command: ['/no/such/program'] })).rejects.toThrow(/ENOENT/);
+  });
+
+  it('starts nothing after an abort', async () => {
+    const result = await run('echo x', { signal: AbortSignal.abort() });
+    expect(result).toMatchObject({ exitCode: null, stdout: '' });
+  });
+
+  it('kills the whole tree after the timeout, a setsid child too', async () => {
+    await inFolder(async (folder) => {
+      const result = await run(`setsid bash -c 'echo $$ > ${folder}/pid; exec sleep 1000' & sleep 1000`, {
+        timeoutMs: 3_000,
+      });
+      expect(result).toMatchObject({ exitCode: null, timedOut: true });
+      expect(await lives(await pidIn(`${folder}/pid`))).toBe(false);
+    });
+  });
+
+  it('kills the tree when it is aborted, children without our marker too', async () => {
+    await inFolder(async (folder) => {
+      const aborter = new AbortController();
+      const running = run(`env -i /bin/bash -c 'echo $$ > ${folder}/pid; exec /bin/sleep 1000'; true`, {
+        signal: aborter.signal,
+      });
+      const pid = await pidIn(`${folder}/pid`);
+      aborter.abort();
+      expect(await running).toMatchObject({ exitCode: null, timedOut: false });
+      expect(await lives(pid)).toBe(false);
+    });
+  });
+
+  it('leaves nothing behind after a normal end, and does not wait for processes that hold the pipes', async () => {
+    await inFolder(async (folder) => {
+      const result = await run(
+        `setsid sleep 1000 & echo $! > ${folder}/pid; until [ -s ${folder}/pid ]; do :; done`,
+      );
+      expect(result.exitCode).toBe(0);
+      expect(await lives(await pidIn(`${folder}/pid`))).toBe(false);
+    });
+  });
+
+  it('reads no faster than its consumer', async () => {
+    let taken = 0;
+    const aborter = new AbortController();
+    const running = run('yes', {
+      signal: aborter.signal,
+      onOutput: (_stream, text) => {
+        taken += text.length;
+        return taken > 1_000_000 ? aborter.abort() : undefined;
+      },
+    });
+    expect(await running).toMatchObject({ exitCode: null });
+    expect(taken).toBeLessThan(10_000_000);
+  });
+});

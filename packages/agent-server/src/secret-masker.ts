@@ -1,0 +1,150 @@
+import { unmaskableReason } from '@slipway/common/secret-mask.js';
+import { CUT_MARK } from './clipped-text.js';
+
+/** What a text shows in place of a secret. */
+export const HIDDEN = '<secret-hidden>';
+/** Shorter fragments give nothing away, and many words end with them by chance. */
+const MIN_FRAGMENT = 4;
+/** Lines of keys and certificates are longer; each may appear without its neighbours, or behind a line number. */
+const MIN_LINE_LENGTH = 16;
+/** Members that hold names and ids of the protocol: a secret that happens to be `user` must not break an event. */
+const PROTOCOL_MEMBERS = new Set([
+  'id',
+  'timestamp',
+  'source',
+  'kind',
+  'role',
+  'type',
+  'origin',
+  'security_risk',
+  'rejection_source',
+  'action_id',
+  'tool_call_id',
+  'llm_response_id',
+  'forgotten_event_ids',
+]);
+
+/** Free JSON of a tool: no member in it belongs to the protocol. */
+const FREE_JSON_MEMBERS = new Set(['data', 'raw_input', 'raw_output']);
+
+/**
+ * Replaces known secrets that are not too common for that, also in base64, URL-encoded or escaped as in JSON, single
+ * lines of long ones, and the fragments of one that a clipped text leaves on either side of the cut.
+ */
+export class SecretMasker {
+  readonly #pattern: RegExp | null;
+  readonly #forms: readonly string[];
+
+  constructor(secrets: Iterable<string>) {
+    this.#forms = [...new Set([...secrets].flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
+    this.#pattern =
+      this.#forms.length === 0
+        ? null
+        : new RegExp(this.#forms.map((form) => escapePattern(form)).join('|'), 'g');
+  }
+
+  text(text: string): string {
+    return this.#pattern === null ? text : this.#maskTornEnds(text.replace(this.#pattern, HIDDEN));
+  }
+
+  /** How many characters at the end of a text may be the beginning of a secret. */
+  unfinishedLength(text: string): number {
+    return this.#longestFragment(text, (form, length) => text.endsWith(form.slice(0, length)));
+  }
+
+  /** The same value with every text in it masked, at any depth. */
+  value<T>(value: T): T {
+    const masked = this.#pattern === null ? value : this.#deep(value, false);
+    return isSameShape(masked, value) ? masked : value;
+  }
+
+  /** A cut may run through a secret; the pattern does not match the fragments that remain. */
+  #maskTornEnds(text: string): string {
+    const parts = text.split(CUT_MARK);
+    return parts
+      .map((part, index) => {
+        if (index % 2 === 1) {
+          return part;
+        }
+        const end = index < parts.length - 1 ? fragmentLength(this.unfinishedLength(part)) : 0;
+        const start = index > 0 ? fragmentLength(this.#unstartedLength(part)) : 0;
+        const kept = part.slice(start, Math.max(start, part.length - end));
+        return `${start > 0 ? HIDDEN : ''}${kept}${end > 0 ? HIDDEN : ''}`;
+      })
+      .join('');
+  }
+
+  /** How many characters at the beginning of a text may be the end of a secret. */
+  #unstartedLength(text: string): number {
+    return this.#longestFragment(text, (form, length) => text.startsWith(form.slice(form.length - length)));
+  }
+
+  #longestFragment(text: string, matches: (form: string, length: number) => boolean): number {
+    const lengths = this.#forms.map((form) => {
+      for (let length = Math.min(form.length - 1, text.length); length > 0; length -= 1) {
+        if (matches(form, length)) {
+          return length;
+        }
+      }
+      return 0;
+    });
+    return Math.max(0, ...lengths);
+  }
+
+  #deep(value: unknown, isFree: boolean): unknown {
+    if (typeof value === 'string') {
+      return this.text(value);
+    }
+    if (Array.isArray(value)) {
+      return value.map((item) => this.#deep(item, isFree));
+    }
+    if (typeof value === 'object' && value !== null) {
+      return Object.fromEntries(
+        Object.entries(value).map(([key, member]) => [
+          key,
+          !isFree && PROTOCOL_MEMBERS.has(key)
+            ? member
+            : this.#deep(member, isFree || FREE_JSON_MEMBERS.has(key)),
+        ]),
+      );
+    }
+    return value;
+  }
+}
+
+/** Texts are replaced by texts, and nothing else is replaced. */
+function isSameShape<T>(value: unknown, like: T): value is T {
+  return typeof value === typeof like;
+}
+
+function formsOf(secret: string): string[] {
+  // A value read from a file often ends with a line break that is not printed along with it.
+  const value = secret.trim();
+  if (unmaskableReason(value) !== null) {
+    return [];
+  }
+  const base64 = Buffer.from(value, 'utf8').toString('base64');
+  const lines = value.split(/\r?\n/).map((line) => line.trim());
+  return [
+    value,
+    ...(lines.length > 1 ? lines.filter((line) => line.length >= MIN_LINE_LENGTH) : []),
+    base64,
+    base64.replace(/=+$/, ''),
+    Buffer.from(value, 'utf8').toString('base64url'),
+    urlEncoded(value),
+    urlEncoded(value).replaceAll('%20', '+'),
+    JSON.stringify(value).slice(1, -1),
+  ];
+}
+
+function fragmentLength(length: number): number {
+  return length < MIN_FRAGMENT ? 0 : length;
+}
+
+function urlEncoded(value: string): string {
+  return encodeURIComponent(value.toWellFormed());
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+}

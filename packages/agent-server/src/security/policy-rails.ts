@@ -1,0 +1,255 @@
+import path from 'node:path';
+import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
+import { parseShell, type ShellCommand, type ShellPipeline, type ShellWord } from './shell-parser.js';
+
+const MAX_NESTING = 8;
+const MAX_WRAPPERS = 20;
+const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash']);
+const INTERPRETERS = /^(?:python[\d.]*|perl|ruby|node|php|lua|deno|bun)$/;
+/** They run what their words say. */
+const SOURCES = new Set(['eval', 'source', '.']);
+const FETCHERS = new Set(['curl', 'wget']);
+const PRINTERS = new Set(['echo', 'printf']);
+const CRITICAL = /^\/(?:\*?$|(?:etc|usr|var|home|boot|root|bin|sbin|lib|lib64)(?:$|[/*]))/;
+const HOME = /^(?:~|\$HOME|\$\{HOME\})(?:\/(?:\.{0,2}|\*|\.\.\/.*))?$/;
+/** Writing there changes no disk. */
+const HARMLESS_DEVICE = /^\/dev\/(?:null|zero|full|stdout|stderr|tty|fd\/.*|shm\/.*)$/;
+const DISK = /^\/dev\/(?:[shv]d[a-z]|nvme|mmcblk|disk|mapper|dm-|loop|md)/;
+
+/** Programs that run another one: options that take a value, and how many words precede the other program. */
+const WRAPPERS: Readonly<Record<string, { values: string; operands?: number }>> = {
+  sudo: { values: '-u -g -D -C -h -p -r -t -T -U --user --group --chdir' },
+  doas: { values: '-u -C' },
+  env: { values: '-u -C --unset --chdir' },
+  command: { values: '' },
+  builtin: { values: '' },
+  exec: { values: '-a' },
+  nohup: { values: '' },
+  setsid: { values: '' },
+  time: { values: '-f -o' },
+  timeout: { values: '-k -s --kill-after --signal', operands: 1 },
+  nice: { values: '-n --adjustment' },
+  ionice: { values: '-c -n -p' },
+  stdbuf: { values: '-i -o -e' },
+  chroot: { values: '--userspec --groups', operands: 1 },
+  xargs: { values: '-I -n -P -L -d -E -s -a' },
+  busybox: { values: '' },
+};
+const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/;
+
+/** A command without what is before it: assignments, and programs that run another one. */
+interface Call {
+  /** Without its folder; null: not known before it runs. */
+  name: string | null;
+  args: ShellWord[];
+  command: ShellCommand;
+}
+
+/** What was seen of a program. */
+interface Findings {
+  isHigh: boolean;
+  isUncertain: boolean;
+}
+
+/**
+ * The risk of texts that may be programs of the shell: HIGH for a download that goes on into another program, for what is
+ * written to a disk itself, and for the deletion of a folder of the system or a home; UNKNOWN where one of these depends
+ * on what is known only when the program runs.
+ */
+export function policyRailRisk(segments: readonly string[]): SecurityRisk {
+  const findings: Findings = { isHigh: false, isUncertain: false };
+  for (const segment of segments) {
+    scan(segment, 0, findings);
+  }
+  if (findings.isHigh) {
+    return 'HIGH';
+  }
+  return findings.isUncertain ? 'UNKNOWN' : 'LOW';
+}
+
+function scan(source: string, depth: number, findings: Findings): void {
+  if (depth > MAX_NESTING) {
+    findings.isUncertain = true;
+    return;
+  }
+  const pipelines = parseShell(source);
+  for (const pipeline of pipelines) {
+    scanPipeline(pipeline, depth, findings);
+  }
+  // A command inside a group is also one of the pipeline around the group.
+  for (const command of new Set(pipelines.flat(2))) {
+    const call = toCall(command);
+    scanDisks(call, findings);
+    scanDeletion(call, findings);
+    scanScripts(call, depth, findings);
+  }
+}
+
+function scanPipeline(pipeline: ShellPipeline, depth: number, findings: Findings): void {
+  for (const [index, stage] of pipeline.entries()) {
+    const next = (pipeline[index + 1] ?? []).map(toCall);
+    if (next.length === 0) {
+      continue;
+    }
+    const calls = stage.map(toCall);
+    const shell = next.find((call) => isShell(call) && scriptOf(call) === null);
+    if (calls.some((call) => isFetcher(call) || (isPrinter(call) && call.args.some(fetches)))) {
+      findings.isHigh = true;
+    } else if (shell !== undefined) {
+      const printer = calls.at(-1);
+      const isStatic =
+        printer !== undefined && isPrinter(printer) && printer.args.every(({ isDynamic }) => !isDynamic);
+      if (isStatic) {
+        scan(printer.args.map(({ text }) => text.replaceAll('\\n', '\n')).join(' '), depth + 1, findings);
+      } else {
+        findings.isUncertain = true;
+      }
+    } else if (calls.some(({ name }) => name === null) && next.some(({ name }) => name === null)) {
+      findings.isUncertain = true;
+    }
+  }
+}
+
+/** Programs inside the words of a call, and those that it is given to run. */
+function scanScripts(call: Call, depth: number, findings: Findings): void {
+  const { name, args, command } = call;
+  const words = [...command.words, ...command.files, ...(command.input ? [command.input] : [])];
+  for (const program of words.flatMap(({ nested }) => nested)) {
+    scan(program, depth + 1, findings);
+  }
+  const runs = isShell(call) || (name !== null && (SOURCES.has(name) || INTERPRETERS.test(name)));
+  const isNameFetched = command.words[0] !== undefined && name === null && command.words.some(fetches);
+  if ((runs && words.some(fetches)) || isNameFetched) {
+    findings.isHigh = true;
+    return;
+  }
+  const script = name === 'eval' ? joined(args) : isShell(call) ? (scriptOf(call) ?? command.input) : null;
+  if (script !== null && script.isDynamic) {
+    findings.isUncertain = true;
+  }
+  if (script !== null) {
+    scan(script.text, depth + 1, findings);
+  }
+  const executed = name === 'find' ? args.findIndex(({ text }) => /^-(?:exec|ok)(?:dir)?$/.test(text)) : -1;
+  if (executed !== -1) {
+    scanDeletion(toCall({ ...command, words: args.slice(executed + 1) }), findings);
+  }
+}
+
+function scanDisks({ name, args, command }: Call, findings: Findings): void {
+  if (name !== null && /^mkfs(?:\.|$)/.test(name)) {
+    findings.isHigh = true;
+  }
+  findings.isHigh ||= command.files.some(({ text }) => DISK.test(path.posix.normalize(text)));
+  for (const { text, isDynamic } of name === 'dd' || name === null ? args : []) {
+    const [, target] = /^of=(.*)$/is.exec(text) ?? [];
+    const file = path.posix.normalize(target ?? '');
+    if (target !== undefined && file.startsWith('/dev/') && !HARMLESS_DEVICE.test(file)) {
+      findings.isHigh ||= name === 'dd';
+      findings.isUncertain = true;
+    }
+    findings.isUncertain ||= name === 'dd' && isDynamic && (target !== undefined || !/^[a-z]+=/.test(text));
+  }
+}
+
+function scanDeletion({ name, args }: Call, findings: Findings): void {
+  if (name !== 'rm' && name !== null) {
+    return;
+  }
+  const end = args.findIndex(({ text }) => text === '--');
+  const before = end === -1 ? args : args.slice(0, end);
+  const options = before.filter(({ text }) => text.startsWith('-'));
+  if (!has(options, /^-[a-z]*r/i, '--recursive') || !has(options, /^-[a-zA-Z]*f/, '--force')) {
+    return;
+  }
+  const targets = args.filter((word, index) => (end !== -1 && index > end) || !word.text.startsWith('-'));
+  const isCritical = targets.some(({ text }) => HOME.test(text) || CRITICAL.test(normalized(text)));
+  findings.isHigh ||= name === 'rm' && isCritical;
+  findings.isUncertain ||= name === null || targets.some(({ isDynamic }) => isDynamic);
+}
+
+/** Whether options have one in its short form, or in its long one, which may be cut. */
+function has(options: readonly ShellWord[], short: RegExp, long: string): boolean {
+  return options.some(({ text }) =>
+    text.startsWith('--') ? text.length > 2 && long.startsWith(text) : short.test(text),
+  );
+}
+
+function normalized(file: string): string {
+  const folded = path.posix.normalize(file.toLowerCase()).replace(/^\/+/, '/');
+  return folded.length > 1 ? folded.replace(/\/$/, '') : folded;
+}
+
+function toCall(command: ShellCommand): Call {
+  let words = withoutAssignments(command.words);
+  for (let wrappers = 0; ; wrappers += 1) {
+    const [first, ...args] = words;
+    const name =
+      first === undefined || first.isDynamic ? null : path.posix.basename(first.text).toLowerCase();
+    const wrapper = name !== null && Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name] : undefined;
+    const asksOnly = name === 'command' && /^-[vV]/.test(args[0]?.text ?? '');
+    if (wrappers === MAX_WRAPPERS) {
+      return { name: null, args, command };
+    }
+    if (wrapper === undefined || args.length === 0 || asksOnly) {
+      // Without a word there is no program whose name could be unknown.
+      return { name: first === undefined ? '' : name, args, command };
+    }
+    const rest = withoutAssignments(
+      behindOptions(args, wrapper.values.split(' ')).slice(wrapper.operands ?? 0),
+    );
+    // Whatever it reads becomes further words.
+    words = name === 'xargs' ? [...rest, { text: '', isDynamic: true, nested: [] }] : rest;
+  }
+}
+
+function withoutAssignments(words: ShellWord[]): ShellWord[] {
+  const index = words.findIndex(({ text }) => !ASSIGNMENT.test(text));
+  return index === -1 ? [] : words.slice(index);
+}
+
+function behindOptions(args: ShellWord[], withValue: readonly string[]): ShellWord[] {
+  let index = 0;
+  for (let text = args[0]?.text ?? ''; text.startsWith('-') && text !== '-'; text = args[index]?.text ?? '') {
+    index += withValue.includes(text) ? 2 : 1;
+    if (text === '--') {
+      break;
+    }
+  }
+  return args.slice(index);
+}
+
+/** What a shell is given to run with `-c`; null: it reads a file or its input. */
+function scriptOf({ args }: Call): ShellWord | null {
+  const index = args.findIndex(({ text }) => /^[-+][a-z]*c[a-z]*$/i.test(text));
+  const before = args.slice(0, Math.max(index, 0));
+  const isOption = before.every(
+    ({ text }, at) => /^[-+]/.test(text) || /^[-+]o$/i.test(before[at - 1]?.text ?? ''),
+  );
+  return index === -1 || !isOption ? null : (args[index + 1] ?? null);
+}
+
+function joined(words: readonly ShellWord[]): ShellWord {
+  return {
+    text: words.map(({ text }) => text).join(' '),
+    isDynamic: words.some(({ isDynamic }) => isDynamic),
+    nested: words.flatMap(({ nested }) => nested),
+  };
+}
+
+function isShell({ name }: Call): boolean {
+  return name !== null && SHELLS.has(name);
+}
+
+function isPrinter({ name }: Call): boolean {
+  return name !== null && PRINTERS.has(name);
+}
+
+function isFetcher({ name }: Call): boolean {
+  return name !== null && FETCHERS.has(name);
+}
+
+/** Whether a program inside a word downloads something. */
+function fetches({ nested }: ShellWord): boolean {
+  return nested.some((program) => parseShell(program).flat(2).map(toCall).some(isFetcher));
+}

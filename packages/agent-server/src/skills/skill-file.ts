@@ -1,0 +1,152 @@
+import path from 'node:path';
+import { FrontmatterError, splitFrontmatter } from '@slipway/common/frontmatter.js';
+import { jsonAt } from '@slipway/common/json-access.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
+import type { Skill, SkillTrigger } from './skill.js';
+
+/** A file of skills, as it was found. */
+export interface SkillFile {
+  /**
+   * `rules`: instructions for any agent, such as `AGENTS.md`; `skill`: a file of a folder of skills; `unread`: one that
+   * cannot be read, with the reason as its content.
+   */
+  kind: 'rules' | 'skill' | 'unread';
+  /** Absolute. */
+  file: string;
+  /** Relative to the repository for rules, to the folder of skills for skills. */
+  name: string;
+  content: string;
+}
+
+/** Names of the files that have rules, in lower case, and the names of their skills. */
+const RULES: Record<string, string> = {
+  '.cursorrules': 'cursorrules',
+  'agents.md': 'agents',
+  'agent.md': 'agents',
+  'claude.md': 'claude',
+  'gemini.md': 'gemini',
+};
+const MAX_NAME = 200;
+const MAX_DESCRIPTION = 1_024;
+const MAX_TRIGGERS = 50;
+const AGENT_SKILL_NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
+
+/** A file that looks like a skill and is not one; the message says why. */
+export class SkillFileError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'SkillFileError';
+  }
+}
+
+/**
+ * @param maxBytes of the file
+ * @throws SkillFileError
+ */
+export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
+  if (found.kind === 'unread') {
+    throw new SkillFileError(found.content);
+  }
+  if (Buffer.byteLength(found.content) > maxBytes) {
+    throw new SkillFileError(`it has more than ${maxBytes} bytes`);
+  }
+  if (found.kind === 'rules') {
+    return fromRules(found);
+  }
+  // Two bytes that begin a file of UTF-16, read as UTF-8.
+  if (found.content.startsWith('\uFFFD\uFFFD')) {
+    throw new SkillFileError('it is not UTF-8');
+  }
+  const { head, content } = splitFile(found.content);
+  const isAgentSkill = path.basename(found.file).toLowerCase() === 'skill.md';
+  const folder = path.basename(path.dirname(found.file));
+  const name = jsonAt(head, 'name') ?? (isAgentSkill ? folder : found.name.replace(/\.[^./]*$/, ''));
+  const given = textHead(plainText(name), MAX_NAME);
+  if (isAgentSkill && (given !== folder || !AGENT_SKILL_NAME.test(given))) {
+    throw new SkillFileError(
+      'its name must be that of its folder and have lower-case letters, digits and hyphens',
+    );
+  }
+  if (given === '') {
+    throw new SkillFileError('its name must be a text');
+  }
+  const trigger = toTrigger(head, given);
+  const hidden = jsonAt(head, 'disable-model-invocation') ?? jsonAt(head, 'disable_model_invocation');
+  const description = jsonAt(head, 'description');
+  return {
+    name: given,
+    content,
+    source: found.file,
+    description: typeof description === 'string' ? textHead(description, MAX_DESCRIPTION) : null,
+    trigger,
+    isAgentSkill,
+    isHidden: hidden === true || trigger?.kind === 'paths',
+  };
+}
+
+/** Rules of a folder below the top are meant for the files in it. */
+function fromRules({ file, name, content }: SkillFile): Skill {
+  const folder = path.dirname(name);
+  const rules = RULES[path.basename(name).toLowerCase()];
+  if (rules === undefined) {
+    throw new SkillFileError('it is not a rules file');
+  }
+  const isNested = folder !== '.';
+  return {
+    name: isNested ? `${rules}:${folder}` : rules,
+    content,
+    source: file,
+    description: null,
+    trigger: isNested ? { kind: 'paths', globs: [`${folder}/**`] } : null,
+    isAgentSkill: false,
+    isHidden: isNested,
+  };
+}
+
+/** @throws SkillFileError */
+function splitFile(text: string): ReturnType<typeof splitFrontmatter> {
+  try {
+    return splitFrontmatter(text);
+  } catch (error) {
+    throw error instanceof FrontmatterError ? new SkillFileError(error.message, { cause: error }) : error;
+  }
+}
+
+/** Paths take precedence. A skill that has inputs is a task, and `/` with its name triggers it too. */
+function toTrigger(head: unknown, name: string): SkillTrigger | null {
+  const globs = toTexts(jsonAt(head, 'paths'), 'paths', true);
+  if (globs.length > 0) {
+    return { kind: 'paths', globs };
+  }
+  const words = toTexts(jsonAt(head, 'triggers'), 'triggers', false);
+  if (jsonAt(head, 'inputs') !== undefined) {
+    words.push(...(words.includes(`/${name}`) ? [] : [`/${name}`]));
+  }
+  return words.length === 0 ? null : { kind: 'words', words };
+}
+
+/**
+ * A single text is a list of one.
+ *
+ * @throws SkillFileError
+ */
+function toTexts(value: unknown, member: string, maySplit: boolean): string[] {
+  const single = maySplit && typeof value === 'string' ? value.split(',') : [value ?? ''];
+  const list: readonly unknown[] = Array.isArray(value) ? value : single;
+  if (!list.every(isPlain)) {
+    // Without its triggers, a skill would be part of every prompt.
+    throw new SkillFileError(`${member} must be a list of texts`);
+  }
+  return list
+    .slice(0, MAX_TRIGGERS)
+    .map((item) => textHead(plainText(item).trim(), MAX_NAME))
+    .filter((text) => text !== '');
+}
+
+function isPlain(value: unknown): boolean {
+  return ['string', 'number'].includes(typeof value) || value === null;
+}
+
+function plainText(value: unknown): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
+}

@@ -1,0 +1,191 @@
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { parseJson } from '@slipway/common/json-access.js';
+import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
+import { runGit } from '../git/run-git.js';
+import { log } from '../log.js';
+import { runCommand } from '../process-tree.js';
+import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from './skill.js';
+import type { SkillFile } from './skill-file.js';
+import { SKILL_SCRIPT } from './skill-script.js';
+
+const MAX_FILES = 100;
+/** Largest skill file; a larger file is not a skill. */
+const MAX_FILE_BYTES = 100_000;
+/** Maximum size of all files together. */
+const MAX_CHARACTERS = 2_000_000;
+const MAX_NESTED = 30;
+const TIMEOUT_MS = 10_000;
+const FIELDS = 4;
+const NOTHING: FoundSkills = { skills: [], problems: [] };
+/** Pathspecs of rules below the folder; git leaves out what is ignored. */
+const NESTED_RULES = ['.cursorrules', 'AGENTS.md', 'AGENT.md', 'CLAUDE.md', 'GEMINI.md'].map(
+  (name) => `:(icase,glob)*/**/${name}`,
+);
+
+interface SkillReaderOptions {
+  /** Where the files are read; a repository in it may be untrusted. */
+  view: ToolView;
+  files: WorkspaceFiles;
+  /** No repository is searched for above this folder. */
+  workspace: string;
+}
+
+/**
+ * Reads the skills that a repository or a user has in files, bounded in number and size. A file that is not a skill is
+ * left out and named among the problems: it must not keep a conversation from starting.
+ */
+export class SkillReader {
+  readonly #options: SkillReaderOptions;
+
+  constructor(options: SkillReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The skills of a working directory and of the repository around it, the nearer ones first.
+   *
+   * @throws WorkspaceFileError for a folder outside of the workspace
+   */
+  async project(folder: string): Promise<FoundSkills> {
+    const real = await this.#options.files.resolve(folder);
+    const [own, nested] = await Promise.all([this.#read('project', real), this.#nestedRules(real)]);
+    return await toSkills([...own, ...nested].slice(0, MAX_FILES + 1));
+  }
+
+  /** The skills in the home of tools. */
+  async user(): Promise<FoundSkills> {
+    const home = this.#options.view.environment['HOME'];
+    return home === undefined ? NOTHING : await toSkills(await this.#read('user', home));
+  }
+
+  /**
+   * The skills of a plugin.
+   *
+   * @throws WorkspaceFileError for a folder outside of the workspace
+   */
+  async plugin(folder: string): Promise<FoundSkills> {
+    return await toSkills(await this.#read('plugin', await this.#options.files.resolve(folder)));
+  }
+
+  /**
+   * A file of the workspace; undefined if it is missing, or is no JSON.
+   *
+   * @throws WorkspaceFileError for one that cannot be read
+   */
+  async readJson(file: string): Promise<unknown> {
+    try {
+      return parseJson((await this.#options.files.read(file, MAX_FILE_BYTES)).toString('utf8'));
+    } catch (error) {
+      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  /** Like `project`, but returns no skills if they cannot be read. */
+  async projectIfReadable(folder: string): Promise<FoundSkills> {
+    return await this.#ifReadable(folder, () => this.project(folder));
+  }
+
+  /** Like `plugin`, but returns no skills if they cannot be read. */
+  async pluginIfReadable(folder: string): Promise<FoundSkills> {
+    return await this.#ifReadable(folder, () => this.plugin(folder));
+  }
+
+  async #ifReadable(folder: string, read: () => Promise<FoundSkills>): Promise<FoundSkills> {
+    try {
+      return await read();
+    } catch (error) {
+      if (error instanceof WorkspaceFileError) {
+        return NOTHING;
+      }
+      log('warn', 'failed to read skills', { error: errorMessage(error) });
+      return { skills: [], problems: [{ file: folder, reason: 'its skills cannot be read' }] };
+    }
+  }
+
+  async #nestedRules(folder: string): Promise<SkillFile[]> {
+    const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...NESTED_RULES];
+    const names = (await runGit(this.#options.view, folder, list))?.split('\0') ?? [];
+    const nested = names.filter((name) => name !== '').slice(0, MAX_NESTED);
+    return nested.length === 0 ? [] : await this.#read('nested', folder, nested);
+  }
+
+  async #read(
+    scope: 'project' | 'nested' | 'user' | 'plugin',
+    folder: string,
+    nested: string[] = [],
+  ): Promise<SkillFile[]> {
+    const { view, workspace } = this.#options;
+    const limits = [String(MAX_FILES), String(MAX_FILE_BYTES)];
+    const output: string[] = [];
+    let size = 0;
+    const aborter = new AbortController();
+    const { timedOut } = await runCommand({
+      command: scriptInView(view, SKILL_SCRIPT, [scope, folder, workspace, ...limits, ...nested]),
+      cwd: VIEW_START,
+      // File names are bytes, and are sorted as bytes.
+      env: { ...view.environment, LC_ALL: 'C' },
+      timeoutMs: TIMEOUT_MS,
+      signal: aborter.signal,
+      onOutput: (stream, text) => {
+        if (stream === 'stdout') {
+          output.push(text);
+          size += text.length;
+          if (size > MAX_CHARACTERS) {
+            aborter.abort();
+          }
+        }
+      },
+    });
+    if (timedOut || aborter.signal.aborted) {
+      log('warn', 'failed to read all skills', { scope, timed_out: timedOut, characters: size });
+      const limit = timedOut ? `within ${TIMEOUT_MS / 1000} seconds` : `beyond ${MAX_CHARACTERS} characters`;
+      const content = `further skills are not read ${limit}`;
+      return [...toFiles(output.join('')), { kind: 'unread', file: folder, name: '', content }];
+    }
+    return toFiles(output.join(''));
+  }
+}
+
+/** The complete records of the script's output. */
+function toFiles(output: string): SkillFile[] {
+  const fields = output.split('\0');
+  const files: SkillFile[] = [];
+  for (let index = 0; index + FIELDS < fields.length; index += FIELDS) {
+    const [kind, file = '', name = '', content = ''] = fields.slice(index, index + FIELDS);
+    files.push({ kind: kind === 'rules' || kind === 'unread' ? kind : 'skill', file, name, content });
+  }
+  return files;
+}
+
+/** Loads the YAML parser only if there is something to parse. */
+async function toSkills(files: readonly SkillFile[]): Promise<FoundSkills> {
+  const distinct = withoutCopies(files);
+  if (distinct.length === 0) {
+    return NOTHING;
+  }
+  const { skillFromFile } = await import('./skill-file.js');
+  const problems: SkillProblem[] = [];
+  const skills = distinct.flatMap((found): Skill[] => {
+    try {
+      return [skillFromFile(found, MAX_FILE_BYTES)];
+    } catch (error) {
+      problems.push({ file: found.file, reason: errorMessage(error) });
+      return [];
+    }
+  });
+  return { skills: mergeSkills(skills), problems };
+}
+
+/** `CLAUDE.md` is often a link to `AGENTS.md`, or a copy. */
+function withoutCopies(files: readonly SkillFile[]): SkillFile[] {
+  const rules = new Set<string>();
+  return files.filter(({ kind, content }) => {
+    const isCopy = kind === 'rules' && rules.has(content);
+    rules.add(content);
+    return !isCopy;
+  });
+}

@@ -1,0 +1,113 @@
+import type { WebSocket } from 'ws';
+import { linkedFrame } from '@slipway/agent-protocol/linked-frames.js';
+import type { EventIdentity, EventLog } from '../event-log.js';
+
+/** Bytes buffered for one client above which nothing more is sent. */
+const HIGH_WATER_MARK = 256 * 1024;
+const MAX_EXTRA_FRAMES = 20;
+
+/** Close codes of the protocol. */
+export const CLOSE_CODES = {
+  AUTH_FAILED: 4001,
+  UNKNOWN: 4004,
+  TRY_LATER: 1013,
+  GOING_AWAY: 1001,
+  FAILED: 1011,
+};
+
+interface LogSubscriberOptions<E extends EventIdentity> {
+  socket: WebSocket;
+  log: EventLog<E>;
+  /** Position of the first entry to send. */
+  from: number;
+  /** Whether each entry comes with the id of the one before it. */
+  linked: boolean;
+  /** A frame to send before the log. */
+  first: (() => string) | null;
+  /** A client that reads nothing for this long is dropped. */
+  stallMs: number;
+}
+
+/**
+ * Sends a log to one client, from a position on and as it grows, no faster than the client reads. Entries are taken
+ * from the log only when they are sent, so a slow client costs no memory.
+ */
+export class LogSubscriber<E extends EventIdentity> {
+  readonly #options: LogSubscriberOptions<E>;
+  readonly #unsubscribe: () => void;
+  /** Frames that are not in the log, each due once the log was sent up to a position. */
+  #extra: { after: number; frame: () => string }[];
+  #position: number;
+  #stalled: NodeJS.Timeout | undefined;
+
+  constructor(options: LogSubscriberOptions<E>) {
+    this.#options = options;
+    this.#position = options.from;
+    this.#extra = options.first === null ? [] : [{ after: 0, frame: options.first }];
+    this.#unsubscribe = options.log.onAppend(() => this.#pump());
+    options.socket.once('close', () => this.#end());
+    this.#pump();
+  }
+
+  /** Sends a frame that is not in the log, after everything that is in the log by now. */
+  sendExtra(frame: () => string): void {
+    this.#extra.push({ after: this.#options.log.entries.length, frame });
+    if (this.#extra.length > MAX_EXTRA_FRAMES) {
+      // The oldest is dropped: clients wait for the latest state.
+      this.#extra.shift();
+    }
+    this.#pump();
+  }
+
+  #pump(): void {
+    const { socket, log } = this.#options;
+    // The log may have been cleared.
+    this.#position = Math.min(this.#position, log.entries.length);
+    while (socket.readyState === socket.OPEN) {
+      if (socket.bufferedAmount > HIGH_WATER_MARK) {
+        this.#stalled ??= setTimeout(() => this.#drop(), this.#options.stallMs);
+        return;
+      }
+      const frame = this.#next();
+      if (frame === null) {
+        return;
+      }
+      socket.send(frame, () => this.#onSent());
+    }
+  }
+
+  #next(): string | null {
+    const [extra] = this.#extra;
+    if (extra !== undefined && extra.after <= this.#position) {
+      this.#extra.shift();
+      return extra.frame();
+    }
+    const { log, linked } = this.#options;
+    const entry = log.entries[this.#position];
+    if (entry === undefined) {
+      return null;
+    }
+    const before = log.entries[this.#position - 1];
+    this.#position += 1;
+    const text = JSON.stringify(entry);
+    return linked ? linkedFrame(before?.id ?? null, text) : text;
+  }
+
+  #onSent(): void {
+    clearTimeout(this.#stalled);
+    this.#stalled = undefined;
+    this.#pump();
+  }
+
+  #drop(): void {
+    this.#options.socket.close(CLOSE_CODES.TRY_LATER, 'Too slow');
+    // A client that does not read will not read the close frame either.
+    this.#options.socket.terminate();
+  }
+
+  #end(): void {
+    clearTimeout(this.#stalled);
+    this.#unsubscribe();
+    this.#extra = [];
+  }
+}

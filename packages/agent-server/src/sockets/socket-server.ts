@@ -1,0 +1,256 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { LINKED_FRAMES } from '@slipway/agent-protocol/linked-frames.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { parseJson } from '@slipway/common/json-access.js';
+import { messageSchema } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { SocketLimits } from '../agent-server-options.js';
+import type { BashCommands } from '../bash/bash-commands.js';
+import { bashRequestSchema } from '../bash/bash-routes.js';
+import type { Conversation } from '../conversations/conversation.js';
+import type { Conversations } from '../conversations/conversations.js';
+import type { EventIdentity, EventLog } from '../event-log.js';
+import { HttpError, InvalidRequestError } from '../http/http-error.js';
+import { parseRequest } from '../http/request-parsing.js';
+import type { SessionKeys } from '../http/session-keys.js';
+import { log } from '../log.js';
+import { ClientFrames, errorFrame, isAuthFrame, keyInFrame, stateFrame } from './frames.js';
+import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
+import { firstPosition, parseSocketRequest, type SocketRequest } from './socket-request.js';
+
+/** The limit of request bodies, because a frame may be a message too. */
+const MAX_FRAME_BYTES = 7 * 1024 * 1024;
+/** Sockets that have not sent a key yet: each may hold a frame in memory. */
+const MAX_WITHOUT_KEY = 32;
+/** Bytes that a client has not read, above which its pings get no response. */
+const MAX_UNREAD_BYTES = 64 * 1024;
+/** Key of the subscribers to bash events, beside those of conversations. */
+const BASH_EVENTS = 'bash';
+
+export interface SocketServerOptions {
+  conversations: Conversations;
+  commands: BashCommands;
+  keys: SessionKeys;
+  limits: SocketLimits;
+  /** Called when a user does something. */
+  touch: () => void;
+  /**
+   * Called when a client follows the log of a conversation, so that its events need not be reported. Returns a function
+   * to call when the client has left.
+   */
+  withholdReports: (conversationId: string) => () => void;
+}
+
+interface FrameReceiver {
+  sendExtra(frame: () => string): void;
+}
+
+/** Serves the WebSockets `/sockets/events/{id}` and `/sockets/bash-events`. */
+export class SocketServer {
+  readonly #options: SocketServerOptions;
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: MAX_FRAME_BYTES,
+    // One pong per ping would fill the memory when a client sends pings and reads nothing.
+    autoPong: false,
+  });
+  #withoutKey = 0;
+  readonly #listeners = new Map<string, Map<WebSocket, FrameReceiver>>();
+  /** Clients that have not responded to the last ping. */
+  readonly #unresponsive = new WeakSet<WebSocket>();
+  readonly #pings: NodeJS.Timeout;
+
+  constructor(options: SocketServerOptions) {
+    this.#options = options;
+    this.#server.on('headers', (headers, request) => {
+      if (parseSocketRequest(request)?.linked === true) {
+        headers.push(`${LINKED_FRAMES.header}: ${LINKED_FRAMES.value}`);
+      }
+    });
+    this.#pings = setInterval(() => this.#ping(), options.limits.pingMs);
+    this.#pings.unref();
+  }
+
+  /** Sends clients what happens to conversations beyond their logs. */
+  watch(): void {
+    this.#options.conversations.subscribe({
+      added: (conversation) => {
+        conversation.log.onAppend((event) => {
+          // Clients take the full state as the end of a run, so it follows everything else.
+          if (event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status') {
+            this.#sendState(conversation);
+          }
+        });
+      },
+      changed: () => undefined,
+      removed: ({ id }) => this.#drop(id),
+    });
+  }
+
+  /** Closes all sockets. */
+  close(): void {
+    clearInterval(this.#pings);
+    for (const socket of this.#server.clients) {
+      socket.close(CLOSE_CODES.GOING_AWAY, 'The server stops');
+    }
+  }
+
+  upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
+    const requested = parseSocketRequest(request);
+    if (requested === null) {
+      stream.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    if (requested.key === undefined && !this.#options.keys.isOpen && this.#withoutKey >= MAX_WITHOUT_KEY) {
+      stream.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
+    // Accepted before authentication: browsers learn the reason of a rejection only from a close code.
+    this.#server.handleUpgrade(request, stream, head, (socket) => {
+      socket.on('error', () => socket.terminate());
+      socket.on('pong', () => this.#unresponsive.delete(socket));
+      socket.on('ping', (data) => {
+        if (socket.bufferedAmount < MAX_UNREAD_BYTES) {
+          socket.pong(data);
+        }
+      });
+      this.#serve(socket, new ClientFrames(socket), requested).catch((error: unknown) => {
+        log('error', 'failed to serve socket', { error: errorMessage(error) });
+        socket.close(CLOSE_CODES.FAILED);
+      });
+    });
+  }
+
+  #sendState(conversation: Conversation): void {
+    this.#listeners.get(conversation.id)?.forEach((listener) => {
+      listener.sendExtra(() => stateFrame(conversation.info()));
+    });
+  }
+
+  #drop(conversationId: string): void {
+    const sockets = [...(this.#listeners.get(conversationId)?.keys() ?? [])];
+    sockets.forEach((socket) => socket.close(CLOSE_CODES.UNKNOWN, 'Conversation deleted'));
+  }
+
+  async #serve(socket: WebSocket, frames: ClientFrames, requested: SocketRequest): Promise<void> {
+    if (!(await this.#isAuthenticated(frames, requested.key))) {
+      socket.close(CLOSE_CODES.AUTH_FAILED, 'Authentication failed');
+      return;
+    }
+    const { conversations, commands, limits } = this.#options;
+    if (requested.conversationId === null) {
+      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, null);
+      await this.#receive(frames, listener, async (message) => {
+        await commands.start(parseRequest(bashRequestSchema, 'body', message));
+      });
+      return;
+    }
+    const conversation = conversations.find(requested.conversationId);
+    if (conversation === undefined) {
+      socket.close(CLOSE_CODES.UNKNOWN, 'Conversation not found');
+    } else if ((this.#listeners.get(conversation.id)?.size ?? 0) >= limits.maxSubscribers) {
+      socket.close(CLOSE_CODES.TRY_LATER, 'Too many subscribers');
+    } else {
+      const first = (): ReturnType<typeof stateFrame> => stateFrame(conversation.info());
+      const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, first);
+      const { failure } = conversation;
+      if (failure !== null && !requested.linked && requested.resend.mode !== 'all') {
+        // Clients show the reason of an error that they see happen: those that come later would show the status alone.
+        listener.sendExtra(() => errorFrame(failure.code, failure.detail));
+      }
+      await this.#receive(frames, listener, async (message) => {
+        await conversation.addMessage({ ...parseRequest(messageSchema, 'body', message), run: true });
+      });
+    }
+  }
+
+  async #isAuthenticated(frames: ClientFrames, key: string | undefined): Promise<boolean> {
+    const { keys, limits } = this.#options;
+    if (keys.isOpen || key !== undefined) {
+      return keys.accepts(key);
+    }
+    this.#withoutKey += 1;
+    try {
+      return keys.accepts(keyInFrame((await frames.next(limits.authTimeoutMs)) ?? ''));
+    } finally {
+      this.#withoutKey -= 1;
+    }
+  }
+
+  #subscribe<E extends EventIdentity>(
+    socket: WebSocket,
+    name: string,
+    events: EventLog<E>,
+    requested: SocketRequest,
+    first: (() => string) | null,
+  ): FrameReceiver {
+    const from = firstPosition(events.entries, requested.resend);
+    const { stallMs } = this.#options.limits;
+    const subscriber = new LogSubscriber({
+      socket,
+      log: events,
+      from,
+      linked: requested.linked,
+      first,
+      stallMs,
+    });
+    const listeners = this.#listeners.get(name) ?? new Map<WebSocket, FrameReceiver>();
+    this.#listeners.set(name, listeners.set(socket, subscriber));
+    const reported = requested.linked ? this.#options.withholdReports(name) : null;
+    socket.once('close', () => {
+      reported?.();
+      listeners.delete(socket);
+      if (listeners.size === 0) {
+        this.#listeners.delete(name);
+      }
+    });
+    return subscriber;
+  }
+
+  /** Executes what the client sends, in order, until it disconnects. */
+  async #receive(
+    frames: ClientFrames,
+    listener: FrameReceiver,
+    execute: (message: unknown) => Promise<void>,
+  ): Promise<void> {
+    for (let frame = await frames.next(); frame !== null; frame = await frames.next()) {
+      const message = parseJson(frame);
+      // Some clients authenticate twice, in the URL and in a frame.
+      if (!isAuthFrame(message)) {
+        this.#options.touch();
+        try {
+          await execute(message);
+        } catch (error) {
+          const { code, detail } = toFailure(error);
+          listener.sendExtra(() => errorFrame(code, detail));
+        }
+      }
+    }
+  }
+
+  #ping(): void {
+    for (const socket of this.#server.clients) {
+      if (this.#unresponsive.has(socket)) {
+        socket.terminate();
+      } else {
+        this.#unresponsive.add(socket);
+        socket.ping();
+      }
+    }
+  }
+}
+
+function toFailure(error: unknown): { code: string; detail: string } {
+  if (error instanceof InvalidRequestError) {
+    const detail = error.problems
+      .map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`.replace(/^: /, ''))
+      .join('; ');
+    return { code: 'InvalidMessage', detail };
+  }
+  if (error instanceof HttpError) {
+    return { code: 'MessageRefused', detail: error.message };
+  }
+  log('error', 'failed to execute frame', { error: errorMessage(error) });
+  return { code: 'InternalError', detail: 'The message could not be processed.' };
+}

@@ -1,0 +1,215 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import path from 'node:path';
+import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
+import { ActivityTracker } from './activity-tracker.js';
+import type { AgentServerOptions, ListenOptions } from './agent-server-options.js';
+import { BashCommands } from './bash/bash-commands.js';
+import { ClientSettings } from './client-settings/client-settings.js';
+import { Conversations } from './conversations/conversations.js';
+import { EventLog, isBashEvent } from './event-log.js';
+import { WorkspaceFiles } from './files/workspace-files.js';
+import { GitWorkspace } from './git/git-workspace.js';
+import { privateFolder } from './git/private-repository.js';
+import { RepositoryPreparation } from './git/repository-preparation.js';
+import { LazyApp } from './http/lazy-app.js';
+import { handleTraced } from './http/request-spans.js';
+import { SessionKeys } from './http/session-keys.js';
+import { log } from './log.js';
+import { listenOnSocket, startRelays } from './port-relay.js';
+import { SkillReader } from './skills/skill-reader.js';
+import { WebhookSender } from './webhooks/webhook-sender.js';
+
+/** Longer than the keep-alive of clients, so that the sender decides when a connection ends. */
+const KEEP_ALIVE_MS = 65_000;
+const UPLOAD_TIMEOUT_MS = 3_600_000;
+/** Clients put the input of commands there, and fetch their output. */
+const TEMPORARY_FOLDER = '/tmp';
+const WEBHOOK_STOP_GRACE_MS = 2_000;
+
+export interface RunningAgentServer {
+  /** Null: it listens on a Unix socket. */
+  port: number | null;
+  /** Ends runs and commands; all state is on disk afterwards. */
+  stop(): Promise<void>;
+}
+
+/** A server that listens and responds to liveness probes. It serves nobody until it has its session key. */
+export interface UnassignedAgentServer extends RunningAgentServer {
+  /** Loads the state that an earlier server left, then serves. To be called once. */
+  assign(options: AgentServerOptions): Promise<void>;
+}
+
+/** Starts a server that has its keys already. */
+export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
+  const server = await listenUnassigned(options);
+  await server.assign(options);
+  return server;
+}
+
+/** Listens. Express and zod are loaded later, by `LazyApp`. */
+export async function listenUnassigned(options: ListenOptions): Promise<UnassignedAgentServer> {
+  // No browser can reach a Unix socket.
+  const hosts = new AllowedHosts({ listenHost: options.socket === null ? options.host : '', configured: [] });
+  const app = new LazyApp(hosts, async () => await import('./http/app.js'));
+  const server = createServer(
+    { keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: UPLOAD_TIMEOUT_MS },
+    (request, response) => handleTraced(request, response, app.handle),
+  );
+  server.on('upgrade', app.upgrade);
+  const relays = await startRelays(options.relays);
+  const port = await listen(server, options);
+  let assigned: Promise<AssignedServer> | null = null;
+  return {
+    port,
+    assign: async (later) => {
+      assigned = assign(app, later);
+      await assigned;
+    },
+    stop: async () => {
+      server.close();
+      relays.close();
+      const parts = await assigned;
+      await parts?.endWork();
+      await app.close();
+      await parts?.sendWebhooks();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** What a stop has to end, in this order. */
+interface AssignedServer {
+  endWork(): Promise<void>;
+  sendWebhooks(): Promise<void>;
+}
+
+async function assign(app: LazyApp, options: AgentServerOptions): Promise<AssignedServer> {
+  const { workspace, aliases, environment, sessionKeys, toolWrapper: wrapper } = options;
+  await mkdir(workspace, { recursive: true });
+  const view = { environment, wrapper, aliases };
+  const kept = [workspace, ...options.fileRoots];
+  const files = new WorkspaceFiles(view, [...kept, TEMPORARY_FOLDER]);
+  const skills = new SkillReader({ view, files, workspace });
+  const keys = new SessionKeys(sessionKeys);
+  const settings = new ClientSettings();
+  const conversations = new Conversations({
+    folder: options.conversationsPath,
+    workspace,
+    aliases,
+    createEngine: options.createEngine,
+    baseEnvironment: environment,
+    serverSecrets: sessionKeys,
+    maxConcurrentRuns: options.maxConcurrentRuns,
+    pauseGraceMs: options.pauseGraceMs,
+    skills,
+    ownSecret: (url, headers) => settings.lookedUp(url, headers, keys),
+  });
+  const commands = new BashCommands({
+    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent, {
+      whenFull: 'clear',
+    }),
+    workspace,
+    aliases,
+    environment,
+    wrapper,
+    masker: () => conversations.masker(),
+  });
+  const transfers = privateFolder(options.conversationsPath);
+  const preparation = new RepositoryPreparation({
+    view,
+    workspace,
+    files: new WorkspaceFiles(view, kept),
+    privateFolder: transfers,
+  });
+  const activity = new ActivityTracker(
+    () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
+  );
+  if (keys.isOpen) {
+    log('warn', 'no session key configured: anyone who can reach this server can use it');
+  }
+  const webhooks =
+    options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
+  reportConversations({ conversations, webhooks, activity });
+  await Promise.all([
+    conversations.load(),
+    commands.closeInterrupted(),
+    // Left over from transfers that an earlier process did not finish.
+    rm(transfers, { recursive: true, force: true }),
+  ]);
+  app.assign(async () => {
+    const { createHttpApp } = await import('./http/app.js');
+    return createHttpApp({
+      conversations,
+      commands,
+      files,
+      git: new GitWorkspace(view, files),
+      preparation,
+      skills,
+      settings,
+      keys,
+      activity,
+      instanceId: randomUUID(),
+      corsOrigins: options.corsOrigins,
+      maxUploadBytes: options.maxUploadBytes,
+      workspace,
+      view,
+      sockets: options.sockets,
+      withholdReports: (conversationId) => webhooks?.withhold(conversationId) ?? (() => undefined),
+    });
+  });
+  return {
+    endWork: async () => {
+      await Promise.all([conversations.stop(options.stopGraceMs), commands.stop(), preparation.stop()]);
+      await commands.log.close();
+    },
+    sendWebhooks: async () => await webhooks?.stop(WEBHOOK_STOP_GRACE_MS),
+  };
+}
+
+interface ConversationReports {
+  conversations: Conversations;
+  webhooks: WebhookSender | null;
+  activity: ActivityTracker;
+}
+
+/** Sends what happens to conversations to the webhooks, and counts it as activity. */
+function reportConversations({ conversations, webhooks, activity }: ConversationReports): void {
+  conversations.subscribe({
+    added: (conversation) => {
+      webhooks?.conversationChanged(conversation.info());
+      conversation.log.onAppend((event) => {
+        activity.touch();
+        webhooks?.eventAppended(conversation.id, event);
+      });
+    },
+    changed: (conversation) => {
+      webhooks?.conversationChanged(conversation.info());
+    },
+    removed: (info) => {
+      webhooks?.conversationChanged(info);
+    },
+  });
+}
+
+function isAnyRunning(conversations: Conversations): boolean {
+  return conversations.all().some(({ isBusy }) => isBusy);
+}
+
+/** @returns the port; null for a Unix socket */
+async function listen(server: Server, { host, port, socket }: ListenOptions): Promise<number | null> {
+  if (socket !== null) {
+    await listenOnSocket(server, socket);
+    return null;
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') {
+    throw new Error('the server has no port');
+  }
+  return address.port;
+}

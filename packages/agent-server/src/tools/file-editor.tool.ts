@@ -1,0 +1,293 @@
+import { isAbsolute, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import type {
+  FileEditorAction,
+  FileEditorObservation,
+  ToolDefinition,
+} from '@slipway/agent-protocol/events.js';
+import { clipText } from '../clipped-text.js';
+import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
+import type { ToolView } from '../tool-view.js';
+import { SchemaTool } from './schema-tool.js';
+import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
+import { type ToolContext, ToolInputError } from './tool.js';
+
+/** Longer contents are left out of the event: the log would hold every version of a large file twice. */
+const MAX_EVENT_CONTENT = 200_000;
+/** Larger files must be handled in the terminal. */
+const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
+
+const schema = z.object({
+  command: z.enum(['view', 'create', 'str_replace', 'insert', 'undo_edit']),
+  path: z.string().min(1).describe('Absolute, or relative to the workspace.'),
+  file_text: z.string().nullish().describe('For `create`: the whole content.'),
+  old_str: z.string().nullish().describe('For `str_replace`: text that stands exactly once in the file.'),
+  new_str: z.string().nullish().describe('For `str_replace` and `insert`: the new text.'),
+  insert_line: z
+    .number()
+    .int()
+    .min(0)
+    .nullish()
+    .describe('For `insert`: the line after which new_str is put; 0 is before the first.'),
+  view_range: z
+    .array(z.number().int())
+    .nullish()
+    .describe('For `view` of a file: first and last line, from 1; -1 as the last means the end.'),
+});
+
+type Input = z.output<typeof schema>;
+
+interface Outcome {
+  /** Without links. */
+  path: string;
+  text: string;
+  before: string | null;
+  after: string | null;
+}
+
+/** Shows and changes text files of the workspace. */
+export class FileEditorTool extends SchemaTool<typeof schema> {
+  readonly name = 'file_editor';
+  readonly description =
+    'View, create and edit text files of the workspace. `view` shows a file with line numbers or lists a folder, ' +
+    '`create` writes a new file or replaces one, `str_replace` replaces text that stands exactly once, `insert` puts ' +
+    'text after a line, `undo_edit` takes the last edit of a file back.';
+  readonly needsConfirmation = true;
+  readonly schema = schema;
+  readonly #view: ToolView;
+  readonly #history = new EditHistory();
+
+  constructor(view: ToolView) {
+    super();
+    this.#view = view;
+  }
+
+  toAction(input: Input): FileEditorAction {
+    return { kind: 'FileEditorAction', ...input };
+  }
+
+  async run(input: Input, { workingDir }: ToolContext): Promise<FileEditorObservation> {
+    try {
+      const file = new TextFile(this.#view, workingDir, input.path);
+      const { path, text, before, after } = await this.#execute(input, file);
+      const changed = input.command !== 'view';
+      return {
+        ...observe(input, path, clipText(text), false),
+        prev_exist: !changed || before !== null,
+        old_content: changed ? unlessTooLong(before) : null,
+        new_content: changed ? unlessTooLong(after) : null,
+      };
+    } catch (error) {
+      if (error instanceof ToolInputError || error instanceof WorkspaceFileError) {
+        return observe(input, input.path, describe(error, workingDir), true);
+      }
+      throw error;
+    }
+  }
+
+  definition(): ToolDefinition {
+    return {
+      kind: 'FileEditorTool',
+      title: this.name,
+      description: this.description,
+      action_type: 'FileEditorAction',
+      observation_type: 'FileEditorObservation',
+    };
+  }
+
+  async #execute(input: Input, file: TextFile): Promise<Outcome> {
+    switch (input.command) {
+      case 'view':
+        return await file.view(input.view_range ?? null);
+      case 'create':
+        return await this.#write(file, await file.read(), required(input.file_text, 'file_text'));
+      case 'str_replace': {
+        const content = await file.existing();
+        const old = required(input.old_str, 'old_str');
+        return await this.#write(file, content, replaceUnique(content, old, input.new_str ?? ''));
+      }
+      case 'insert': {
+        const content = await file.existing();
+        const line = required(input.insert_line, 'insert_line');
+        return await this.#write(
+          file,
+          content,
+          insertAfter(content, line, required(input.new_str, 'new_str')),
+        );
+      }
+      default:
+        return await this.#undo(file);
+    }
+  }
+
+  async #write(file: TextFile, before: string | null, after: string): Promise<Outcome> {
+    const path = await file.write(after);
+    this.#history.add({ path, before, after });
+    const text = before === null ? `Created ${path}.` : `Edited ${path}:\n${changedLines(before, after)}`;
+    return { path, text, before, after };
+  }
+
+  /** Reverts the last edit of this tool, provided that nobody has changed the file since. */
+  async #undo(file: TextFile): Promise<Outcome> {
+    const path = await file.resolve();
+    const edit = this.#history.last(path);
+    if (edit === null) {
+      throw new ToolInputError(`There is no edit of ${path} to take back.`);
+    }
+    const current = await file.read();
+    if (current !== edit.after) {
+      throw new ToolInputError(`${path} was changed since its last edit; nothing was taken back.`);
+    }
+    if (edit.before === null) {
+      await file.remove();
+    } else {
+      await file.write(edit.before);
+    }
+    this.#history.remove(edit);
+    const text = edit.before === null ? `Removed ${path} again.` : `Took the last edit of ${path} back.`;
+    return { path, text, before: current, after: edit.before };
+  }
+}
+
+/** A text file of the workspace, as tools see it. */
+class TextFile {
+  readonly #path: string;
+  readonly #files: WorkspaceFiles;
+
+  /** @param path absolute, or relative to the workspace */
+  constructor(view: ToolView, workspace: string, path: string) {
+    this.#path = isAbsolute(path) ? path : join(workspace, path);
+    this.#files = new WorkspaceFiles(view, [workspace]);
+  }
+
+  async resolve(): Promise<string> {
+    return await this.#files.resolve(this.#path);
+  }
+
+  async view(range: number[] | null): Promise<Outcome> {
+    const found = await this.#files.view(this.#path, MAX_TEXT_FILE_BYTES);
+    const { path } = found;
+    if (found.kind === 'file') {
+      return { path, text: numberedLines(decode(path, found.content), range), before: null, after: null };
+    }
+    const lines = [...found.names, ...(found.isCut ? ['[... more entries left out ...]'] : [])];
+    return { path, text: lines.join('\n'), before: null, after: null };
+  }
+
+  /** Null if it does not exist. */
+  async read(): Promise<string | null> {
+    try {
+      return await this.existing();
+    } catch (error) {
+      if (error instanceof WorkspaceFileError && error.failure === 'missing') {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  async existing(): Promise<string> {
+    return decode(this.#path, await this.#files.read(this.#path, MAX_TEXT_FILE_BYTES));
+  }
+
+  /** @returns the path without links */
+  async write(content: string): Promise<string> {
+    return await this.#files.write(this.#path, Readable.from([Buffer.from(content)]));
+  }
+
+  async remove(): Promise<void> {
+    await this.#files.remove(this.#path);
+  }
+}
+
+/** @throws ToolInputError when the file is not text */
+function decode(path: string, bytes: Uint8Array): string {
+  if (bytes.includes(0)) {
+    throw new ToolInputError(`${path} is a binary file.`);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new ToolInputError(`${path} is not UTF-8 text; use the terminal for it.`);
+  }
+}
+
+/** Written for the model. */
+function describe(error: WorkspaceFileError | ToolInputError, workspace: string): string {
+  if (!(error instanceof WorkspaceFileError)) {
+    return error.message;
+  }
+  switch (error.failure) {
+    case 'outside':
+      return `${error.message} ${workspace}.`;
+    case 'large':
+      return `${error.file} has ${error.size} bytes, more than the ${MAX_TEXT_FILE_BYTES} that this tool reads; use the terminal.`;
+    default:
+      return `${error.message}.`;
+  }
+}
+
+function observe(input: Input, path: string, text: string, isError: boolean): FileEditorObservation {
+  return {
+    kind: 'FileEditorObservation',
+    content: [{ type: 'text', text }],
+    is_error: isError,
+    command: input.command,
+    path,
+    prev_exist: true,
+  };
+}
+
+function unlessTooLong(content: string | null): string | null {
+  return content !== null && content.length <= MAX_EVENT_CONTENT ? content : null;
+}
+
+function required<T>(value: T | null | undefined, name: string): T {
+  if (value === null || value === undefined) {
+    throw new ToolInputError(`This command needs ${name}.`);
+  }
+  return value;
+}
+
+/** Size of all remembered edits together. */
+const MAX_HISTORY_CHARACTERS = 20_000_000;
+
+interface Edit {
+  path: string;
+  /** null: the file did not exist. */
+  before: string | null;
+  after: string;
+}
+
+/** The edits that can be undone; the oldest are dropped when they grow too large. */
+class EditHistory {
+  readonly #edits: Edit[] = [];
+  #characters = 0;
+
+  add(edit: Edit): void {
+    this.#edits.push(edit);
+    this.#characters += sizeOf(edit);
+    while (this.#characters > MAX_HISTORY_CHARACTERS) {
+      const oldest = this.#edits.shift();
+      this.#characters -= oldest === undefined ? this.#characters : sizeOf(oldest);
+    }
+  }
+
+  /** The last edit of a file; null if none is known. */
+  last(path: string): Edit | null {
+    return this.#edits.findLast((edit) => edit.path === path) ?? null;
+  }
+
+  remove(edit: Edit): void {
+    const index = this.#edits.indexOf(edit);
+    if (index !== -1) {
+      this.#edits.splice(index, 1);
+      this.#characters -= sizeOf(edit);
+    }
+  }
+}
+
+function sizeOf({ before, after }: Edit): number {
+  return (before?.length ?? 0) + after.length;
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import type { FinishAction, FinishObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
+import { jsonSchemaCheck } from '../json-schema.js';
+import { SchemaTool } from './schema-tool.js';
+import { type PreparedCall, Tool, ToolInputError } from './tool.js';
+
+const NAME = 'finish';
+const DESCRIPTION =
+  'End your work: the task is done, or you cannot go on without the user. Call it alone, as your last call.';
+const MESSAGE = 'What was done, how it was checked, what is left; for the user.';
+
+const schema = z.object({ message: z.string().describe(MESSAGE) });
+
+/** Ends the agent's run. */
+export class FinishTool extends SchemaTool<typeof schema> {
+  readonly name = NAME;
+  readonly description = DESCRIPTION;
+  readonly needsConfirmation = false;
+  readonly schema = schema;
+
+  toAction({ message }: z.output<typeof schema>): FinishAction {
+    return { kind: 'FinishAction', message };
+  }
+
+  async run({ message }: z.output<typeof schema>): Promise<FinishObservation> {
+    return finished(message);
+  }
+
+  definition(): ToolDefinition {
+    return definitionOf(this);
+  }
+}
+
+/** In characters of JSON. */
+export const MAX_RESULT_LENGTH = 262_144;
+
+/**
+ * Ends the agent's run with a result in the form that the client asked for. In the log, it is the `result` argument of
+ * the call.
+ */
+export class FinishWithResultTool extends Tool {
+  readonly name = NAME;
+  readonly description = `${DESCRIPTION} Give the result in the form of its schema: programs read it.`;
+  readonly needsConfirmation = false;
+  readonly inputSchema: Record<string, unknown>;
+  readonly #check: (value: unknown) => string | null;
+
+  /** @throws Error when the JSON Schema cannot be used */
+  constructor(resultSchema: Record<string, unknown>) {
+    super();
+    this.#check = jsonSchemaCheck(resultSchema);
+    const { $schema: _, $defs, definitions, ...result } = resultSchema;
+    this.inputSchema = {
+      type: 'object',
+      properties: { message: { type: 'string', description: MESSAGE }, result },
+      required: ['message', 'result'],
+      // References start at the root, so the definitions must be there.
+      ...($defs !== undefined && { $defs }),
+      ...(definitions !== undefined && { definitions }),
+    };
+  }
+
+  prepare({ message, result }: Record<string, unknown>): PreparedCall {
+    const parsed = schema.shape.message.safeParse(message);
+    if (!parsed.success) {
+      throw new ToolInputError('message: expected a string');
+    }
+    if (result === undefined) {
+      throw new ToolInputError('result: it is missing');
+    }
+    const problem = this.#check(result);
+    if (problem !== null) {
+      throw new ToolInputError(`result: ${problem}`);
+    }
+    if (JSON.stringify(result).length > MAX_RESULT_LENGTH) {
+      throw new ToolInputError(`result: expected at most ${MAX_RESULT_LENGTH} characters of JSON`);
+    }
+    return {
+      action: { kind: 'FinishAction', message: parsed.data },
+      run: async () => finished(parsed.data),
+    };
+  }
+
+  definition(): ToolDefinition {
+    return definitionOf(this);
+  }
+}
+
+function finished(message: string): FinishObservation {
+  return { kind: 'FinishObservation', content: [{ type: 'text', text: message }], is_error: false };
+}
+
+function definitionOf({ name, description }: Tool): ToolDefinition {
+  return {
+    kind: 'FinishTool',
+    title: name,
+    description,
+    action_type: 'FinishAction',
+    observation_type: 'FinishObservation',
+  };
+}

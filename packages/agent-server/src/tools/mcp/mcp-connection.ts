@@ -1,0 +1,210 @@
+import { McpError } from '@modelcontextprotocol/sdk/types.js';
+import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { type ListedTool, readToolList, type ToolListing } from './server-answers.js';
+import { type McpRequestOptions, McpSession, type McpSessionOptions, refusedStatus } from './mcp-session.js';
+
+const METHOD_NOT_FOUND = -32_601;
+const MAX_PAGES = 100;
+const MAX_TOOLS = 5_000;
+/** How long a tool may neither answer nor show progress. */
+const CALL_TIMEOUT_MS = 300_000;
+
+export interface McpConnectionOptions extends McpSessionOptions {
+  /** For start, handshake and tool list together. */
+  connectTimeoutMs: number;
+}
+
+/** A tool server that is in use: its session, which a new one may replace, and its tools. */
+export class McpConnection {
+  readonly #server: McpServer;
+  readonly #options: McpConnectionOptions;
+  #session: McpSession;
+  #listing: ToolListing;
+  #isListStale = false;
+
+  private constructor(
+    server: McpServer,
+    options: McpConnectionOptions,
+    session: McpSession,
+    listing: ToolListing,
+  ) {
+    this.#server = server;
+    this.#options = options;
+    this.#session = session;
+    this.#listing = listing;
+  }
+
+  /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
+  static async open(server: McpServer, options: McpConnectionOptions): Promise<McpConnection> {
+    try {
+      return await McpConnection.#open(server, options);
+    } catch (error) {
+      const other = otherTransport(server, error);
+      if (other === null) {
+        throw error;
+      }
+      // What the user has chosen is what the user is told about.
+      return await McpConnection.#open(other, options).catch(() => Promise.reject(error));
+    }
+  }
+
+  static async #open(server: McpServer, options: McpConnectionOptions): Promise<McpConnection> {
+    const request = connectRequest(options);
+    const session = await McpSession.open(server, options, request);
+    try {
+      return new McpConnection(server, options, session, await listTools(session, server, request));
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  get tools(): readonly ListedTool[] {
+    return this.#listing.tools;
+  }
+
+  /** What is wrong with the list of tools. */
+  get problems(): readonly string[] {
+    return this.#listing.problems;
+  }
+
+  /** Why it is of no use any more; null while it is. A session that the server has forgotten is replaced with the next call. */
+  get endReason(): string | null {
+    return this.#session.isAlive || this.#session.isLost
+      ? null
+      : (this.#session.endReason ?? 'it closed the connection');
+  }
+
+  /**
+   * Calls a tool; once more in a new session when the server has forgotten this one, in which case it did not run.
+   *
+   * @throws Error with a reason for the model when the server refuses, ends or does not answer
+   */
+  async call(
+    name: string,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
+    const params = { name, arguments: args };
+    const options = { signal, timeoutMs: CALL_TIMEOUT_MS };
+    const session = this.#session;
+    try {
+      return await session.request('tools/call', params, options);
+    } catch (error) {
+      if (!session.isLost || signal.aborted) {
+        throw error;
+      }
+    }
+    await this.#renewSession(signal);
+    return await this.#session.request('tools/call', params, options);
+  }
+
+  /**
+   * Lists the tools anew if the server has announced others, or has another session.
+   *
+   * @returns whether they were listed
+   * @throws Error when they cannot be listed; the earlier ones stay then
+   */
+  async refresh(signal: AbortSignal): Promise<boolean> {
+    const hasChanged = this.#session.takeListChange();
+    if (!hasChanged && !this.#isListStale) {
+      return false;
+    }
+    try {
+      if (this.#session.isLost) {
+        await this.#renewSession(signal);
+      }
+      this.#listing = await listTools(this.#session, this.#server, connectRequest(this.#options, signal));
+    } finally {
+      // Not asked again after a failure: a server that cannot list its tools now would delay each step.
+      this.#isListStale = signal.aborted;
+    }
+    return true;
+  }
+
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  async #renewSession(signal: AbortSignal): Promise<void> {
+    const old = this.#session;
+    try {
+      this.#session = await McpSession.open(
+        this.#server,
+        this.#options,
+        connectRequest(this.#options, signal),
+      );
+    } catch (error) {
+      throw new Error(`it forgot the session, and a new one cannot be opened: ${errorMessage(error)}`, {
+        cause: error,
+      });
+    }
+    this.#isListStale = true;
+    await old.close();
+  }
+}
+
+/** An address says nothing of its transport, and people confuse the two; a server of the other kind refuses the first request. */
+function otherTransport(server: McpServer, error: unknown): McpServer | null {
+  const refusals = [400, 404, 405, 406, 415];
+  return 'url' in server && refusals.includes(refusedStatus(error) ?? 0)
+    ? { ...server, transport: server.transport === 'sse' ? 'http' : 'sse' }
+    : null;
+}
+
+/** For several requests that share one time-out. */
+function connectRequest(
+  { connectTimeoutMs: timeoutMs }: McpConnectionOptions,
+  signal?: AbortSignal,
+): McpRequestOptions {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  return { signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]), timeoutMs };
+}
+
+async function listTools(
+  session: McpSession,
+  { tools: allowed }: McpServer,
+  options: McpRequestOptions,
+): Promise<ToolListing> {
+  const entries: unknown[] = [];
+  const cursors = new Set<string>();
+  let cursor: string | null = null;
+  do {
+    const page = await requestPage(session, cursor, options);
+    const { tools, nextCursor } = page;
+    if (!Array.isArray(tools)) {
+      throw new Error('its answer to tools/list has no list of tools');
+    }
+    entries.push(...tools);
+    cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : null;
+    if (
+      cursor !== null &&
+      (cursors.has(cursor) || cursors.size === MAX_PAGES || entries.length > MAX_TOOLS)
+    ) {
+      const { tools: read, problems } = readToolList(entries.slice(0, MAX_TOOLS), allowed);
+      return {
+        tools: read,
+        problems: [...problems, 'its list of tools has no end, and what follows was left out'],
+      };
+    }
+    cursors.add(cursor ?? '');
+  } while (cursor !== null);
+  return readToolList(entries, allowed);
+}
+
+/** A server without tools need not know the method. */
+async function requestPage(
+  session: McpSession,
+  cursor: string | null,
+  options: McpRequestOptions,
+): Promise<Record<string, unknown>> {
+  try {
+    return await session.request('tools/list', cursor === null ? {} : { cursor }, options);
+  } catch (error) {
+    if (error instanceof Error && error.cause instanceof McpError && error.cause.code === METHOD_NOT_FOUND) {
+      return { tools: [] };
+    }
+    throw error;
+  }
+}

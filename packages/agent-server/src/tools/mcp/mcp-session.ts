@@ -1,0 +1,235 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { McpError, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
+import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { errorName } from '../../log.js';
+import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
+import { StdioTransport } from './stdio-transport.js';
+
+/** The client's own code. */
+const REQUEST_TIMEOUT = -32_001;
+/** For the message that ends a session. */
+const CLOSE_TIMEOUT_MS = 2_000;
+/** Of a request whose server says again and again that it makes progress. */
+const MAX_TOTAL_MS = 3_600_000;
+
+export interface McpSessionOptions {
+  workingDir: string;
+  /** Environment of child processes; the server's own variables are added. */
+  environment: Record<string, string>;
+  /** Program and arguments put before those of child processes, for example one that isolates them. */
+  wrapper: readonly string[];
+  checkUrl: CheckUrl;
+}
+
+export interface McpRequestOptions {
+  signal: AbortSignal;
+  /** How long the server may show no progress. */
+  timeoutMs: number;
+}
+
+/** Results are read member by member: a strict schema would refuse a whole result for one part of it. */
+const anyResult = z.looseObject({});
+
+/** One session with a tool server, from the handshake to its end. */
+export class McpSession {
+  readonly #client = new Client({ name: 'slipway', version: '1' });
+  readonly #transport: StdioTransport | StreamableHTTPClientTransport | SSEClientTransport;
+  #isAlive = true;
+  #isLost = false;
+  #isListStale = false;
+  /** Aborts the request that is under way: the client would wait for a response until the time-out. */
+  #unanswered: AbortController | null = null;
+
+  private constructor(server: McpServer, options: McpSessionOptions) {
+    this.#transport =
+      'command' in server ? stdioTransport(server, options) : this.#remote(server, options.checkUrl);
+    Object.assign(this.#client, {
+      onclose: () => {
+        this.#isAlive = false;
+      },
+      onerror: (error: Error) => {
+        // A stream that broke is opened again, but no server knows the session that belonged to it.
+        if (error instanceof SseError) {
+          void this.#client.close();
+        }
+      },
+    });
+    this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+      this.#isListStale = true;
+    });
+  }
+
+  /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
+  static async open(
+    server: McpServer,
+    options: McpSessionOptions,
+    request: McpRequestOptions,
+  ): Promise<McpSession> {
+    const session = new McpSession(server, options);
+    try {
+      // The handshake's notification has no time-out of its own.
+      const transport: Transport = session.#transport;
+      await session.#request(
+        request,
+        async (given) => await within(given.signal, session.#client.connect(transport, given)),
+      );
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  /** Whether the server still serves this session, as far as it is known. */
+  get isAlive(): boolean {
+    return this.#isAlive && !this.#isLost;
+  }
+
+  /** Whether the server has said that it does not know the session any more; it did nothing with the request then. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /** Why a program has ended, and what it wrote; null when that is not known. */
+  get endReason(): string | null {
+    if (!(this.#transport instanceof StdioTransport) || this.#transport.endReason === null) {
+      return null;
+    }
+    return withErrorText(this.#transport.endReason, this.#transport);
+  }
+
+  /** Whether the server has announced other tools since this was asked for the last time. */
+  takeListChange(): boolean {
+    const isStale = this.#isListStale;
+    this.#isListStale = false;
+    return isStale;
+  }
+
+  /** @throws Error with a reason for people, when the server refuses or does not answer */
+  async request(
+    method: 'tools/list' | 'tools/call',
+    params: Record<string, unknown>,
+    options: McpRequestOptions,
+  ): Promise<Record<string, unknown>> {
+    return await this.#request(
+      options,
+      async (given) => await this.#client.request({ method, params }, anyResult, given),
+    );
+  }
+
+  async close(): Promise<void> {
+    if (this.#transport instanceof StreamableHTTPClientTransport && this.isAlive) {
+      // Servers may refuse to end a session, and may be gone.
+      await within(AbortSignal.timeout(CLOSE_TIMEOUT_MS), this.#transport.terminateSession()).catch(
+        () => undefined,
+      );
+    }
+    this.#isAlive = false;
+    await this.#client.close();
+    // Also when the handshake has not come so far that the client would close it.
+    await this.#transport.close();
+  }
+
+  async #request<T>(
+    { signal, timeoutMs }: McpRequestOptions,
+    send: (options: SdkOptions) => Promise<T>,
+  ): Promise<T> {
+    const unanswered = new AbortController();
+    this.#unanswered = unanswered;
+    try {
+      return await send({
+        signal: AbortSignal.any([signal, unanswered.signal]),
+        timeout: timeoutMs,
+        resetTimeoutOnProgress: true,
+        maxTotalTimeout: Math.max(timeoutMs, MAX_TOTAL_MS),
+        onprogress: () => undefined,
+      });
+    } catch (error) {
+      throw this.#explained(error, signal, unanswered.signal.aborted, timeoutMs);
+    } finally {
+      this.#unanswered = null;
+    }
+  }
+
+  #explained(
+    error: unknown,
+    { aborted, reason }: AbortSignal,
+    isUnanswered: boolean,
+    timeoutMs: number,
+  ): Error {
+    const isTooLate = aborted && errorName(reason) === 'TimeoutError';
+    if (aborted && !isTooLate) {
+      return new Error('the call was interrupted', { cause: error });
+    }
+    if (isUnanswered) {
+      return new Error('the server ended its answer without a result', { cause: error });
+    }
+    if (isTooLate || (error instanceof McpError && error.code === REQUEST_TIMEOUT)) {
+      const silence = `no response within ${timeoutMs / 1000} s`;
+      return new Error(
+        this.#transport instanceof StdioTransport ? withErrorText(silence, this.#transport) : silence,
+        { cause: error },
+      );
+    }
+    return new Error(this.endReason ?? errorWithCauses(error), { cause: error });
+  }
+
+  #remote(
+    server: Extract<McpServer, { url: string }>,
+    checkUrl: CheckUrl,
+  ): StreamableHTTPClientTransport | SSEClientTransport {
+    const isStream = server.transport === 'sse';
+    const options = {
+      requestInit: { headers: server.headers ?? {} },
+      fetch: remoteFetch({
+        checkUrl,
+        isAlwaysInSession: isStream,
+        onSessionLost: () => {
+          this.#isLost = true;
+        },
+        onUnanswered: () => this.#unanswered?.abort(),
+      }),
+    };
+    const url = new URL(server.url);
+    return isStream ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options);
+  }
+}
+
+/** The status with which a server has refused to begin a session; undefined for everything else. */
+export function refusedStatus(error: unknown): number | undefined {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof RefusedMessageError) {
+    return cause.status;
+  }
+  return cause instanceof SseError ? cause.code : undefined;
+}
+
+type SdkOptions = Exclude<Parameters<Client['request']>[2], undefined> & { signal: AbortSignal };
+
+function stdioTransport(
+  server: Extract<McpServer, { command: string }>,
+  { workingDir, environment, wrapper }: McpSessionOptions,
+): StdioTransport {
+  const [command = server.command, ...args] = [...wrapper, server.command, ...(server.args ?? [])];
+  return new StdioTransport({ command, args, cwd: workingDir, env: { ...environment, ...server.env } });
+}
+
+function withErrorText(reason: string, { errorText }: StdioTransport): string {
+  return errorText === null ? reason : `${reason}; on standard error it wrote:\n${errorText}`;
+}
+
+async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

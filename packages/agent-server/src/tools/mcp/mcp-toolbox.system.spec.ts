@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { RemoteMcpServer } from '../../../../../test/fakes/mcp-servers/remote-mcp-server.js';
+import { until } from '../../../../../test/support/until.js';
+import { MARKER_VARIABLE } from '../../process-tree.js';
+import type { Tool, ToolContext } from '../tool.js';
+import type { McpConnectionOptions } from './mcp-connection.js';
+import { McpToolbox } from './mcp-toolbox.js';
+
+const STDIO_SERVER = resolve('test/fakes/mcp-servers/stdio-server.mjs');
+
+let folder: string;
+let remote: RemoteMcpServer;
+let toolbox: McpToolbox;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mcp-'));
+  remote = await RemoteMcpServer.start();
+  toolbox = new McpToolbox();
+});
+
+afterEach(async () => {
+  await toolbox.close();
+  await remote.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function options(changes: Partial<McpConnectionOptions> = {}): McpConnectionOptions {
+  return {
+    workingDir: folder,
+    environment: { PATH: process.env['PATH'] ?? '' },
+    checkUrl: async () => null,
+    wrapper: [],
+    connectTimeoutMs: 20_000,
+    ...changes,
+  };
+}
+
+function stdio(env: Record<string, string> = {}): McpServers {
+  return { local: { command: process.execPath, args: [STDIO_SERVER], env } };
+}
+
+function context(): ToolContext {
+  return { workingDir: folder, environment: {}, signal: new AbortController().signal };
+}
+
+function toolNamed(name: string): Tool {
+  const tool = toolbox.tools(['think', 'finish']).find((candidate) => candidate.name === name);
+  if (tool === undefined) {
+    throw new Error(`no tool ${name}`);
+  }
+  return tool;
+}
+
+async function callTool(name: string, args: Record<string, unknown>) {
+  return await toolNamed(name).prepare(args).run(context());
+}
+
+describe('tool servers', () => {
+  it('work over standard streams, with the given environment only', async () => {
+    expect(await toolbox.connect(stdio({ OWN: '1' }), options())).toEqual([]);
+    expect(await callTool('shout', { text: 'hi' })).toEqual({
+      kind: 'MCPToolObservation',
+      content: [{ type: 'text', text: 'HI' }],
+      is_error: false,
+      tool_name: 'shout',
+    });
+    const { content } = await callTool('environment', {});
+    expect(content).toEqual([{ type: 'text', text: 'OWN PATH SLIPWAY_PROCESS_TREE' }]);
+  });
+
+  it('run behind the wrapper if they are child processes', async () => {
+    expect(await toolbox.connect(stdio(), options({ wrapper: ['env', 'WRAPPED=1'] }))).toEqual([]);
+    const { content } = await callTool('environment', {});
+    expect(content).toEqual([{ type: 'text', text: 'PATH SLIPWAY_PROCESS_TREE WRAPPED' }]);
+  });
+
+  it.each(['http', 'sse'] as const)('work over %s, with their headers', async (transport) => {
+    const url = transport === 'http' ? remote.httpUrl : remote.sseUrl;
+    const servers = { far: { url, transport, headers: { 'x-key': 'k' } } };
+    expect(await toolbox.connect(servers, options())).toEqual([]);
+    expect(await callTool('add', { a: 1, b: 2 })).toMatchObject({
+      content: [{ text: '3' }],
+      is_error: false,
+    });
+    expect(await callTool('refuse', {})).toMatchObject({ content: [{ text: 'no' }], is_error: true });
+    expect(await callTool('picture', {})).toMatchObject({
+      content: [{ type: 'image', image_urls: ['data:image/png;base64,iVBORw0KGgo='] }],
+    });
+    expect(remote.requests.every(({ headers }) => headers['x-key'] === 'k')).toBe(true);
+  });
+
+  it('do not fill the log with large images', async () => {
+    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
+    const observation = await callTool('poster', {});
+    expect(observation).toMatchObject({
+      content: expect.arrayContaining([{ type: 'text', text: expect.stringContaining('too large') }]),
+    });
+    expect(JSON.stringify(observation).length).toBeLessThan(10_000);
+  });
+
+  it('prefix the name of a tool that is already used', async () => {
+    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
+    expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });
+  });
+
+  it('that fail are reported, the others work', async () => {
+    const servers: McpServers = {
+      ...stdio(),
+      missing: { command: 'no-such-program-anywhere' },
+      gone: { url: 'http://127.0.0.1:9/mcp', transport: 'http' },
+      silent: { command: 'sleep', args: ['1000'] },
+    };
+    // The server that works may be slow to start.
+    await toolbox.connect(stdio(), options());
+    const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
+    expect(failures.every(({ code }) => code === 'McpServerUnavailable')).toBe(true);
+    expect(failures.map(({ detail }) => detail).toSorted()).toEqual([
+      expect.stringMatching(
+        /^The tool server gone \(http:\/\/127\.0\.0\.1:9\/mcp\) cannot be used: fetch failed: .+/,
+      ),
+      expect.stringMatching(/^The tool server missing \(no-such-program-anywhere\) cannot be used: .*ENOENT/),
+      'The tool server silent (sleep) cannot be used: no response within 3 s',
+    ]);
+    expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
+  });
+
+  it('at a forbidden address are not called', async () => {
+    const servers: McpServers = { far: { url: remote.httpUrl, transport: 'http' } };
+    expect(await toolbox.connect(servers, options({ checkUrl: refuseUrl }))).toEqual([
+      {
+        code: 'McpServerUnavailable',
+        detail: `The tool server far (${remote.httpUrl}) cannot be used: 127.0.0.1 is not allowed`,
+      },
+    ]);
+    expect(remote.requests).toEqual([]);
+  });
+
+  it('that died are restarted with the next run', async () => {
+    await toolbox.connect(stdio(), options());
+    await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
+    expect(await toolbox.connect(stdio(), options())).toEqual([
+      { code: 'McpServerEnded', detail: expect.stringContaining('exit code 1\nIt was started again.') },
+    ]);
+    expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
+  });
+
+  it('that write an endless line are ended instead of being kept in memory', async () => {
+    const flood = { command: 'bash', args: ['-c', 'head -c 50000000 /dev/zero | tr "\\0" x; sleep 1000'] };
+    const [failure] = await toolbox.connect({ flood }, options());
+    expect(failure?.detail).toContain('server flood (bash) cannot be used: it wrote a line that is too long');
+  });
+
+  it('run where tools do, and have no variables but their own', async () => {
+    process.env['LLM_API_KEY'] = 'a key of the agent server';
+    const seen = join(folder, 'seen');
+    const script = `echo "$0" > ${seen}; env >> ${seen}; exit 1`;
+    const servers: McpServers = {
+      local: { command: 'sh', args: ['-c', script], env: { OWN: 'of-its-own' } },
+    };
+    await toolbox.connect(servers, options({ wrapper: ['env', 'WRAPPED=yes'] }));
+    delete process.env['LLM_API_KEY'];
+    const names = (await readFile(seen, 'utf8')).split('\n').map((line) => line.split('=', 1)[0] ?? '');
+    expect(names).toEqual(expect.arrayContaining(['OWN', 'WRAPPED', 'PATH']));
+    const shells = ['', 'sh', 'PWD', 'SHLVL', '_', 'OLDPWD'];
+    const known = new Set([...shells, 'OWN', 'WRAPPED', 'PATH', MARKER_VARIABLE]);
+    expect(names.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it('end together with what they started', async () => {
+    const pidFile = join(folder, 'pids');
+    await toolbox.connect(stdio({ PID_FILE: pidFile }), options());
+    const pids = (await readFile(pidFile, 'utf8')).split(' ').map(Number);
+    expect(pids).toHaveLength(2);
+    await toolbox.close();
+    await until(async () => !(await Promise.all(pids.map(lives))).includes(true));
+  });
+
+  it('that are no longer configured are closed', async () => {
+    await toolbox.connect(stdio(), options());
+    await toolbox.connect({}, options());
+    expect(toolbox.tools([])).toEqual([]);
+  });
+});
+
+async function refuseUrl(url: URL): Promise<string> {
+  return `${url.hostname} is not allowed`;
+}
+
+/** Whether a process is running; a zombie is not. */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) [ZX] /.test(stat);
+}

@@ -1,0 +1,279 @@
+import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import type { MCPToolObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { shownAddress } from '@slipway/common/http/address-rules.js';
+import { clipText } from '../../clipped-text.js';
+import {
+  cleanToolName,
+  MAX_TOOL_NAME,
+  mcpToolDefinition,
+  type PreparedCall,
+  Tool,
+  type ToolContext,
+} from '../tool.js';
+import { repairSchema } from '../tool-schema.js';
+import type { McpConnection, McpConnectionOptions } from './mcp-connection.js';
+import { type ListedTool, problemsText, toContent } from './server-answers.js';
+
+/** How often a server that ends again and again is started in one run. */
+const MAX_RESTARTS = 3;
+const MAX_REASON = 3_000;
+const MAX_NAMES = 20;
+
+/** Something about the tool servers that the user should know; the run goes on. */
+export interface ToolNotice {
+  code:
+    'McpServerUnavailable' | 'McpServerEnded' | 'McpToolsAdjusted' | 'McpToolsChanged' | 'McpToolsNotListed';
+  detail: string;
+}
+
+interface OpenServer {
+  /** The configuration that it was connected with, as JSON. */
+  configuration: string;
+  server: McpServer;
+  connection: McpConnection;
+  /** In this run. */
+  restarts: number;
+}
+
+/** The tool servers of a conversation: connected when first needed, kept between runs, closed with the conversation. */
+export class McpToolbox {
+  readonly #servers = new Map<string, OpenServer>();
+  /** What was said of each server's list, so that it is said once. */
+  readonly #told = new Map<string, string | null>();
+  #options: McpConnectionOptions | null = null;
+
+  /** Connects new servers, reconnects those that ended or whose configuration changed, and closes those that are gone. */
+  async connect(servers: McpServers, options: McpConnectionOptions): Promise<ToolNotice[]> {
+    this.#options = options;
+    const stale = [...this.#servers].filter(
+      ([name, { configuration }]) => configuration !== JSON.stringify(servers[name]),
+    );
+    await Promise.all(stale.map(async ([name]) => await this.#disconnect(name)));
+    for (const server of this.#servers.values()) {
+      server.restarts = 0;
+    }
+    const missing = Object.entries(servers).filter(([name]) => !this.#servers.has(name));
+    const refreshed = await this.refresh(new AbortController().signal);
+    const opened = await Promise.all(
+      missing.map(async ([name, server]) => await this.#open(name, server, 0)),
+    );
+    return [...refreshed, ...opened.flat()];
+  }
+
+  /** Starts servers again that ended, and lists the tools of those that announced others. */
+  async refresh(signal: AbortSignal): Promise<ToolNotice[]> {
+    const notices = await Promise.all(
+      [...this.#servers].map(async ([name, server]) => {
+        const { endReason } = server.connection;
+        return endReason === null
+          ? await this.#relist(name, server, signal)
+          : await this.#restart(name, server, endReason);
+      }),
+    );
+    return notices.flat();
+  }
+
+  /** @param taken names that other tools already use */
+  tools(taken: Iterable<string>): Tool[] {
+    const used = new Set(taken);
+    const byName = [...this.#servers].toSorted(([left], [right]) => (left < right ? -1 : 1));
+    const offers = byName.flatMap(([server, { connection }]) =>
+      connection.tools.map((entry) => ({ server, connection, entry })),
+    );
+    const names = new Map<ListedTool, string>();
+    // Those that can keep their names do, whatever others are adapted to.
+    for (const { entry } of offers) {
+      if (cleanToolName(entry.name) === entry.name && !used.has(entry.name)) {
+        names.set(entry, entry.name);
+        used.add(entry.name);
+      }
+    }
+    return offers.map(({ server, connection, entry }) => {
+      const name = names.get(entry) ?? uniqueToolName(server, entry.name, used);
+      used.add(name);
+      return new McpTool(name, entry, connection);
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers.keys()].map(async (name) => await this.#disconnect(name)));
+  }
+
+  async #open(name: string, server: McpServer, restarts: number): Promise<ToolNotice[]> {
+    if (this.#options === null) {
+      return [];
+    }
+    try {
+      // Most conversations have no tool server, and its client is large.
+      const { McpConnection } = await import('./mcp-connection.js');
+      const connection = await McpConnection.open(server, this.#options);
+      this.#servers.set(name, { configuration: JSON.stringify(server), server, connection, restarts });
+      return this.#adjustments(name, server, connection);
+    } catch (error) {
+      const detail = `${described(name, server)} cannot be used: ${reasonOf(error, server)}`;
+      return [{ code: 'McpServerUnavailable', detail }];
+    }
+  }
+
+  async #restart(name: string, { server, restarts }: OpenServer, reason: string): Promise<ToolNotice[]> {
+    await this.#disconnect(name);
+    const ended = `${described(name, server)} has ended: ${clean(reason)}`;
+    if (restarts === MAX_RESTARTS) {
+      const detail = `${ended}\nIt is not started again before the next message.`;
+      return [{ code: 'McpServerEnded', detail }];
+    }
+    const opened = await this.#open(name, server, restarts + 1);
+    if ('url' in server) {
+      // Connections end for many reasons: proxies close those that are idle.
+      return opened;
+    }
+    const detail = this.#servers.has(name) ? `${ended}\nIt was started again.` : ended;
+    return [{ code: 'McpServerEnded', detail }, ...opened];
+  }
+
+  async #relist(
+    name: string,
+    { server, connection }: OpenServer,
+    signal: AbortSignal,
+  ): Promise<ToolNotice[]> {
+    const before = new Set(connection.tools.map((tool) => tool.name));
+    try {
+      if (!(await connection.refresh(signal))) {
+        return [];
+      }
+    } catch (error) {
+      if (signal.aborted) {
+        return [];
+      }
+      const detail = `${described(name, server)} cannot list its tools anew, those from before stay: ${reasonOf(error, server)}`;
+      return [{ code: 'McpToolsNotListed', detail }];
+    }
+    const after = new Set(connection.tools.map((tool) => tool.name));
+    const changes = [
+      ...namesText(
+        'added',
+        [...after].filter((tool) => !before.has(tool)),
+      ),
+      ...namesText(
+        'removed',
+        [...before].filter((tool) => !after.has(tool)),
+      ),
+    ];
+    return [
+      ...(changes.length === 0
+        ? []
+        : [
+            {
+              code: 'McpToolsChanged' as const,
+              detail: `${described(name, server)} has changed its tools: ${changes.join('; ')}`,
+            },
+          ]),
+      ...this.#adjustments(name, server, connection),
+    ];
+  }
+
+  #adjustments(name: string, server: McpServer, connection: McpConnection): ToolNotice[] {
+    const problems = problemsText(connection.problems);
+    if (problems === (this.#told.get(name) ?? null)) {
+      return [];
+    }
+    this.#told.set(name, problems);
+    return problems === null
+      ? []
+      : [{ code: 'McpToolsAdjusted', detail: `Of ${described(name, server, 'the')}: ${problems}.` }];
+  }
+
+  async #disconnect(name: string): Promise<void> {
+    const server = this.#servers.get(name);
+    this.#servers.delete(name);
+    // Closing fails if the server has already ended, which is fine.
+    await server?.connection.close().catch(() => undefined);
+  }
+}
+
+/** A server as its user knows it. */
+function described(name: string, server: McpServer, article = 'The'): string {
+  return `${article} tool server ${name} (${'command' in server ? server.command : shownAddress(server.url)})`;
+}
+
+function reasonOf(error: unknown, server: McpServer): string {
+  const message = errorMessage(error);
+  return clean('url' in server ? message.replaceAll(server.url, shownAddress(server.url)) : message);
+}
+
+function clean(reason: string): string {
+  return clipText(reason.toWellFormed(), MAX_REASON);
+}
+
+function namesText(what: string, names: readonly string[]): string[] {
+  const shown = names.slice(0, MAX_NAMES).map((name) => clipText(name.toWellFormed(), MAX_TOOL_NAME));
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '';
+  return names.length === 0 ? [] : [`${what} ${shown.join(', ')}${more}`];
+}
+
+/** A tool of a tool server, which validates the arguments itself. */
+class McpTool extends Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly needsConfirmation = true;
+  readonly inputSchema: Record<string, unknown>;
+  override readonly repairs: readonly string[];
+  readonly #connection: McpConnection;
+  readonly #entry: ListedTool;
+  readonly #renamed: ReadonlyMap<string, string>;
+
+  /** @param name as the model calls it; the server knows it by the entry's name */
+  constructor(name: string, entry: ListedTool, connection: McpConnection) {
+    super();
+    this.name = name;
+    this.description = entry.description;
+    const { schema, renamed, repairs } = repairSchema(entry.inputSchema);
+    this.inputSchema = schema;
+    this.repairs = repairs;
+    this.#renamed = renamed;
+    this.#entry = entry;
+    this.#connection = connection;
+  }
+
+  prepare(args: Record<string, unknown>): PreparedCall {
+    return {
+      action: { kind: 'MCPToolAction', data: args },
+      run: async (context) => await this.#run(args, context),
+    };
+  }
+
+  definition(): ToolDefinition {
+    return mcpToolDefinition(this);
+  }
+
+  async #run(args: Record<string, unknown>, { signal }: ToolContext): Promise<MCPToolObservation> {
+    const named = Object.fromEntries(
+      Object.entries(args).map(([name, value]) => [this.#renamed.get(name) ?? name, value]),
+    );
+    const result = await this.#connection.call(this.#entry.name, named, signal);
+    return {
+      kind: 'MCPToolObservation',
+      content: toContent(result),
+      is_error: result.isError === true,
+      tool_name: this.name,
+    };
+  }
+}
+
+/**
+ * The name under which a tool server's tool is offered: its own, adapted to what model APIs accept, with the server's
+ * name in front if another tool already uses it.
+ */
+function uniqueToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
+  const plain = cleanToolName(tool);
+  if (!taken.has(plain)) {
+    return plain;
+  }
+  const full = cleanToolName(`${server}_${tool}`);
+  let name = full;
+  for (let count = 2; taken.has(name); count += 1) {
+    name = `${full.slice(0, MAX_TOOL_NAME - 4)}_${count}`;
+  }
+  return name;
+}

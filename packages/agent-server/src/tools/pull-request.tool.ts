@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { branchSchema } from '@slipway/agent-protocol/git-schemas.js';
+import { clipText } from '../clipped-text.js';
+import type { GitOutcome } from '../git/run-git.js';
+import { McpSchemaTool } from './schema-tool.js';
+import type { ToolContext } from './tool.js';
+
+/** A request to merge a branch that was already pushed. */
+interface PullRequest {
+  source_branch: string;
+  target_branch?: string;
+  title: string;
+  body: string;
+  draft?: boolean;
+}
+
+interface OpenedPullRequest {
+  number: number;
+  url: string;
+}
+
+/**
+ * Opens a pull request through the service that holds the user's token.
+ *
+ * @throws Error with a reason that the model may read
+ */
+type OpenPullRequest = (request: PullRequest, signal: AbortSignal) => Promise<OpenedPullRequest>;
+
+export interface PullRequestOptions {
+  open: OpenPullRequest;
+  /** Pushes a branch of the repository in this folder to its remote. */
+  push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
+}
+
+const schema = z.object({
+  source_branch: branchSchema.describe('The local branch with your commits; it is pushed.'),
+  target_branch: branchSchema.optional().describe('The branch to merge into; by default the main branch.'),
+  title: z.string().min(1).max(256),
+  body: z.string().describe('What changed and why, in Markdown.'),
+  draft: z.boolean().optional(),
+});
+
+/** Pushes a branch and has a pull request opened for it. */
+export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
+  readonly name = 'create_pull_request';
+  readonly description =
+    'Push a branch of the repository and open a pull request (merge request) for it. Commit your work to the branch ' +
+    'first. Answers number and address.';
+  readonly needsConfirmation = true;
+  readonly schema = schema;
+  readonly #options: PullRequestOptions;
+  readonly #currentDir: () => string;
+
+  /** @param currentDir a folder inside the repository */
+  constructor(options: PullRequestOptions, currentDir: () => string) {
+    super();
+    this.#options = options;
+    this.#currentDir = currentDir;
+  }
+
+  async run(input: z.output<typeof schema>, { signal }: ToolContext): Promise<MCPToolObservation> {
+    const push = await this.#options.push(this.#currentDir(), input.source_branch, signal);
+    if (!push.ok) {
+      const cause = push.timedOut ? ' (timed out)' : '';
+      return this.observe(`git push failed${cause}:\n${push.output}`, true);
+    }
+    try {
+      const { number, url } = await this.#options.open(input, signal);
+      return this.observe(`Opened pull request ${number}: ${url}`, false);
+    } catch (error) {
+      const reason = errorWithCauses(error);
+      return this.observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
+    }
+  }
+}
+
+const CALLBACK_TIMEOUT_MS = 60_000;
+const MAX_REASON = 500;
+
+const responseSchema = z.object({ number: z.number().int(), url: z.string() });
+
+interface PullRequestCallback {
+  /** Address of the service's endpoint. */
+  url: string;
+  /** Sent as `X-Session-API-Key`. */
+  sessionKey: string;
+  conversationId: string;
+}
+
+/** Has the service open the pull request, because it holds the user's token and we do not. */
+export function postPullRequest({ url, sessionKey, conversationId }: PullRequestCallback): OpenPullRequest {
+  return async (request, signal) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-session-api-key': sessionKey },
+      body: JSON.stringify({ conversation_id: conversationId, ...request }),
+      redirect: 'error',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(CALLBACK_TIMEOUT_MS)]),
+    });
+    const body = parseJson(await response.text());
+    const opened = responseSchema.safeParse(body);
+    if (!response.ok || !opened.success) {
+      const reason = jsonText(body, 'detail') ?? 'no reason given';
+      throw new Error(`the service responded ${response.status}: ${clipText(reason, MAX_REASON)}`);
+    }
+    return opened.data;
+  };
+}

@@ -1,0 +1,236 @@
+import { randomUUID } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
+import { OutputWindow } from '../clipped-text.js';
+import { TerminalScreen } from './terminal-screen.js';
+import { type CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.js';
+
+interface ShellCommand {
+  command: string;
+  timeoutMs: number;
+  /** The whole environment. */
+  environment: Record<string, string>;
+  signal: AbortSignal;
+}
+
+/** Commands of bash that end with a line break; from the shell's environment. */
+type Prelude = (environment: Readonly<Record<string, string>>) => string;
+
+export interface ShellResult {
+  output: string;
+  /** null if the command did not end by itself. */
+  exitCode: number | null;
+  ending: 'exited' | 'timeout' | 'aborted';
+  /** Working directory of the next command. */
+  workingDir: string;
+  /** Whether variables and background jobs are lost. */
+  shellEnded: boolean;
+}
+
+type Ending =
+  | { how: 'command'; end: CommandEnd }
+  | { how: 'shell'; exitCode: number }
+  | { how: 'timeout' }
+  | { how: 'aborted' };
+
+/**
+ * The shell of a conversation: folder, variables and background jobs persist from command to command. Aborting a
+ * command, or its timeout, kills the shell with every process that it started; the next command gets a new shell in
+ * the last known folder.
+ */
+export class ShellSession {
+  readonly #home: string;
+  readonly #wrapper: readonly string[];
+  readonly #prelude: Prelude;
+  #lastDir: string;
+  #shell: ShellProcess | null = null;
+  #environment: Record<string, string> = {};
+  #unread = new ShownOutput();
+
+  /**
+   * @param wrapper program and arguments put before the shell, for example one that isolates it
+   * @param prelude runs in each new shell before its first command
+   */
+  constructor(workingDir: string, wrapper: readonly string[] = [], prelude: Prelude = () => '') {
+    this.#prelude = prelude;
+    this.#home = workingDir;
+    this.#lastDir = workingDir;
+    this.#wrapper = wrapper;
+  }
+
+  /** Working directory of the next command. */
+  get workingDir(): string {
+    return isFolder(this.#lastDir) ? this.#lastDir : this.#home;
+  }
+
+  /**
+   * Runs a command; never call it while another one is running.
+   *
+   * @throws Error when the shell cannot be started
+   */
+  async run(command: ShellCommand): Promise<ShellResult> {
+    const isNew = this.#shell === null;
+    const shell = await this.#runningShell(command.environment);
+    const changes = isNew
+      ? this.#prelude(command.environment)
+      : exportChanges(this.#environment, command.environment);
+    this.#environment = command.environment;
+    const output = this.#unread;
+    const mark = randomUUID();
+    const scanner = new EndMarkScanner(mark);
+    const withChanges = { ...command, command: changes + command.command };
+    const ending = await execute(shell, withChanges, { mark, scanner, output });
+    if (ending.how === 'command') {
+      this.#lastDir = ending.end.workingDir;
+    } else {
+      this.#shell = null;
+      await shell.kill();
+      // Output that was not read before the kill belongs to the command too.
+      await shell.ended;
+      output.push(scanner.flush());
+    }
+    this.#unread = new ShownOutput();
+    shell.output = (chunk) => this.#unread.push(chunk);
+    return {
+      output: output.text(),
+      exitCode:
+        ending.how === 'command' ? ending.end.exitCode : ending.how === 'shell' ? ending.exitCode : null,
+      ending: ending.how === 'timeout' || ending.how === 'aborted' ? ending.how : 'exited',
+      workingDir: this.workingDir,
+      shellEnded: ending.how !== 'command',
+    };
+  }
+
+  /** Kills the shell with every process that it started, and returns to the initial folder. */
+  async reset(): Promise<void> {
+    const shell = this.#shell;
+    this.#shell = null;
+    this.#lastDir = this.#home;
+    await shell?.kill();
+    await shell?.ended;
+    this.#unread = new ShownOutput();
+  }
+
+  async #runningShell(environment: Record<string, string>): Promise<ShellProcess> {
+    if (this.#shell !== null) {
+      return this.#shell;
+    }
+    const shell = await ShellProcess.start({ cwd: this.workingDir, environment, wrapper: this.#wrapper });
+    this.#environment = environment;
+    this.#shell = shell;
+    void this.#dropWhenEnded(shell);
+    return shell;
+  }
+
+  /** A shell can also end between two commands. */
+  async #dropWhenEnded(shell: ShellProcess): Promise<void> {
+    await shell.ended;
+    if (this.#shell === shell) {
+      this.#shell = null;
+    }
+  }
+}
+
+/** What a terminal would show of an output: its beginning and its end, where that is long. */
+class ShownOutput {
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #window = new OutputWindow();
+  readonly #screen = new TerminalScreen((text) => this.#window.push(Buffer.from(text)));
+
+  push(bytes: Uint8Array): void {
+    this.#screen.write(this.#decoder.write(Buffer.from(bytes)));
+  }
+
+  /** Nothing can be added afterwards. */
+  text(): string {
+    this.#screen.end();
+    return this.#window.text();
+  }
+}
+
+interface CommandOutput {
+  mark: string;
+  scanner: EndMarkScanner;
+  output: ShownOutput;
+}
+
+async function execute(
+  shell: ShellProcess,
+  command: ShellCommand,
+  { mark, scanner, output }: CommandOutput,
+): Promise<Ending> {
+  return await new Promise<Ending>((resolve) => {
+    const abort = (): void => settle({ how: 'aborted' });
+    const timer = setTimeout(() => settle({ how: 'timeout' }), command.timeoutMs);
+    const settle = (how: Ending): void => {
+      clearTimeout(timer);
+      command.signal.removeEventListener('abort', abort);
+      resolve(how);
+    };
+    shell.output = (chunk) => {
+      const { output: text, end } = scanner.scan(chunk);
+      output.push(text);
+      if (end !== null) {
+        settle({ how: 'command', end });
+      }
+    };
+    command.signal.addEventListener('abort', abort, { once: true });
+    shell.onEnd = (exitCode) => settle({ how: 'shell', exitCode });
+    if (command.signal.aborted) {
+      abort();
+    } else if (shell.exitCode !== null) {
+      settle({ how: 'shell', exitCode: shell.exitCode });
+    } else {
+      shell.send(mark, command.command);
+    }
+  });
+}
+
+/** Assignments that update the variables of a running shell; names that are invalid in a shell are skipped. */
+function exportChanges(before: Record<string, string>, after: Record<string, string>): string {
+  const changed = Object.entries(after).filter(
+    ([name, value]) => before[name] !== value && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name),
+  );
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
+  return [
+    ...changed.map(([name, value]) => `export ${name}=${quoteForShell(value)}`),
+    ...removed.map((name) => `unset ${name}`),
+  ]
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+/** Quotes a value so that a shell reads exactly this value. */
+export function quoteForShell(value: string): string {
+  return `'${value.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
+ * A script of bash that exports what the setup script of a repository has exported. It runs where tools run, because the
+ * repository may set variables that change programs (`LD_PRELOAD`), and tools may change the file.
+ *
+ * @param folder of the repository
+ * @param own names of variables that stay as they are
+ */
+export function loadSetup(folder: string, own: readonly string[]): string {
+  const file = quoteForShell(`${folder}/.git/${SETUP_ENVIRONMENT}`);
+  const kept = quoteForShell(` ${own.join(' ')} `);
+  return (
+    `if [ -f ${file} ]; then while IFS= builtin read -r __slipway_line; do ` +
+    `case ${kept} in *" \${__slipway_line%%=*} "*) ;; *) builtin eval "export $__slipway_line" ;; esac; ` +
+    `done <${file}; unset __slipway_line; fi 2>/dev/null\n`
+  );
+}
+
+/** Names of the variables that are not those of every tool, such as secrets. */
+export function ownVariables(
+  environment: Readonly<Record<string, string>>,
+  base: Readonly<Record<string, string>>,
+): string[] {
+  return Object.keys(environment).filter((name) => environment[name] !== base[name]);
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}

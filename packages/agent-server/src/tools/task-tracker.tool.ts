@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import type {
+  AgentEvent,
+  TaskItem,
+  TaskTrackerAction,
+  TaskTrackerObservation,
+  ToolDefinition,
+} from '@slipway/agent-protocol/events.js';
+import { SchemaTool } from './schema-tool.js';
+
+const item = z.object({
+  title: z.string().describe('The task in a few words.'),
+  notes: z.string().default('').describe('Details.'),
+  status: z.enum(['todo', 'in_progress', 'done']).default('todo'),
+});
+const schema = z.object({
+  command: z.enum(['view', 'plan']).default('view').describe('`plan` replaces the whole list.'),
+  task_list: z.array(item).default([]).describe('The whole list, for `plan`.'),
+});
+
+/** Keeps the agent's own task list. The list is not stored here: it is the last plan in the conversation's log. */
+export class TaskTrackerTool extends SchemaTool<typeof schema> {
+  readonly name = 'task_tracker';
+  readonly description =
+    'Keep a list of tasks for work with several steps. `plan` writes the whole list, `view` shows it. Keep one task ' +
+    'in progress at a time and mark it done as soon as it is.';
+  readonly needsConfirmation = true;
+  readonly schema = schema;
+  readonly #currentPlan: () => readonly TaskItem[];
+
+  /** @param currentPlan reads the list from the conversation's log */
+  constructor(currentPlan: () => readonly TaskItem[]) {
+    super();
+    this.#currentPlan = currentPlan;
+  }
+
+  toAction({ command, task_list }: z.output<typeof schema>): TaskTrackerAction {
+    return { kind: 'TaskTrackerAction', command, task_list };
+  }
+
+  async run({ command, task_list }: z.output<typeof schema>): Promise<TaskTrackerObservation> {
+    const tasks = command === 'plan' ? task_list : [...this.#currentPlan()];
+    return {
+      kind: 'TaskTrackerObservation',
+      content: [{ type: 'text', text: describeTasks(tasks) }],
+      is_error: false,
+      command,
+      task_list: tasks,
+    };
+  }
+
+  definition(): ToolDefinition {
+    return {
+      kind: 'TaskTrackerTool',
+      title: this.name,
+      description: this.description,
+      action_type: 'TaskTrackerAction',
+      observation_type: 'TaskTrackerObservation',
+    };
+  }
+}
+
+const MARKS = { todo: '[ ]', in_progress: '[>]', done: '[x]' };
+
+/** A task list for people and models, one line each. */
+export function describeTasks(tasks: readonly TaskItem[]): string {
+  if (tasks.length === 0) {
+    return 'The task list is empty.';
+  }
+  return tasks
+    .map(
+      ({ title, notes, status }, index) =>
+        `${index + 1}. ${MARKS[status]} ${title}${notes === '' ? '' : ` (${notes})`}`,
+    )
+    .join('\n');
+}
+
+/** The task list of the last plan in a log. */
+export function lastPlan(events: readonly AgentEvent[]): readonly TaskItem[] {
+  const last = events.findLast(
+    (event) =>
+      event.kind === 'ObservationEvent' &&
+      event.observation.kind === 'TaskTrackerObservation' &&
+      event.observation.command === 'plan',
+  );
+  return last?.kind === 'ObservationEvent' && last.observation.kind === 'TaskTrackerObservation'
+    ? last.observation.task_list
+    : [];
+}

@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../../../../test/support/until.js';
+import { ShellSession } from './shell-session.js';
+import { TerminalTool } from './terminal.tool.js';
+
+let folder: string;
+let session: ShellSession;
+let tool: TerminalTool;
+
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'terminal-')));
+  session = new ShellSession(folder);
+  tool = new TerminalTool(session);
+});
+
+afterEach(async () => {
+  await session.reset();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function run(
+  command: string,
+  extra: { timeout?: number; reset?: boolean; env?: Record<string, string>; signal?: AbortSignal } = {},
+) {
+  const { env = {}, signal = new AbortController().signal, ...input } = extra;
+  const observation = await tool.run(tool.schema.parse({ command, ...input }), {
+    workingDir: folder,
+    environment: { PATH: process.env['PATH'] ?? '', ...env },
+    signal,
+  });
+  const [content] = observation.content;
+  return { ...observation, text: content?.type === 'text' ? content.text : '' };
+}
+
+describe('the terminal', () => {
+  it('reports both streams, exit code and folder', async () => {
+    const result = await run('echo out; echo err >&2; (exit 4)');
+    expect(result).toMatchObject({
+      kind: 'TerminalObservation',
+      exit_code: 4,
+      is_error: true,
+      timeout: false,
+      metadata: { exit_code: 4, working_dir: folder },
+    });
+    expect(result.text).toBe(`out\nerr\n[Exit code 4, folder ${folder}]`);
+  });
+
+  it.each(['__proto__', 'constructor'])('sets and removes a variable named %s', async (name) => {
+    await run('true');
+    const env = Object.fromEntries([[name, 'of the user']]);
+    expect((await run(`printenv ${name}`, { env })).text).toContain('of the user');
+    expect((await run(`printenv ${name}`)).text).not.toContain('of the user');
+  });
+
+  it('keeps folder, variables, functions and background jobs', async () => {
+    await mkdir(join(folder, 'sub dir'));
+    await run('cd "sub dir" && A=1 && f() { echo "f $A"; } && export B=2');
+    await run('(while [ ! -e stop ]; do sleep 0.02; done; touch stopped) & JOB=$!');
+    expect((await run('f; printenv B; pwd')).text).toContain(`f 1\n2\n${folder}/sub dir\n`);
+    await run('touch stop; wait $JOB');
+    expect(await readFile(join(folder, 'sub dir/stopped'), 'utf8')).toBe('');
+    expect(session.workingDir).toBe(join(folder, 'sub dir'));
+  });
+
+  it('updates changed variables and removes those that are gone', async () => {
+    await run('true', { env: { ONE: 'a', TWO: 'b' } });
+    const { text } = await run('echo "[$ONE][${TWO-gone}]"', { env: { ONE: "it's\nnew" } });
+    expect(text).toContain("[it's\nnew][gone]");
+  });
+
+  it('hides its own descriptors and never makes a program wait for input', async () => {
+    expect((await run('cat; echo "read $?"')).text).toContain('read 0');
+    expect((await run('echo x >&3 || echo "no 3"; echo x >&9 || echo "no 9"')).text).toMatch(/no 3[^]*no 9/);
+  });
+
+  it('survives a command that redirects the shell', async () => {
+    await run('exec > swallowed 2>&1; echo gone');
+    expect((await run('echo here')).text).toContain('here');
+  });
+
+  it.each([
+    ['exit 7', 7],
+    ['set -e; false; echo not reached', 1],
+    ['exec sh -c "exit 5"', 5],
+    ['kill -TERM $$', 143],
+  ])('gets a new shell after %s', async (command, code) => {
+    await mkdir(join(folder, 'deep'));
+    await run('cd deep; KEPT=1');
+    const result = await run(command);
+    expect(result).toMatchObject({ exit_code: code, timeout: false });
+    expect(result.text).toContain(`The shell ended with exit code ${code}.`);
+    expect(result.text).not.toContain('not reached');
+    expect((await run('echo "[$KEPT]"; pwd')).text).toContain(`[]\n${folder}/deep`);
+  });
+
+  it('reports a syntax error and continues', async () => {
+    expect(await run('if then')).toMatchObject({ is_error: true });
+    expect((await run('echo fine')).text).toContain('fine');
+  });
+
+  it('kills a command that times out, with everything that was started', async () => {
+    await run(
+      'echo $$ > shell; setsid sh -c "echo \\$\\$ > escaped; exec sleep 1000" & until [ -s escaped ]; do :; done',
+    );
+    const result = await run('echo begun; sleep 1000', { timeout: 2 });
+    expect(result).toMatchObject({ exit_code: -1, timeout: true, is_error: true });
+    expect(result.text).toContain('begun\n[The command was ended after 2 s');
+    for (const name of ['shell', 'escaped']) {
+      expect(await lives(Number(await readFile(join(folder, name), 'utf8')))).toBe(false);
+    }
+    expect((await run('echo fine')).text).toContain('fine');
+  });
+
+  it('shows what a command printed before its timeout, read by then or not', async () => {
+    const ended = run('touch begun; sleep 0.3; echo printed; touch printed; sleep 1000', { timeout: 2 });
+    await until(() => existsSync(join(folder, 'begun')));
+    // After this busy loop, timers fire before output is read.
+    spawnSync('bash', ['-c', `until [ -e '${folder}/printed' ]; do sleep 0.1; done; sleep 2`]);
+    expect((await ended).text).toContain('printed\n[The command was ended');
+  });
+
+  it('kills a command that is aborted', async () => {
+    const aborter = new AbortController();
+    const ended = run('touch begun; sleep 1000', { signal: aborter.signal });
+    await until(async () => (await readFile(join(folder, 'begun')).catch(() => null)) !== null);
+    aborter.abort();
+    expect((await ended).text).toContain('[The command was interrupted');
+  });
+
+  it('starts over on demand', async () => {
+    await run('cd / ; A=1');
+    expect((await run('echo "[$A]"; pwd', { reset: true })).text).toContain(`[]\n${folder}\n`);
+  });
+
+  it('returns to the first folder when the last one is gone', async () => {
+    await run('mkdir gone && cd gone && rmdir ../gone; exit 0');
+    expect((await run('pwd')).text).toContain(`${folder}\n`);
+  });
+
+  it('keeps beginning and end of a long output, whole characters only', async () => {
+    const { text } = await run(`printf 'START'; yes 'äöü' | head -n 200000; printf 'END'`);
+    expect(text.length).toBeLessThan(31_000);
+    expect(text).toMatch(/^STARTäöü\n[^]*\n\[\.\.\. \d+ characters left out \.\.\.\]\n[^]*END/);
+    expect(text).not.toContain('\uFFFD');
+  });
+});
+
+/** Whether a process is running; a zombie is not. */
+async function lives(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !/\) [ZX] /.test(stat);
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import type { ThinkAction, ThinkObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
+import { SchemaTool } from './schema-tool.js';
+
+const schema = z.object({ thought: z.string().describe('The thought to note down.') });
+
+/** Lets the model write down its reasoning; has no effect. */
+export class ThinkTool extends SchemaTool<typeof schema> {
+  readonly name = 'think';
+  readonly description =
+    'Note down a thought: weigh options, plan a difficult change, reason about a failure. It changes nothing and ' +
+    'fetches nothing; the thought stays in the conversation.';
+  readonly needsConfirmation = false;
+  readonly schema = schema;
+
+  toAction({ thought }: z.output<typeof schema>): ThinkAction {
+    return { kind: 'ThinkAction', thought };
+  }
+
+  async run(): Promise<ThinkObservation> {
+    return { kind: 'ThinkObservation', content: [{ type: 'text', text: 'Noted.' }], is_error: false };
+  }
+
+  definition(): ToolDefinition {
+    return {
+      kind: 'ThinkTool',
+      title: this.name,
+      description: this.description,
+      action_type: 'ThinkAction',
+      observation_type: 'ThinkObservation',
+    };
+  }
+}

@@ -1,0 +1,70 @@
+import type {
+  Action,
+  McpToolDefinition,
+  Observation,
+  ToolDefinition,
+} from '@slipway/agent-protocol/events.js';
+
+/** What a tool knows about the conversation that calls it. */
+export interface ToolContext {
+  /** Absolute. */
+  workingDir: string;
+  /** The whole environment of child processes. */
+  environment: Record<string, string>;
+  /** Aborts the call. */
+  signal: AbortSignal;
+}
+
+/** A call with valid arguments. */
+export interface PreparedCall {
+  action: Action;
+  /** @throws Error when the tool fails as such; a negative result is an observation */
+  run(context: ToolContext): Promise<Observation>;
+}
+
+/** Invalid arguments of a call. The message is written for the model. */
+export class ToolInputError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ToolInputError';
+  }
+}
+
+/** Something that the model can call. */
+export abstract class Tool {
+  /** As the model calls it; unique among the offered tools. */
+  abstract readonly name: string;
+  /** Written for the model. */
+  abstract readonly description: string;
+  /** Whether a user who wants to confirm calls is asked. */
+  abstract readonly needsConfirmation: boolean;
+  /** JSON schema of the arguments, an object. */
+  abstract readonly inputSchema: Record<string, unknown>;
+  /** What servers refuse in the schema that its author wrote, in words for the user. */
+  readonly repairs: readonly string[] = [];
+
+  /** @throws ToolInputError */
+  abstract prepare(args: Record<string, unknown>): PreparedCall;
+  /** For the `SystemPromptEvent`. */
+  abstract definition(): ToolDefinition;
+}
+
+/** Model APIs accept no other names of tools. */
+export const MAX_TOOL_NAME = 64;
+
+/** The name, adapted to what model APIs accept. */
+export function cleanToolName(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_TOOL_NAME) || 'tool';
+}
+
+/** The definition of a tool for which the protocol has no kind of its own. */
+export function mcpToolDefinition({ name, description, inputSchema }: Tool): McpToolDefinition {
+  return {
+    kind: 'MCPToolDefinition',
+    title: name,
+    description,
+    action_type: 'MCPToolAction',
+    observation_type: 'MCPToolObservation',
+    mcp_tool: { name, description, inputSchema },
+  };
+}

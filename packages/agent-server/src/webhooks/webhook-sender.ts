@@ -1,0 +1,213 @@
+import pRetry from 'p-retry';
+import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { log } from '../log.js';
+
+/** Events kept while the receiver is unavailable; the oldest are dropped first. */
+const MAX_QUEUED_EVENTS = 500;
+const MAX_BATCH = 100;
+
+interface WebhookQueueOptions {
+  batchSize: number;
+  flushDelayMs: number;
+  /** Both resolve when the request is over, delivered or not; they never reject. */
+  sendInfo: (info: ConversationInfo) => Promise<void>;
+  sendEvents: (events: AgentEvent[]) => Promise<void>;
+}
+
+/** What is to be sent about one conversation, one request at a time: its latest state, and its events in order. */
+export class WebhookQueue {
+  readonly #options: WebhookQueueOptions;
+  #info: ConversationInfo | null = null;
+  #events: AgentEvent[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> | null = null;
+
+  constructor(options: WebhookQueueOptions) {
+    this.#options = options;
+  }
+
+  setInfo(info: ConversationInfo): void {
+    this.#info = info;
+    this.#schedule();
+  }
+
+  addEvent(event: AgentEvent): void {
+    this.#events.push(event);
+    if (this.#events.length > MAX_QUEUED_EVENTS) {
+      this.#events.shift();
+    }
+    this.#schedule();
+  }
+
+  /** Resolves once the queue is empty. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = null;
+    });
+    await this.#sending;
+  }
+
+  #schedule(): void {
+    if (this.#events.length >= this.#options.batchSize) {
+      void this.flush();
+    } else {
+      this.#timer ??= setTimeout(() => void this.flush(), this.#options.flushDelayMs);
+    }
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#info !== null || this.#events.length > 0) {
+      const info = this.#info;
+      const events = this.#events.splice(0, MAX_BATCH);
+      this.#info = null;
+      if (info !== null) {
+        await this.#options.sendInfo(info);
+      }
+      if (events.length > 0) {
+        await this.#options.sendEvents(events);
+      }
+    }
+  }
+}
+
+export interface WebhookOptions {
+  /** Without a trailing slash. */
+  baseUrl: string;
+  sessionKey: string | null;
+  /** Number of queued events of a conversation that are sent without further delay. */
+  batchSize: number;
+  flushDelayMs: number;
+  retries: number;
+  /** Delay before the first retry; doubled for each further one. */
+  retryDelayMs: number;
+  timeoutMs: number;
+}
+
+export const WEBHOOK_DEFAULTS: Omit<WebhookOptions, 'baseUrl' | 'sessionKey'> = {
+  batchSize: 10,
+  flushDelayMs: 250,
+  retries: 3,
+  retryDelayMs: 1_000,
+  timeoutMs: 10_000,
+};
+
+/**
+ * Notifies the service of what happens, soon after it happens. Webhooks are hints, not the record: what cannot be
+ * delivered is dropped, because the service reads the event log itself. Nothing waits for a delivery.
+ */
+export class WebhookSender {
+  readonly #options: WebhookOptions;
+  readonly #queues = new Map<string, WebhookQueue>();
+  /** How many readers each log has that get its events anyway. */
+  readonly #readers = new Map<string, number>();
+  readonly #stopped = new AbortController();
+
+  constructor(options: WebhookOptions) {
+    this.#options = options;
+  }
+
+  conversationChanged(info: ConversationInfo): void {
+    this.#queueOf(info.id).setInfo(info);
+  }
+
+  eventAppended(conversationId: string, event: AgentEvent): void {
+    if (!this.#readers.has(conversationId)) {
+      this.#queueOf(conversationId).addEvent(event);
+    }
+  }
+
+  /**
+   * Sends no events of a conversation while the service reads them over a socket. Returns a function that ends that.
+   */
+  withhold(conversationId: string): () => void {
+    this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
+    return () => {
+      const left = (this.#readers.get(conversationId) ?? 0) - 1;
+      if (left > 0) {
+        this.#readers.set(conversationId, left);
+      } else {
+        this.#readers.delete(conversationId);
+      }
+    };
+  }
+
+  /** Sends what is queued, within the grace period. */
+  async stop(graceMs: number): Promise<void> {
+    const timer = setTimeout(() => this.#stopped.abort(), graceMs);
+    await Promise.all([...this.#queues.values()].map((queue) => queue.flush()));
+    clearTimeout(timer);
+    this.#stopped.abort();
+  }
+
+  #queueOf(id: string): WebhookQueue {
+    const known = this.#queues.get(id);
+    if (known !== undefined) {
+      return known;
+    }
+    const { batchSize, flushDelayMs } = this.#options;
+    const queue = new WebhookQueue({
+      batchSize,
+      flushDelayMs,
+      sendInfo: (info) => this.#send('/conversations', info),
+      sendEvents: (events) => this.#send(`/events/${id.replaceAll('-', '')}`, events),
+    });
+    this.#queues.set(id, queue);
+    return queue;
+  }
+
+  async #send(path: string, body: unknown): Promise<void> {
+    const { retries, retryDelayMs } = this.#options;
+    const { signal } = this.#stopped;
+    const json = JSON.stringify(body);
+    try {
+      await pRetry(async () => await this.#post(path, json), {
+        retries,
+        minTimeout: retryDelayMs,
+        signal,
+        shouldRetry: ({ error }) => error instanceof DeliveryError && error.isTemporary,
+      });
+    } catch (error) {
+      if (!signal.aborted) {
+        log('warn', 'failed to deliver webhook', { path, error: errorMessage(error) });
+      }
+    }
+  }
+
+  /** @throws DeliveryError */
+  async #post(path: string, json: string): Promise<void> {
+    const { baseUrl, sessionKey, timeoutMs } = this.#options;
+    const response = await fetch(`${baseUrl}${path}`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        ...(sessionKey === null ? {} : { 'X-Session-API-Key': sessionKey }),
+      },
+      body: json,
+      // The session key must go to this address only.
+      redirect: 'manual',
+      signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMs)]),
+    }).catch((error: unknown) => {
+      throw new DeliveryError(errorWithCauses(error), true);
+    });
+    await response.body?.cancel().catch(() => undefined);
+    if (!response.ok) {
+      const isTemporary = response.status >= 500 || response.status === 429 || response.status === 408;
+      throw new DeliveryError(`status ${response.status}`, isTemporary);
+    }
+  }
+}
+
+class DeliveryError extends Error {
+  readonly isTemporary: boolean;
+
+  /** @param isTemporary whether another attempt may succeed */
+  constructor(reason: string, isTemporary: boolean) {
+    super(reason);
+    this.name = 'DeliveryError';
+    this.isTemporary = isTemporary;
+  }
+}

@@ -1,0 +1,43 @@
+import type { OpenAPIObject } from '@nestjs/swagger';
+
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'] as const;
+
+type PathItem = OpenAPIObject['paths'][string];
+
+export type Operation = NonNullable<PathItem['get']>;
+
+export type Parameter = Exclude<NonNullable<Operation['parameters']>[number], { $ref: string }>;
+
+export type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: string }>;
+
+export type MediaType = NonNullable<Response['content']>[string];
+
+export type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
+
+export type Schema = Schemas[string];
+
+export interface DocumentedOperation {
+  /** Such as `GET /alive`. */
+  name: string;
+  operation: Operation;
+}
+
+/** Every operation of a document, in its order. */
+export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      return operation ? [{ name: `${method.toUpperCase()} ${path}`, operation }] : [];
+    }),
+  );
+}
+
+/** The schema that a reference leads to. */
+export function dereferenced(
+  schema: Schema | undefined,
+  schemas: Schemas,
+): Exclude<Schema, { $ref: string }> {
+  return schema && '$ref' in schema
+    ? dereferenced(schemas[schema.$ref.split('/').at(-1) ?? ''], schemas)
+    : (schema ?? {});
+}

@@ -1,0 +1,61 @@
+import { ApiProperty } from '@nestjs/swagger';
+import type { DtoClass } from '../validation/field.js';
+import { Integer } from '../validation/number-fields.js';
+import { Text } from '../validation/text-fields.js';
+import type { Page } from './page.js';
+
+const MAX_LIMIT = 100;
+
+export function PageId(): PropertyDecorator {
+  return Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' });
+}
+
+export function NextPageId(): PropertyDecorator {
+  return ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'Pass it as `page_id` for the next page.',
+    example: null,
+  });
+}
+
+interface PageQueryMembers {
+  page_id?: string;
+  limit?: number;
+}
+
+/** Base of the query of a list that comes in pages. */
+export function PageQuery(limit: string, usual = MAX_LIMIT): DtoClass<PageQueryMembers> {
+  class PageQueryDto implements PageQueryMembers {
+    @PageId()
+    page_id?: string;
+
+    @Integer({ description: limit, minimum: 1, maximum: MAX_LIMIT, default: usual })
+    limit?: number;
+  }
+  return PageQueryDto;
+}
+
+interface PageMembers<Item> {
+  items: Item[];
+  next_page_id: string | null;
+}
+
+/** Base of a page of these. */
+export function PageOf<Item extends object>(type: DtoClass<Item>): DtoClass<PageMembers<Item>> {
+  class PageDto implements PageMembers<Item> {
+    @ApiProperty({ type: [type] })
+    items: Item[];
+
+    @NextPageId()
+    next_page_id: string | null;
+  }
+  return PageDto;
+}
+
+export function toPageDto<Row, Item>(
+  { items, nextPageId }: Page<Row>,
+  toItem: (row: Row) => Item,
+): PageMembers<Item> {
+  return { items: items.map((row) => toItem(row)), next_page_id: nextPageId };
+}

@@ -1,0 +1,95 @@
+import {
+  type Context,
+  context,
+  createContextKey,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanOptions,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from '@opentelemetry/api';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+
+/**
+ * Attributes are those of OpenTelemetry's semantic conventions (https://opentelemetry.io/docs/specs/semconv/) and
+ * `slipway.*`. They hold no secret and no text of users: no query, header, body or parameter of a statement.
+ */
+export interface SpanStart extends SpanOptions {
+  /** One of few: ids belong into attributes. */
+  name: string;
+}
+
+const BEGUN_AT = createContextKey('when the active span began');
+
+/** OpenTelemetry's tracer for the service. It does nothing while tracing is off. */
+export function tracer(): Tracer {
+  return trace.getTracer('slipway');
+}
+
+/**
+ * Does a part of what is being measured as a span of its own. Work that belongs to no span is not measured, so that what
+ * the service does by itself every second leaves no traces.
+ */
+export async function traced<T>(start: SpanStart, work: (span?: Span) => Promise<T>): Promise<T> {
+  return trace.getActiveSpan() === undefined ? work() : measure(start, context.active(), work);
+}
+
+/**
+ * Does work that begins a trace, or continues one.
+ *
+ * @param traceparent of the job or the row that caused the work; null: nothing that is known
+ */
+export async function tracedFrom<T>(
+  traceparent: string | null,
+  start: SpanStart,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
+  const sent = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, { traceparent }));
+  // Not remote: another replica of ours has decided whether the trace is kept.
+  const parent = sent && trace.setSpanContext(ROOT_CONTEXT, { ...sent, isRemote: false });
+  return measure(start, parent ?? ROOT_CONTEXT, work);
+}
+
+async function measure<T>(
+  { name, ...options }: SpanStart,
+  parent: Context,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
+  const span = tracer().startSpan(name, options, parent);
+  try {
+    return await context.with(trace.setSpan(parent, span).setValue(BEGUN_AT, Date.now()), () => work(span));
+  } catch (error) {
+    failSpan(span, errorType(error));
+    throw error;
+  } finally {
+    span.end();
+  }
+}
+
+/** The `traceparent` of the caller's work, for a job, a row or an agent server; null while there is no span. */
+export function currentTraceparent(): string | null {
+  const carrier: { traceparent?: string } = {};
+  propagation.inject(context.active(), carrier);
+  return carrier.traceparent ?? null;
+}
+
+/** When the span of the caller's work began, epoch milliseconds; null outside of one. */
+export function currentSpanBegunAt(): number | null {
+  const begunAt = context.active().getValue(BEGUN_AT);
+  return typeof begunAt === 'number' ? begunAt : null;
+}
+
+/** @param type one of few: a code or the name of an error, never its message, which may hold what users wrote */
+export function failSpan(span: Span, type: string): void {
+  span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', type);
+}
+
+/** What a span keeps of an error: its code or its name. */
+export function errorType(error: unknown): string {
+  const name = error instanceof Error ? error.name : undefined;
+  return (
+    [errorCode(error), name].find((text) => text !== undefined && /^[\w.-]{1,60}$/.test(text)) ?? 'error'
+  );
+}

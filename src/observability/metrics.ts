@@ -1,0 +1,241 @@
+import { Injectable, Logger } from '@nestjs/common';
+import pLimit from 'p-limit';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+
+const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Added to the help of every metric of ours: queries over several replicas go wrong otherwise. */
+const SCOPES = {
+  counted: 'Each replica counts for itself: sum over replicas.',
+  database: 'Read from the database, the same by every replica: take the maximum over replicas.',
+  replica: 'Of this replica.',
+};
+
+/** Gauges that are read concurrently: a scrape must not take all connections of the pool. */
+const MAX_READS = 3;
+/** Prometheus waits for ten seconds in all, and the other metrics are worth having, above all while the database is down. */
+const READ_TIMEOUT_MS = 3_000;
+
+/**
+ * The labels of a metric with all values that each may take. Each combination is a series that is kept for ever and
+ * begins at 0, so that its first increase is one. No id, no address and no text of users is a label.
+ */
+export type LabelValues = Readonly<Record<string, readonly string[]>>;
+
+/** Labels of an instrument without labels. */
+export type NoLabels = Readonly<Record<string, never>>;
+
+type Labels<V extends LabelValues> = Readonly<{ [Label in keyof V]: V[Label][number] }>;
+
+interface InstrumentDefinition {
+  /** In Prometheus' form: `slipway_provider_requests_total`. */
+  name: string;
+  /** What it counts; that each replica counts for itself is added. */
+  help: string;
+  labels: LabelValues;
+}
+
+interface HistogramDefinition extends InstrumentDefinition {
+  /** Upper bounds in ascending order. */
+  buckets: readonly number[];
+}
+
+/** One value of a gauge. */
+export interface Sample {
+  labels: Readonly<Record<string, string>>;
+  value: number;
+}
+
+/** A gauge whose values are read for each scrape. */
+export interface SampleSource {
+  /** In Prometheus' form: `slipway_sandboxes`. */
+  name: string;
+  /** What it shows; what to do with the figures of several replicas is added. */
+  help: string;
+  /** `database`: every replica reads the same figure; `replica` (the default): each one has its own. */
+  scope?: 'database' | 'replica';
+  labels: readonly string[];
+  read: () => Promise<readonly Sample[]>;
+}
+
+/** A gauge with one label. */
+export interface GaugeSource extends Omit<SampleSource, 'labels' | 'read'> {
+  label: string;
+  /** The keys of what it returns are values of the label, from a small set. */
+  read: () => Promise<ReadonlyMap<string, number>>;
+}
+
+/** An instrument with which a feature counts or measures events. */
+export interface Instrument<V extends LabelValues> {
+  /** Counts one, or measures `value`. */
+  record(labels: Labels<V>, value?: number): void;
+}
+
+/** The metrics of the service, in a registry of prom-client; features add their own. */
+@Injectable()
+export class Metrics {
+  private readonly logger = new Logger('Metrics');
+  private readonly registry = new Registry();
+  private readonly requests: Histogram;
+  private readonly limit = pLimit(MAX_READS);
+  private hasProcessMetrics = false;
+  /** Until this time no gauge is read from the database, because one has just failed. */
+  private databaseAwayUntil = -Infinity;
+
+  constructor() {
+    this.requests = new Histogram({
+      name: 'slipway_http_request_duration_seconds',
+      help: `Time from a request to the end of its answer; streams last as long as they are read. ${SCOPES.counted}`,
+      labelNames: ['method', 'route', 'status'],
+      buckets: SECONDS,
+      registers: [this.registry],
+    });
+  }
+
+  /** Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/). */
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
+  async text(): Promise<string> {
+    return await this.registry.metrics();
+  }
+
+  /** The same metrics for exporters of other formats. */
+  async values(): ReturnType<Registry['getMetricsAsJSON']> {
+    return await this.registry.getMetricsAsJSON();
+  }
+
+  /** Adds Node's own metrics, which cost a little all the time. */
+  addProcessMetrics(): void {
+    if (!this.hasProcessMetrics) {
+      this.hasProcessMetrics = true;
+      collectDefaultMetrics({ register: this.registry });
+    }
+  }
+
+  /** Adds a gauge with one label. */
+  addGauge({ label, read, ...gauge }: GaugeSource): void {
+    this.addSamples({
+      ...gauge,
+      labels: [label],
+      read: async () => [...(await read())].map(([key, value]) => ({ labels: { [label]: key }, value })),
+    });
+  }
+
+  addSamples({ name, help, labels, scope = 'replica', read }: SampleSource): void {
+    const readSafely = (): Promise<readonly Sample[] | null> =>
+      this.limit(() => this.read(name, scope === 'database', read));
+    // It registers itself.
+    void new Gauge({
+      name,
+      help: `${help}. ${SCOPES[scope]}`,
+      labelNames: [...labels],
+      registers: [this.registry],
+      async collect() {
+        const samples = await readSafely();
+        this.reset();
+        if (labels.length === 0) {
+          // A reset leaves a 0 there.
+          this.remove();
+        }
+        samples?.forEach((sample) => this.set(sample.labels, sample.value));
+      },
+    });
+  }
+
+  addCounter<const V extends LabelValues>({
+    name,
+    help,
+    labels,
+  }: InstrumentDefinition & { labels: V }): Instrument<V> {
+    const counter = new Counter({
+      name,
+      help: `${help}. ${SCOPES.counted}`,
+      labelNames: Object.keys(labels),
+      registers: [this.registry],
+    });
+    combinations(labels).forEach((each) => counter.inc(each, 0));
+    return { record: (each, value = 1) => counter.inc(each, value) };
+  }
+
+  /** Adds a histogram of durations or sizes. */
+  addHistogram<const V extends LabelValues>({
+    name,
+    help,
+    labels,
+    buckets,
+  }: HistogramDefinition & { labels: V }): Instrument<V> {
+    const histogram = new Histogram({
+      name,
+      help: `${help}. ${SCOPES.counted}`,
+      labelNames: Object.keys(labels),
+      buckets: [...buckets],
+      registers: [this.registry],
+    });
+    combinations(labels).forEach((each) => histogram.zero(each));
+    return { record: (each, value = 1) => histogram.observe(each, value) };
+  }
+
+  /**
+   * Counts a finished request.
+   *
+   * @param route pattern of the route, never the requested address: each value is kept for ever
+   */
+  countRequest(method: string, route: string, status: number, seconds: number): void {
+    this.requests.observe({ method, route, status }, seconds);
+  }
+
+  /** Null when the values cannot be read. */
+  private async read(
+    metric: string,
+    fromDatabase: boolean,
+    read: SampleSource['read'],
+  ): Promise<readonly Sample[] | null> {
+    if (fromDatabase && performance.now() < this.databaseAwayUntil) {
+      return null;
+    }
+    try {
+      return await withTimeout(read());
+    } catch (error) {
+      if (fromDatabase) {
+        this.databaseAwayUntil = performance.now() + READ_TIMEOUT_MS;
+      }
+      this.logger.warn('failed to read metric', { metric, error: String(error) });
+      return null;
+    }
+  }
+}
+
+/** @param statement selects `value` (text) and `count` (int), one row for each value */
+export async function countRows(dataSource: DataSource, statement: string): Promise<Map<string, number>> {
+  const rows = await dataSource.query<{ value: string; count: number }[]>(statement);
+  return new Map(rows.map(({ value, count }) => [value, count]));
+}
+
+/** The counts with 0 for those of the values that have none: a series that comes and goes is no good for alerts. */
+export function withZeros(
+  values: readonly string[],
+  counts: ReadonlyMap<string, number>,
+): Map<string, number> {
+  return new Map([...values.map((value): [string, number] => [value, 0]), ...counts]);
+}
+
+/** All combinations of the labels' values. */
+function combinations(labels: LabelValues): Record<string, string>[] {
+  return Object.entries(labels).reduce<Record<string, string>[]>(
+    (found, [label, values]) => found.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),
+    [{}],
+  );
+}
+
+async function withTimeout<T>(reading: Promise<T>): Promise<T> {
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(() => timeout.reject(new Error('the read timed out')), READ_TIMEOUT_MS);
+  try {
+    return await Promise.race([reading, timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { JobsModule } from '../database/jobs/jobs.module.js';
+import { Metrics } from './metrics.js';
+import { MetricsServer } from './metrics.server.js';
+import { ProgramMetrics } from './program.metrics.js';
+import { TelemetryService } from './telemetry.service.js';
+
+/** Metrics and traces, by Prometheus and by OpenTelemetry; features add their own metrics. */
+@Module({
+  imports: [JobsModule],
+  providers: [Metrics, MetricsServer, ProgramMetrics, TelemetryService],
+  exports: [Metrics, ProgramMetrics],
+})
+export class ObservabilityModule {}

@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
+import type { Middleware } from '../common/requests/middleware.js';
+import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
+import { failSpan, tracer } from '../common/spans.js';
+import { routePattern } from './request-metrics.middleware.js';
+
+/** Paths without spans: probes come every few seconds and are of no interest. */
+const PROBES = /^\/health([/?]|$)/;
+const USER_HASH_LENGTH = 16;
+
+/**
+ * Measures every request as a span, named by its route. A caller's `traceparent` is its parent, but does not decide
+ * whether it is kept; nothing else of what callers say about traces is read.
+ *
+ * @param unroutedName names requests that are handled without a route; null for one without a name
+ */
+export function requestSpansMiddleware(
+  unroutedName: (request: IncomingMessage) => string | null,
+): Middleware {
+  return (request, response, next) => {
+    if (PROBES.test(request.url ?? '')) {
+      next();
+      return;
+    }
+    const { method = '' } = request;
+    const { traceparent } = request.headers;
+    const asked = currentRequest();
+    const parent = propagation.extract(ROOT_CONTEXT, { traceparent });
+    const attributes = {
+      'http.request.method': method,
+      'slipway.request.id': asked === undefined ? '' : answeredRequestId(asked),
+    };
+    const span = tracer().startSpan(method, { kind: SpanKind.SERVER, attributes }, parent);
+    response.once('close', () => {
+      const route = routePattern(request) ?? unroutedName(request);
+      const { statusCode } = response;
+      span.setAttributes({
+        'http.response.status_code': statusCode,
+        ...(route !== null && { 'http.route': route }),
+        ...(asked?.userId !== undefined && { 'user.hash': userHash(asked.userId) }),
+      });
+      if (route !== null) {
+        span.updateName(`${method} ${route}`);
+      }
+      if (statusCode >= 500) {
+        failSpan(span, String(statusCode));
+      }
+      span.end();
+    });
+    context.with(trace.setSpan(parent, span), next);
+  };
+}
+
+/** Distinguishes users in traces without identifying them. */
+function userHash(userId: string): string {
+  return createHash('sha256').update(userId).digest('hex').slice(0, USER_HASH_LENGTH);
+}

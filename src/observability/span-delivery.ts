@@ -1,0 +1,147 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { TraceFlags } from '@opentelemetry/api';
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import {
+  BatchSpanProcessor,
+  type ReadableSpan,
+  type SpanExporter,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace';
+
+/** Why spans never reached the collector. */
+export type DropReason = 'queue_full' | 'refused' | 'stopped';
+
+interface SpanDeliveryOptions {
+  exporter: SpanExporter;
+  /** How long a finished span waits for others. */
+  delayMs: number;
+  /** Called after each attempt; null: the collector took the batch. */
+  report: (failure: Error | null) => void;
+}
+
+const MAX_HELD = 2048;
+const MIN_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
+/** The longest that a timer can have. */
+const FOREVER_MS = 2 ** 31 - 1;
+
+/**
+ * Finished spans on their way to the collector: OpenTelemetry's batches, but for three things that its own processor lacks.
+ * A batch waits, with growing pauses, for a collector that is away for longer than the exporter tries. What comes on top
+ * of a bounded number is dropped meanwhile. And it is known how many were dropped.
+ */
+export class SpanDelivery implements SpanProcessor {
+  /** Spans by what became of them; only ever grows. */
+  readonly dropped = new Map<DropReason, number>([
+    ['queue_full', 0],
+    ['refused', 0],
+    ['stopped', 0],
+  ]);
+  readonly #options: SpanDeliveryOptions;
+  readonly #batches: BatchSpanProcessor;
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  /** Spans that were neither delivered nor dropped yet. */
+  #held = 0;
+
+  constructor(options: SpanDeliveryOptions) {
+    this.#options = options;
+    this.#batches = new BatchSpanProcessor({
+      exporter: {
+        export: (spans, done) => void this.#export(spans, done),
+        shutdown: () => options.exporter.shutdown(),
+      },
+      scheduledDelayMillis: options.delayMs,
+      maxQueueSize: MAX_HELD,
+      exportTimeoutMillis: FOREVER_MS,
+    });
+  }
+
+  onStart(): void {
+    // Only ended spans are exported.
+  }
+
+  onEnd(span: ReadableSpan): void {
+    if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) {
+      return;
+    }
+    if (this.#stopping.signal.aborted) {
+      this.#drop('stopped', 1);
+    } else if (this.#held >= MAX_HELD) {
+      this.#drop('queue_full', 1);
+    } else {
+      this.#held += 1;
+      this.#batches.onEnd(span);
+    }
+  }
+
+  async forceFlush(): Promise<void> {
+    await this.#batches.forceFlush();
+  }
+
+  /** Makes a last attempt for what is held; what comes later is dropped. */
+  async shutdown(): Promise<void> {
+    this.#stopping.abort();
+    await this.#batches.shutdown();
+    await Promise.all(this.#underWay);
+  }
+
+  /** Drops what is held. */
+  giveUp(): void {
+    this.#stopping.abort();
+    this.#drop('stopped', this.#held);
+    this.#held = 0;
+  }
+
+  async #export(spans: ReadableSpan[], done: (result: ExportResult) => void): Promise<void> {
+    const delivery = this.#deliver(spans);
+    this.#underWay.add(delivery);
+    await delivery;
+    this.#underWay.delete(delivery);
+    done({ code: ExportResultCode.SUCCESS });
+  }
+
+  async #deliver(spans: ReadableSpan[]): Promise<void> {
+    for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+      const isLast = this.#stopping.signal.aborted;
+      const { failure, isFinal } = await attempt(this.#options.exporter, spans);
+      this.#options.report(failure);
+      if (failure === null || isFinal || isLast) {
+        // `giveUp` may have dropped them meanwhile.
+        const count = Math.min(spans.length, this.#held);
+        this.#held -= count;
+        if (failure !== null) {
+          this.#drop(isFinal ? 'refused' : 'stopped', count);
+        }
+        return;
+      }
+      await delay(pauseMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  #drop(reason: DropReason, count: number): void {
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + count);
+  }
+}
+
+/** `isFinal`: another attempt would end in the same way. */
+async function attempt(
+  exporter: SpanExporter,
+  spans: ReadableSpan[],
+): Promise<{ failure: Error | null; isFinal: boolean }> {
+  try {
+    const { code, error } = await new Promise<ExportResult>((resolve) => {
+      exporter.export(spans, resolve);
+    });
+    return code === ExportResultCode.SUCCESS
+      ? { failure: null, isFinal: true }
+      : { failure: error ?? new Error('unknown'), isFinal: error !== undefined && isRefusal(error) };
+  } catch (error) {
+    return { failure: error instanceof Error ? error : new Error(String(error)), isFinal: true };
+  }
+}
+
+/** Of a response that is worth another attempt, and of a failed connection, the exporters name no status. */
+function isRefusal(error: Error): boolean {
+  return 'code' in error && typeof error.code === 'number';
+}
