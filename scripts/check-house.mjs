@@ -23,7 +23,7 @@ const BOUNDS = {
 /** A file below this many lines has to be of a kind that is small by nature. */
 const SMALL_LINES = 25;
 const SMALL_BY_NATURE =
-  /(\.(module|entity|guard|decorator|error|controller)|\/main|\/keys|\/migrations(\/[\w-]+)?)\.ts$/;
+  /(\.(module|entity|guard|decorator|descriptor|error|controller)|\/main|\/keys|\/migrations(\/[\w-]+)?)\.ts$/;
 
 /** The folder that owns each table: only its repositories and queries hold SQL on it. */
 const TABLE_OWNERS = {

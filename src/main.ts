@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
-import { operatorHosts } from './git-providers/operator-hosts.js';
+import { operatorHosts } from './git-providers/git-host.js';
 import { reportStartFailure, stopOnSignals } from './program/process-end.js';
 
 try {

@@ -16,12 +16,27 @@ export interface PublicGitServer {
   apiUrl: string;
 }
 
-/** Those that every user may store a token of, whatever the operator has allowed. */
+/**
+ * The providers whose public service every user may store a token of, whatever the operator has allowed. The name is the
+ * value of `git_provider` on the wire and begins the names of variables: `GITHUB_API_URL`, `GITHUB_CLONE_URL`.
+ */
 export const PUBLIC_GIT_SERVERS = {
   github: { host: 'github.com', apiUrl: 'https://api.github.com' },
   gitlab: { host: 'gitlab.com', apiUrl: 'https://gitlab.com/api' },
   bitbucket: { host: 'bitbucket.org', apiUrl: 'https://api.bitbucket.org/2.0' },
 } as const satisfies Record<string, PublicGitServer>;
+
+export type PublicGitServerName = keyof typeof PUBLIC_GIT_SERVERS;
+
+/** In the order in which users' providers are asked. */
+export const PUBLIC_GIT_SERVER_NAMES = Object.keys(PUBLIC_GIT_SERVERS) as readonly PublicGitServerName[];
+
+/** Where tokens without a host go. */
+export interface GitServerAddresses {
+  apiUrl: string;
+  /** Where repositories of these tokens are cloned from, and public ones without a token; no trailing slash. */
+  cloneUrl: string;
+}
 
 const REALM = 'must be the full http(s) address of the realm, …/realms/NAME';
 
@@ -66,27 +81,7 @@ export class GitConfig {
   @ListVariable('GIT_HOST_ALLOWLIST')
   hostAllowlist: string[];
 
-  @UrlVariable('GITHUB_API_URL', { default: PUBLIC_GIT_SERVERS.github.apiUrl })
-  githubApiUrl: string;
-
-  @UrlVariable('GITLAB_API_URL', { default: PUBLIC_GIT_SERVERS.gitlab.apiUrl })
-  gitlabApiUrl: string;
-
-  @UrlVariable('BITBUCKET_API_URL', { default: PUBLIC_GIT_SERVERS.bitbucket.apiUrl })
-  bitbucketApiUrl: string;
-
-  /**
-   * Where repositories of tokens without a host are cloned from, and public ones without a token; no trailing slash.
-   * Unless configured it follows from the address of the API.
-   */
-  @CloneUrlVariable('GITHUB_CLONE_URL')
-  githubCloneUrl: string;
-
-  @CloneUrlVariable('GITLAB_CLONE_URL')
-  gitlabCloneUrl: string;
-
-  @CloneUrlVariable('BITBUCKET_CLONE_URL')
-  bitbucketCloneUrl: string;
+  servers: Readonly<Record<PublicGitServerName, GitServerAddresses>>;
 
   enterpriseSso: EnterpriseSsoConfig | null;
 
@@ -97,4 +92,22 @@ export class GitConfig {
   /** How long suggested tasks wait for all providers, milliseconds. */
   @MillisecondsVariable('SUGGESTED_TASKS_TIMEOUT_SECONDS', '12', 120)
   tasksTimeoutMs: number;
+}
+
+/** The variables of the public git servers, a group for each. */
+export const GIT_SERVER_GROUPS = new Map(
+  PUBLIC_GIT_SERVER_NAMES.map((name) => [name, addressVariables(name)] as const),
+);
+
+function addressVariables(name: PublicGitServerName): new () => GitServerAddresses {
+  const prefix = name.toUpperCase();
+  class Addresses implements GitServerAddresses {
+    @UrlVariable(`${prefix}_API_URL`, { default: PUBLIC_GIT_SERVERS[name].apiUrl })
+    apiUrl: string;
+
+    /** Unless configured it follows from the address of the API. */
+    @CloneUrlVariable(`${prefix}_CLONE_URL`)
+    cloneUrl: string;
+  }
+  return Addresses;
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { PUBLIC_GIT_SERVERS } from './git-config.js';
-import { cloneUrl, parseConfig } from './load-config.js';
+import { cloneUrlOf, parseConfig } from './load-config.js';
 
-describe('cloneUrl', () => {
+describe('cloneUrlOf', () => {
   it.each([
     ['the usual place', null, 'https://api.github.com', 'https://github.com'],
     ['what the operator says', 'https://mirror.example', 'https://api.github.com', 'https://mirror.example'],
@@ -10,7 +10,7 @@ describe('cloneUrl', () => {
     ['the host behind a name of the API', null, 'https://api.acme.ghe.com', 'https://acme.ghe.com'],
     ['another port of this machine', null, 'http://127.0.0.1:9101', 'http://127.0.0.1:9101'],
   ])('is %s', (_, given, apiUrl, expected) => {
-    expect(cloneUrl(given, apiUrl, PUBLIC_GIT_SERVERS.github)).toBe(expected);
+    expect(cloneUrlOf(given, apiUrl, PUBLIC_GIT_SERVERS.github)).toBe(expected);
   });
 });
 
@@ -42,12 +42,11 @@ describe('parseConfig', () => {
     });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({
-      githubApiUrl: 'https://api.github.com',
-      gitlabApiUrl: 'https://gitlab.com/api',
-      bitbucketApiUrl: 'https://api.bitbucket.org/2.0',
-      githubCloneUrl: 'https://github.com',
-      gitlabCloneUrl: 'https://gitlab.com',
-      bitbucketCloneUrl: 'https://bitbucket.org',
+      servers: {
+        github: { apiUrl: 'https://api.github.com', cloneUrl: 'https://github.com' },
+        gitlab: { apiUrl: 'https://gitlab.com/api', cloneUrl: 'https://gitlab.com' },
+        bitbucket: { apiUrl: 'https://api.bitbucket.org/2.0', cloneUrl: 'https://bitbucket.org' },
+      },
       enterpriseSso: null,
       requestTimeoutMs: 8000,
       tasksTimeoutMs: 12000,
@@ -117,7 +116,7 @@ describe('parseConfig', () => {
     expect(config.http.publicUrl).toBe('https://slipway.example.com');
     expect(config.git.hostAllowlist).toEqual(['git.example.com', '*.corp.example.com']);
     expect(config.outbound.allowlist).toEqual(['llm.example.com']);
-    expect(config.git.gitlabCloneUrl).toBe('http://127.0.0.1:9100/git');
+    expect(config.git.servers.gitlab.cloneUrl).toBe('http://127.0.0.1:9100/git');
     expect(config.agent.exposeGitTokens).toBe(false);
   });
 

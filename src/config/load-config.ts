@@ -11,7 +11,13 @@ import {
   TrustConfig,
 } from './app-config.js';
 import { ConfigError } from './config.error.js';
-import { EnterpriseSsoConfig, GitConfig, PUBLIC_GIT_SERVERS, type PublicGitServer } from './git-config.js';
+import {
+  EnterpriseSsoConfig,
+  GIT_SERVER_GROUPS,
+  GitConfig,
+  PUBLIC_GIT_SERVERS,
+  type PublicGitServer,
+} from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
@@ -25,6 +31,7 @@ const GROUPS = [
   DatabaseConfig,
   TrustConfig,
   GitConfig,
+  ...GIT_SERVER_GROUPS.values(),
   EnterpriseSsoConfig,
   AgentConfig,
   SandboxConfig,
@@ -107,10 +114,12 @@ function readLog(variables: Variables, terminal: boolean, database: DatabaseConf
 
 function readGit(variables: Variables): GitConfig {
   const git = readGroup(GitConfig, variables);
-  const { github, gitlab, bitbucket } = PUBLIC_GIT_SERVERS;
-  git.githubCloneUrl = cloneUrl(git.githubCloneUrl, git.githubApiUrl, github);
-  git.gitlabCloneUrl = cloneUrl(git.gitlabCloneUrl, git.gitlabApiUrl, gitlab);
-  git.bitbucketCloneUrl = cloneUrl(git.bitbucketCloneUrl, git.bitbucketApiUrl, bitbucket);
+  git.servers = Object.fromEntries(
+    [...GIT_SERVER_GROUPS].map(([name, group]) => {
+      const { apiUrl, cloneUrl } = readGroup(group, variables);
+      return [name, { apiUrl, cloneUrl: cloneUrlOf(cloneUrl, apiUrl, PUBLIC_GIT_SERVERS[name]) }];
+    }),
+  ) as GitConfig['servers'];
   git.enterpriseSso = readEnterpriseSso(variables);
   return git;
 }
@@ -119,7 +128,7 @@ function readGit(variables: Variables): GitConfig {
  * Where repositories of tokens without a host are cloned from. Where the operator moved the API and said nothing about
  * clones, it is the API's own host: a token is never offered to another server than the one it was checked with.
  */
-export function cloneUrl(configured: string | null, apiUrl: string, service: PublicGitServer): string {
+export function cloneUrlOf(configured: string | null, apiUrl: string, service: PublicGitServer): string {
   if (configured !== null) {
     return configured;
   }
@@ -136,8 +145,8 @@ function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {
   if ((sso.issuer as string | null) === null) {
     return null;
   }
-  if (sso.kind === 'bitbucket_dc' && sso.host === null) {
-    throw new ConfigError('ENTERPRISE_SSO_HOST: is required when ENTERPRISE_SSO_KIND is bitbucket_dc');
+  if (!Object.hasOwn(PUBLIC_GIT_SERVERS, sso.kind) && sso.host === null) {
+    throw new ConfigError(`ENTERPRISE_SSO_HOST: is required when ENTERPRISE_SSO_KIND is ${sso.kind}`);
   }
   if (sso.apiVersion === 'v2' && (sso.clientId === null || sso.clientSecret === null)) {
     throw new ConfigError(

@@ -1,17 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { GitProviderError, type GitProvider, type GitServerKind } from './git-provider.js';
+import { GitProviderError, type GitProvider } from './git-provider.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
+import { GIT_SERVERS } from './git-servers.js';
 import { ProviderCalls } from './provider-calls.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
-
-/** The environment variables in which tools look for tokens. */
-export const TOKEN_VARIABLES: Record<GitServerKind, string> = {
-  github: 'GITHUB_TOKEN',
-  gitlab: 'GITLAB_TOKEN',
-  bitbucket: 'BITBUCKET_TOKEN',
-  bitbucket_dc: 'BITBUCKET_TOKEN',
-};
 
 const TOKEN_TIMEOUT_MS = 12_000;
 
@@ -95,11 +88,11 @@ export class AgentGitTokensReader {
   private async sources(credentials: readonly StoredCredential[]): Promise<Map<string, Source>> {
     const sources = new Map<string, Source>();
     for (const credential of credentials) {
-      if (credential.provider === 'enterprise_sso' && !this.registry.enterpriseSsoConfigured) {
+      if (!this.registry.usable.includes(credential.provider)) {
         continue;
       }
       const adapter = await this.registry.providerFor(credential.provider, credential.host);
-      const name = TOKEN_VARIABLES[adapter.kind];
+      const name = GIT_SERVERS[adapter.kind].tokenVariable;
       if (!sources.has(name)) {
         sources.set(name, { credential, adapter });
       }

@@ -1,12 +1,12 @@
-import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { PUBLIC_GIT_SERVERS } from '../config/git-config.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { ConfigError } from '../config/config.error.js';
+import { type EnterpriseSsoConfig, type GitConfig, PUBLIC_GIT_SERVERS } from '../config/git-config.js';
 import type { ProviderType } from './git-provider.js';
+import { GIT_SERVERS, gitServerFor } from './git-servers.js';
 
 /** What a user's `host` means: a canonical host, null for the provider's own service, or nothing that may be called. */
 export type ParsedGitHost = { host: string | null } | 'refused';
-
-/** GitLab can live under a relative root, Bitbucket Data Center under a context path; GitHub always at the root. */
-const TAKES_PATH: ReadonlySet<ProviderType> = new Set(['gitlab', 'bitbucket']);
 
 const MAX_INPUT_LENGTH = 255;
 
@@ -30,7 +30,7 @@ export function parseGitHost(input: string, provider: ProviderType, allowlist: H
   if (text === '') {
     return { host: null };
   }
-  const url = provider === 'enterprise_sso' ? null : intendedUrl(text, allowlist);
+  const url = intendedUrl(text, allowlist);
   if (!url) {
     return 'refused';
   }
@@ -40,15 +40,11 @@ export function parseGitHost(input: string, provider: ProviderType, allowlist: H
     const [owner] = service;
     return owner === provider && url.protocol === 'https:' && path === '' ? { host: null } : 'refused';
   }
-  if (!allowlist.allows(url) || (path !== '' && !TAKES_PATH.has(provider))) {
+  const server = gitServerFor(provider, url.host);
+  if (!server || !allowlist.allows(url) || (path !== '' && server.ownHosts !== 'path')) {
     return 'refused';
   }
   return { host: `${url.protocol === 'http:' ? 'http://' : ''}${url.host}${path}` };
-}
-
-/** Address below which a canonical host is called: `https://gitlab.example.com`, no trailing slash. */
-export function gitHostBaseUrl(host: string): string {
-  return host.startsWith('http://') ? host : `https://${host}`;
 }
 
 /** Without a scheme https is meant, unless the operator lists the host as http only. */
@@ -84,4 +80,62 @@ function isPlainPath(path: string): boolean {
   }
   const segments = path.slice(1).replace(/\/$/, '').split('/');
   return segments.every((segment) => /^[A-Za-z0-9._~-]+$/.test(segment) && !/^\.+$/.test(segment));
+}
+
+/** The hosts in the operator's configuration. */
+export interface OperatorHosts {
+  /** `GIT_HOST_ALLOWLIST` and every address that the operator configured. */
+  allowlist: HostAllowlist;
+  /** Canonical host behind enterprise_sso; null for the default address of its kind. */
+  ssoHost: string | null;
+}
+
+/**
+ * Reads the hosts that the operator trusts.
+ *
+ * @throws ConfigError one line that names the variable
+ */
+export function operatorHosts(config: GitConfig): OperatorHosts {
+  requireAllowlist(config.hostAllowlist);
+  const sso = config.enterpriseSso;
+  const addresses = Object.values(config.servers).map(({ apiUrl }) => apiUrl);
+  if (sso) {
+    addresses.push(sso.issuer, ...(sso.host === null ? [] : [ssoAddress(sso.host)]));
+  }
+  const allowlist = HostAllowlist.parse([
+    ...config.hostAllowlist,
+    ...addresses.map((address) => new URL(address).origin),
+  ]);
+  return { allowlist, ssoHost: sso ? canonicalSsoHost(sso, allowlist) : null };
+}
+
+function requireAllowlist(entries: readonly string[]): void {
+  try {
+    HostAllowlist.parse(entries);
+  } catch (error) {
+    throw new ConfigError(`GIT_HOST_ALLOWLIST: ${errorMessage(error)}`);
+  }
+}
+
+function ssoAddress(host: string): string {
+  const address = host.includes('://') ? host : `https://${host}`;
+  if (!URL.canParse(address) || !/^https?:/.test(address)) {
+    throw badSsoHost();
+  }
+  return address;
+}
+
+function canonicalSsoHost(sso: EnterpriseSsoConfig, allowlist: HostAllowlist): string | null {
+  const { provider, isPublic } = GIT_SERVERS[sso.kind];
+  const parsed = parseGitHost(sso.host ?? '', provider, allowlist);
+  if (parsed === 'refused' || (parsed.host === null && !isPublic)) {
+    throw badSsoHost();
+  }
+  return parsed.host;
+}
+
+function badSsoHost(): ConfigError {
+  return new ConfigError(
+    'ENTERPRISE_SSO_HOST: must be the host of the git server, such as git.example.com or git.example.com/context',
+  );
 }

@@ -71,10 +71,12 @@ const dataCenter = new NamedProvider('bitbucket_dc');
 const sso = new NamedProvider('gitlab');
 
 const adapters: GitProviderAdapters = {
-  github: () => Promise.resolve(github),
-  gitlab: () => Promise.resolve(gitlab),
-  bitbucketCloud: () => Promise.resolve(cloud),
-  bitbucketDataCenter: () => Promise.resolve(dataCenter),
+  servers: {
+    github: () => Promise.resolve(github),
+    gitlab: () => Promise.resolve(gitlab),
+    bitbucket: () => Promise.resolve(cloud),
+    bitbucket_dc: () => Promise.resolve(dataCenter),
+  },
   enterpriseSso: () => Promise.resolve(sso),
 };
 
@@ -99,7 +101,7 @@ describe('GitProviderRegistry', () => {
 
   it('refuses enterprise_sso that is not configured', async () => {
     const registry = new GitProviderRegistry({ ...adapters, enterpriseSso: null });
-    expect(registry.enterpriseSsoConfigured).toBe(false);
+    expect(registry.usable).toEqual(['github', 'gitlab', 'bitbucket']);
     await expect(registry.providerFor('enterprise_sso', null)).rejects.toThrow(
       new GitProviderError('unsupported'),
     );

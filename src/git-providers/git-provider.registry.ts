@@ -1,36 +1,31 @@
 import type { Clock } from '../common/clock.js';
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import type { EnterpriseSsoConfig, GitConfig } from '../config/git-config.js';
-import { GitProviderError, type GitProvider, type ProviderType } from './git-provider.js';
+import type { GitConfig } from '../config/git-config.js';
+import {
+  GitProviderError,
+  type GitProvider,
+  type GitServerKind,
+  PROVIDER_TYPES,
+  type ProviderType,
+} from './git-provider.js';
+import { GIT_SERVERS, gitServerFor } from './git-servers.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 
 type LoadAdapter = () => Promise<GitProvider>;
 
-/** One adapter per kind of git server. */
 export interface GitProviderAdapters {
-  github: LoadAdapter;
-  gitlab: LoadAdapter;
-  bitbucketCloud: LoadAdapter;
-  bitbucketDataCenter: LoadAdapter;
+  servers: Readonly<Record<GitServerKind, LoadAdapter>>;
   /** Null unless the operator has configured it. */
   enterpriseSso: LoadAdapter | null;
 }
 
-/** Knows which adapter a stored credential needs; nothing else chooses by provider. */
+/** Knows which adapter a stored credential needs. */
 export class GitProviderRegistry {
-  /** The operator has configured enterprise_sso. */
-  readonly enterpriseSsoConfigured: boolean;
-  private readonly choose: Record<ProviderType, (host: string | null) => LoadAdapter | null>;
+  /** Providers whose tokens can be used here. */
+  readonly usable: readonly ProviderType[];
 
-  constructor(adapters: GitProviderAdapters) {
-    this.enterpriseSsoConfigured = adapters.enterpriseSso !== null;
-    this.choose = {
-      github: () => adapters.github,
-      gitlab: () => adapters.gitlab,
-      // Bitbucket Cloud is at one address only, so a host means Data Center.
-      bitbucket: (host) => (host === null ? adapters.bitbucketCloud : adapters.bitbucketDataCenter),
-      enterprise_sso: () => adapters.enterpriseSso,
-    };
+  constructor(private readonly adapters: GitProviderAdapters) {
+    this.usable = PROVIDER_TYPES.filter((provider) => this.find(provider, null) !== null);
   }
 
   /**
@@ -40,17 +35,25 @@ export class GitProviderRegistry {
    * @throws GitProviderError `unsupported` for enterprise_sso that is not configured (any more)
    */
   async providerFor(provider: ProviderType, host: string | null): Promise<GitProvider> {
-    const load = this.choose[provider](host);
+    const load = this.find(provider, host);
     if (!load) {
       throw new GitProviderError('unsupported');
     }
     return await load();
   }
+
+  private find(provider: ProviderType, host: string | null): LoadAdapter | null {
+    const { servers, enterpriseSso } = this.adapters;
+    if (provider === 'enterprise_sso') {
+      return enterpriseSso;
+    }
+    const server = gitServerFor(provider, host);
+    return server && servers[server.kind];
+  }
 }
 
 /**
- * The registry of every adapter that the configuration allows. Each is loaded with the first call that needs it: the
- * schemas and octokit would add about 80 ms to every start.
+ * The registry of every adapter that the configuration allows. Each is loaded with the first call that needs it.
  *
  * @param ssoHost canonical host behind enterprise_sso
  */
@@ -61,38 +64,19 @@ export function createGitProviderRegistry(
   clock: Clock,
 ): GitProviderRegistry {
   const timing: RetryTiming = { ...SYSTEM_RETRY_TIMING, now: () => clock.now() };
-  const github = once(async () => {
-    const { GithubProvider } = await import('./github/github.provider.js');
-    const { githubApiUrl: apiUrl, githubCloneUrl: cloneUrl } = config;
-    return new GithubProvider(http, { apiUrl, cloneUrl, timing });
-  });
-  const gitlab = once(async () => {
-    const { GitlabProvider } = await import('./gitlab/gitlab.provider.js');
-    const { gitlabApiUrl: apiUrl, gitlabCloneUrl: cloneUrl } = config;
-    return new GitlabProvider(http, { apiUrl, cloneUrl, timing });
-  });
-  const bitbucketCloud = once(async () => {
-    const { BitbucketProvider } = await import('./bitbucket/bitbucket.provider.js');
-    const { bitbucketApiUrl: apiUrl, bitbucketCloneUrl: cloneUrl } = config;
-    return new BitbucketProvider(http, { apiUrl, cloneUrl, timing });
-  });
-  const bitbucketDataCenter = once(async () => {
-    const { BitbucketDataCenterProvider } =
-      await import('./bitbucket-data-center/bitbucket-data-center.provider.js');
-    return new BitbucketDataCenterProvider(http, { timing });
-  });
-  const behindSso: Record<EnterpriseSsoConfig['kind'], LoadAdapter> = {
-    github,
-    gitlab,
-    bitbucket_dc: bitbucketDataCenter,
-  };
+  const servers = Object.fromEntries(
+    Object.values(GIT_SERVERS).map(({ kind, provider, load }) => [
+      kind,
+      once(() => load(http, { ...config.servers[provider], timing })),
+    ]),
+  ) as GitProviderAdapters['servers'];
   const sso = config.enterpriseSso;
   const enterpriseSso =
     sso &&
     once(async () => {
       const { EnterpriseSsoProvider } = await import('./enterprise-sso/enterprise-sso.provider.js');
       const { issuer, alias, apiVersion, clientId, clientSecret } = sso;
-      return new EnterpriseSsoProvider(http, await behindSso[sso.kind](), {
+      return new EnterpriseSsoProvider(http, await servers[sso.kind](), {
         issuer,
         alias,
         host: ssoHost,
@@ -102,7 +86,7 @@ export function createGitProviderRegistry(
         ...(clientSecret !== null && { clientSecret }),
       });
     });
-  return new GitProviderRegistry({ github, gitlab, bitbucketCloud, bitbucketDataCenter, enterpriseSso });
+  return new GitProviderRegistry({ servers, enterpriseSso });
 }
 
 function once(load: LoadAdapter): LoadAdapter {

@@ -1,3 +1,4 @@
+import { PUBLIC_GIT_SERVER_NAMES, type PublicGitServerName } from '../config/git-config.js';
 import type {
   BranchQuery,
   FoundBranch,
@@ -8,11 +9,11 @@ import type {
 } from './repository-lists.js';
 
 /** Values of `git_provider` on the wire. */
-export const PROVIDER_TYPES = ['github', 'gitlab', 'bitbucket', 'enterprise_sso'] as const;
-export type ProviderType = (typeof PROVIDER_TYPES)[number];
+export type ProviderType = PublicGitServerName | 'enterprise_sso';
+export const PROVIDER_TYPES: readonly ProviderType[] = [...PUBLIC_GIT_SERVER_NAMES, 'enterprise_sso'];
 
 /** The software behind a provider; one adapter each. */
-export type GitServerKind = 'github' | 'gitlab' | 'bitbucket' | 'bitbucket_dc';
+export type GitServerKind = PublicGitServerName | 'bitbucket_dc';
 
 /** Why a provider could not be read, or only in part (values of `code` in `X-Provider-Status`). */
 export const PROVIDER_ERROR_CODES = [

@@ -14,6 +14,7 @@ import {
   toGitProvidersUnsetDto,
   toGitUserDto,
 } from './git-providers.dto.js';
+import { PROVIDER_TYPES } from './git-provider.js';
 import { GitProvidersService } from './git-providers.service.js';
 
 const NO_TOKEN: DocumentedProblem = {
@@ -26,7 +27,7 @@ const NO_TOKEN: DocumentedProblem = {
 /** The same route has two addresses. */
 const SHOW_ACCOUNT = {
   summary: 'Show the account at the git provider',
-  description: 'Of the first provider with a token: github, gitlab, bitbucket, enterprise_sso.',
+  description: `Of the first provider with a token: ${PROVIDER_TYPES.join(', ')}.`,
   answer: { type: GitUserDto, description: 'The account' },
   problems: [NO_TOKEN, INVALID_TOKEN, 502, 504],
 };

@@ -9,7 +9,7 @@ import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
 import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';
-import { operatorHosts } from './operator-hosts.js';
+import { operatorHosts } from './git-host.js';
 import { ProviderCalls } from './provider-calls.js';
 import { ProviderMetrics } from './provider.metrics.js';
 import { ProviderReader } from './provider-reader.js';

@@ -29,6 +29,11 @@ export class GitHttpClient extends GuardedHttpClient implements OnApplicationShu
   }
 }
 
+/** Address below which a canonical host is called: `https://gitlab.example.com`, no trailing slash. */
+export function gitHostBaseUrl(host: string): string {
+  return host.startsWith('http://') ? host : `https://${host}`;
+}
+
 /** Time and chance, replaceable in tests. */
 export interface RetryTiming {
   /** Waits, in milliseconds; rejects when the signal aborts. */

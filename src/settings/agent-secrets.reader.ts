@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../config/app-config.js';
-import { AgentGitTokensReader, TOKEN_VARIABLES } from '../git-providers/agent-git-tokens.reader.js';
+import { AgentGitTokensReader } from '../git-providers/agent-git-tokens.reader.js';
+import { TOKEN_VARIABLES } from '../git-providers/git-servers.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import { CustomSecretRepository } from './custom-secret.repository.js';
 
@@ -17,9 +18,7 @@ export interface AgentSecretDescription {
 }
 
 /** What the SDK asks for when it clones: `github_token`. */
-const SDK_TOKEN_NAMES: ReadonlySet<string> = new Set(
-  Object.values(TOKEN_VARIABLES).map((name) => name.toLowerCase()),
-);
+const SDK_TOKEN_NAMES: ReadonlySet<string> = new Set([...TOKEN_VARIABLES].map((name) => name.toLowerCase()));
 
 /**
  * What the tools of a user's agents get as environment variables: custom secrets under their names, and git tokens as

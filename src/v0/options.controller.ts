@@ -2,7 +2,6 @@ import { Controller, Get } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
-import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
@@ -24,10 +23,7 @@ export class ServerConfigController {
     answer: { type: ServerConfigDto, description: 'The same for everybody' },
   })
   config(): ServerConfigDto {
-    const { enterpriseSsoConfigured } = this.registry;
-    return toServerConfigDto(
-      PROVIDER_TYPES.filter((type) => type !== 'enterprise_sso' || enterpriseSsoConfigured),
-    );
+    return toServerConfigDto(this.registry.usable);
   }
 }
 

@@ -41,12 +41,12 @@ export class ServerConfigDto {
   FEATURE_FLAGS: ServerFeatureFlagsDto;
 }
 
-export function toServerConfigDto(providers: ProviderType[]): ServerConfigDto {
+export function toServerConfigDto(providers: readonly ProviderType[]): ServerConfigDto {
   return {
     APP_MODE: 'oss',
     GITHUB_CLIENT_ID: '',
     POSTHOG_CLIENT_KEY: '',
-    PROVIDERS_CONFIGURED: providers,
+    PROVIDERS_CONFIGURED: [...providers],
     FEATURE_FLAGS: {
       ENABLE_BILLING: false,
       HIDE_LLM_SETTINGS: false,

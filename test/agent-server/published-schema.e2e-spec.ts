@@ -14,14 +14,12 @@ import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
-import {
-  type AgentStart,
-  toAgentRequest,
-} from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { ConversationFolderService } from '../../src/v1/app-conversations/conversation-folder.service.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
-import { RepositoryCheckout } from '../../src/v1/app-conversations/start/prepare-repository.step.js';
+import { StockCheckout } from '../../src/v1/app-conversations/start/stock-checkout.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
 import { STOCK_EVENTS, stockConversation } from '../fakes/stock-agent-samples.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -61,7 +59,6 @@ function stockResponse({ method, path: route, query }: FakeRequest): FakeRespons
 }
 
 const START: AgentStart = {
-  dialect: 'stock',
   acp: null,
   conversationId: ID,
   workingDir: '/workspace/project',
@@ -152,7 +149,7 @@ beforeEach(() => {
 const http = new AgentServerHttp(new AgentServerConnections());
 const client = new AgentServerClient(http);
 const commands = new AgentServerCommands(http);
-const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
+const checkout = new StockCheckout(commands, http);
 const { signal } = new AbortController();
 const target = () => ({ address: agent.origin, sessionKey: KEY });
 const look = (route: string) =>
@@ -190,7 +187,7 @@ const SENDERS: Record<string, Sender | string> = {
     sends: ['GET /server_info', 'GET /api/conversations/search'],
   },
   'AgentServerClient.startConversation': {
-    call: () => client.startConversation(target(), toAgentRequest(EVERYTHING)),
+    call: () => client.startConversation(target(), AGENT_DIALECTS.stock.request(EVERYTHING)),
     sends: ['POST /api/conversations'],
   },
   'AgentServerClient.findConversation': {
@@ -311,14 +308,11 @@ const SENDERS: Record<string, Sender | string> = {
     sends: ['POST /api/hooks'],
   },
   'ConversationFolderService.readIfRunning': 'part of the others',
-  'RepositoryCheckout.run': {
+  'StockCheckout.run': {
     call: () =>
       checkout.run(
         target(),
-        'stock',
         {
-          provider: 'github',
-          name: 'octo/app',
           url: 'https://github.com/octo/app.git',
           credential: { username: 'x-access-token', password: 'ghp_1' },
           folder: '/workspace/app',
@@ -332,8 +326,6 @@ const SENDERS: Record<string, Sender | string> = {
       ),
     sends: [...COMMAND, 'POST /api/file/upload'],
   },
-  'RepositoryCheckout.withCommands': 'part of run',
-  'RepositoryCheckout.throughRoute': SLIPWAY_ONLY,
 };
 
 /** The classes of the table, by file. */
@@ -345,7 +337,7 @@ const CLASSES = {
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-folder.service.ts': ConversationFolderService,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
-  'app-conversations/start/prepare-repository.step.ts': RepositoryCheckout,
+  'app-conversations/start/stock-checkout.ts': StockCheckout,
 };
 
 const senders = Object.entries(SENDERS).flatMap(([name, sender]) =>
@@ -411,7 +403,7 @@ describe('what is sent to the stock agent server', () => {
     ['every call confirmed', withSettings({ confirmation_mode: true })],
     ['risky calls confirmed', withSettings({ confirmation_mode: true, security_analyzer: 'llm' })],
   ])('starts a conversation as published: %s', async (_name, start) => {
-    await client.startConversation(target(), toAgentRequest(start));
+    await client.startConversation(target(), AGENT_DIALECTS.stock.request(start));
 
     expect(await problemsOfAll()).toEqual([]);
   });

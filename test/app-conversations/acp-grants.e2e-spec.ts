@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
 import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -83,7 +84,7 @@ describe('what an agent of the operator’s list is given', () => {
   async function atStart(agent: string): Promise<unknown> {
     const request = sampleStartRequest({ agent });
     const builder = app.app.get(AgentRequestBuilder);
-    const { configuration } = await builder.check(user.id, request, 'slipway');
+    const { configuration } = await builder.check(user.id, request, AGENT_DIALECTS.slipway);
     return await builder.build({
       userId: user.id,
       conversationId: randomUUID(),
@@ -92,7 +93,7 @@ describe('what an agent of the operator’s list is given', () => {
       request,
       configuration,
       secrets: new Map([['OWN', VALUES.own]]),
-      dialect: 'slipway',
+      dialect: AGENT_DIALECTS.slipway,
     });
   }
 

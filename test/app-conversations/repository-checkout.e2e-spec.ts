@@ -9,14 +9,17 @@ import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.com
 import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
-import type { AgentDialect } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
 import {
   RepositoryCheckout,
   type CheckoutPlan,
-} from '../../src/v1/app-conversations/start/prepare-repository.step.js';
+} from '../../src/v1/app-conversations/start/repository-checkout.js';
+import { StockCheckout } from '../../src/v1/app-conversations/start/stock-checkout.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+type Dialect = keyof typeof AGENT_DIALECTS;
 
 const run = promisify(execFile);
 const TOKEN = 'ghp_checkout4217';
@@ -29,7 +32,7 @@ describe('RepositoryCheckout', () => {
   let home: string;
   const http = new AgentServerHttp(new AgentServerConnections());
   const commands = new AgentServerCommands(http);
-  const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
+  const checkout = new RepositoryCheckout(new AgentServerGit(http), new StockCheckout(commands, http));
   const { signal } = new AbortController();
 
   beforeEach(async () => {
@@ -63,12 +66,12 @@ describe('RepositoryCheckout', () => {
     identity: { name: "Ada O'Lovelace", email: 'ada@example.com' },
     ...given,
   });
-  const checkOut = (dialect: AgentDialect, given?: Partial<CheckoutPlan>): Promise<string[]> =>
-    checkout.run(target(), dialect, plan(given), signal);
+  const checkOut = (dialect: Dialect, given?: Partial<CheckoutPlan>): Promise<string[]> =>
+    checkout.run(target(), AGENT_DIALECTS[dialect], plan(given), signal);
   const inClone = async (...args: string[]): Promise<string> =>
     (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
 
-  describe.each<[AgentDialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
+  describe.each<[Dialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
     it('clones, creates the branch, configures who commits, and leaves the token nowhere', async () => {
       const before = await readdir('/tmp');
       await checkOut(dialect);

@@ -1,9 +1,8 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { sendChange } from '../change-requests.js';
-import { gitHostBaseUrl } from '../git-host.js';
 import { GitProviderError, type ProviderAuth, type ProviderCall } from '../git-provider.js';
-import { exchangeJson, type JsonResponse, type RetryTiming } from '../provider-http.js';
+import { exchangeJson, gitHostBaseUrl, type JsonResponse, type RetryTiming } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
 import { dataCenterReasons } from './bitbucket-data-center.mapper.js';
 import { accountSchema, type DataCenterAccount, refusalSchema } from './bitbucket-data-center.schema.js';

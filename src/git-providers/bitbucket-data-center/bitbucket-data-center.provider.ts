@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { hasAgentInstructions } from '../agent-instructions.js';
 import { openOrFind } from '../change-requests.js';
-import { gitHostBaseUrl } from '../git-host.js';
 import {
   GitProviderError,
   GitProvider,
@@ -20,7 +19,7 @@ import {
   type ApiGuide,
 } from '../git-provider.js';
 import { GapLog, notFound, verdictOf } from '../provider-errors.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,

@@ -3,7 +3,6 @@ import type { z } from 'zod';
 import { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
-import { gitHostBaseUrl } from '../git-host.js';
 import {
   type GapReasons,
   GitProviderError,
@@ -17,7 +16,7 @@ import {
   type RefusalBody,
   retryAfterSeconds,
 } from '../provider-errors.js';
-import { requestBounds, retryOnce, type RetryTiming } from '../provider-http.js';
+import { gitHostBaseUrl, requestBounds, retryOnce, type RetryTiming } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
 import { lacksFields, mapGraphqlError, mapGraphqlErrors, missingParts } from './github.mapper.js';
 import {

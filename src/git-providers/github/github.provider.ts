@@ -7,8 +7,7 @@ import {
   providerErrorFromUpstream,
   verdictOf,
 } from '../provider-errors.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
-import { gitHostBaseUrl } from '../git-host.js';
+import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   GitProvider,
   type GitCredential,

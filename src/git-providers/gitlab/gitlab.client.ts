@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { sendChange } from '../change-requests.js';
-import { gitHostBaseUrl } from '../git-host.js';
 import {
   type GapReasons,
   GitProviderError,
@@ -11,7 +10,7 @@ import {
   type ProviderErrorCode,
 } from '../git-provider.js';
 import { GapLog, providerReason } from '../provider-errors.js';
-import { exchangeJson, type JsonResponse, type RetryTiming } from '../provider-http.js';
+import { exchangeJson, gitHostBaseUrl, type JsonResponse, type RetryTiming } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
 import { gitlabReasons } from './gitlab.mapper.js';
 import {

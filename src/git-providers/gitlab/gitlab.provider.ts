@@ -1,6 +1,5 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
-import { gitHostBaseUrl } from '../git-host.js';
 import {
   GitProviderError,
   GitProvider,
@@ -17,7 +16,7 @@ import {
   type ApiGuide,
 } from '../git-provider.js';
 import { combinedError, GapLog, notFound, providerErrorFromUpstream, verdictOf } from '../provider-errors.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,

@@ -30,7 +30,7 @@ function plan(
   return planTokenChanges(toMap(inputs), {
     allowlist: HostAllowlist.parse(['git.example.com', '*.corp.example']),
     storedHosts: toMap(stored),
-    ssoConfigured: sso,
+    usable: PROVIDER_TYPES.filter((provider) => sso || provider !== 'enterprise_sso'),
     loc: ['body', 'provider_tokens'],
   });
 }

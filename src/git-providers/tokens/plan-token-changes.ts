@@ -2,6 +2,7 @@ import type { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import { parseGitHost } from '../git-host.js';
 import type { ProviderErrorCode, ProviderType } from '../git-provider.js';
+import { gitServerFor } from '../git-servers.js';
 
 /** One entry of a `provider_tokens` map, as a client sent it. */
 export interface ProviderTokenInput {
@@ -46,8 +47,8 @@ interface TokenPlanContext {
   allowlist: HostAllowlist;
   /** Canonical hosts of the stored tokens; a provider without a stored token has no entry. */
   storedHosts: ReadonlyMap<ProviderType, string | null>;
-  /** The operator has configured enterprise_sso. */
-  ssoConfigured: boolean;
+  /** Providers whose tokens can be used here. */
+  usable: readonly ProviderType[];
   /** Location of the map in the request, such as `['body', 'provider_tokens']`. */
   loc: readonly string[];
 }
@@ -62,31 +63,11 @@ type HostChoice = { host: string | null } | { problem: string };
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 
-/** GitLab tokens that act for a job, a deployment or a runner (https://docs.gitlab.com/security/tokens/). */
-const GITLAB_MACHINE_PREFIXES = ['glcbt-', 'gldt-', 'glrt-', 'glrtr-', 'glptt-'];
-
-/** User names that stand for "the password is a token" in Bitbucket's git addresses. */
-const BITBUCKET_GIT_USERS: ReadonlySet<string> = new Set(['x-token-auth', 'x-bitbucket-api-token-auth']);
-
-const BITBUCKET_FORM =
-  'Use email:api_token (the e-mail address of your Atlassian account) or an OAuth or access token';
-
-/** Says why a token can never work with its provider. */
-const PROBLEMS: Record<ProviderType, (token: string, host: string | null) => string | null> = {
-  github: githubProblem,
-  gitlab: gitlabProblem,
-  // A host means Data Center, whose tokens have no form of their own.
-  bitbucket: (token, host) => (host === null ? bitbucketCloudProblem(token) : null),
-  enterprise_sso: () => null,
-};
-
 /** One text for every refused host, so that it tells nothing about what is behind the host. */
 export const HOST_REFUSED =
   'This host is not allowed here: use the public service or a host that the operator has allowed, without user name, query or fragment.';
 const HOST_NEEDS_TOKEN =
   'A token is only ever sent to the host it was given with: send the token together with its host.';
-const SSO_TAKES_NO_HOST = 'The operator sets the host of enterprise_sso: leave it out.';
-const SSO_NOT_CONFIGURED = 'The operator has not configured enterprise_sso: no token of it can be used here.';
 
 /** Decides, without asking a provider, what a client's `provider_tokens` change. */
 export function planTokenChanges(inputs: ProviderTokenInputs, context: TokenPlanContext): TokenPlan {
@@ -141,11 +122,10 @@ function newTokenStep(
   const hostInput = unlessBlank(input.host);
   const choice = hostInput === null ? { host: null } : chooseHost(provider, hostInput, context.allowlist);
   const problems: Step['problems'] = [];
-  const tokenProblem =
-    provider === 'enterprise_sso' && !context.ssoConfigured
-      ? SSO_NOT_CONFIGURED
-      : // Whether there is a host decides the form of a Bitbucket token, even when that host is refused.
-        tokenShapeProblem(provider, 'host' in choice ? choice.host : hostInput, token);
+  const tokenProblem = context.usable.includes(provider)
+    ? // Whether there is a host decides the form of a Bitbucket token, even when that host is refused.
+      tokenShapeProblem(provider, 'host' in choice ? choice.host : hostInput, token)
+    : `The operator has not configured ${provider}: no token of it can be used here.`;
   if (tokenProblem !== null) {
     problems.push({ member: 'token', msg: tokenProblem });
   }
@@ -157,8 +137,8 @@ function newTokenStep(
 }
 
 function chooseHost(provider: ProviderType, input: string, allowlist: HostAllowlist): HostChoice {
-  if (provider === 'enterprise_sso') {
-    return { problem: SSO_TAKES_NO_HOST };
+  if (gitServerFor(provider, input) === null) {
+    return { problem: `The operator sets the host of ${provider}: leave it out.` };
   }
   const parsed = parseGitHost(input, provider, allowlist);
   return parsed === 'refused' ? { problem: HOST_REFUSED } : parsed;
@@ -185,40 +165,5 @@ export function tokenShapeProblem(provider: ProviderType, host: string | null, t
   if (token.length > MAX_TOKEN_BYTES) {
     return 'A token has at most 8192 bytes.';
   }
-  return PROBLEMS[provider](token, host);
-}
-
-function githubProblem(token: string): string | null {
-  return token.startsWith('ghs_')
-    ? 'Use a personal access token (ghp_… or github_pat_…) or a user access token: an installation token (ghs_…) has no user.'
-    : null;
-}
-
-function gitlabProblem(token: string): string | null {
-  return GITLAB_MACHINE_PREFIXES.some((prefix) => token.startsWith(prefix))
-    ? 'Use a personal access token (glpat-…) or an OAuth token: job, deploy, runner and trigger tokens have no user.'
-    : null;
-}
-
-function bitbucketCloudProblem(token: string): string | null {
-  const colon = token.indexOf(':');
-  const user = colon < 0 ? null : token.slice(0, colon);
-  const secret = token.slice(colon + 1);
-  if (user !== null && BITBUCKET_GIT_USERS.has(user)) {
-    return `${BITBUCKET_FORM}, without the user name that git addresses carry.`;
-  }
-  if (secret.startsWith('ATBB') || (user !== null && !isEmail(user))) {
-    return `${BITBUCKET_FORM}: app passwords ended on 2026-07-28.`;
-  }
-  if (user !== null && (secret === '' || secret.includes(':'))) {
-    return `${BITBUCKET_FORM}.`;
-  }
-  if (user === null && secret.startsWith('ATATT')) {
-    return `${BITBUCKET_FORM}: an API token needs the e-mail address before it.`;
-  }
-  return null;
-}
-
-function isEmail(text: string): boolean {
-  return /^[^@]+@[^@.]+(\.[^@.]+)*$/.test(text);
+  return gitServerFor(provider, host)?.tokenProblem(token) ?? null;
 }

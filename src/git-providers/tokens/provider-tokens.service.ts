@@ -80,7 +80,7 @@ export class ProviderTokensService {
     const plan = planTokenChanges(inputs, {
       allowlist: this.allowlist,
       storedHosts: await this.tokens.hosts(userId),
-      ssoConfigured: this.registry.enterpriseSsoConfigured,
+      usable: this.registry.usable,
       loc,
     });
     if (plan.problems.length > 0) {

@@ -54,17 +54,20 @@ import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { AbandonedStartsReaper } from './start/abandoned-starts.reaper.js';
-import { AwaitSandboxStep, SandboxChangeWaiter, StartContextReader } from './start/await-sandbox.step.js';
+import { AwaitSandboxStep, SandboxChangeWaiter } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
-import { PrepareRepositoryStep, RepositoryCheckout } from './start/prepare-repository.step.js';
+import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
+import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
+import { StartContextReader } from './start/start-context.js';
 import { StartFailureHandler } from './start/start-failure.handler.js';
 import { StartMetrics } from './start/start.metrics.js';
 import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
 import { StartQueue, StartWorker } from './start/start.worker.js';
+import { StockCheckout } from './start/stock-checkout.js';
 
 /** Conversations: started, listed, continued, resumed and removed. */
 @Module({
@@ -141,6 +144,7 @@ import { StartQueue, StartWorker } from './start/start.worker.js';
     StartTaskRepository,
     StartWorker,
     StartWorkflow,
+    StockCheckout,
   ],
   exports: [
     AcpAgents,

@@ -4,7 +4,7 @@ import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
-import { agentDialect } from './agent-request/agent-settings.js';
+import { agentDialect } from './agent-request/agent-dialects.js';
 import type { ConversationRow } from './conversation.queries.js';
 
 /** How our agent server refuses a conversation that lacks its key; nothing was done then. */
@@ -21,7 +21,7 @@ export class CredentialRefreshService {
 
   /** The stock agent server has no route for it: it keeps the credentials that it was given at the start. */
   isSupported({ specId }: RunningSandbox): boolean {
-    return agentDialect(this.specs.find(specId)) === 'slipway';
+    return agentDialect(this.specs.find(specId)).hasExtensions;
   }
 
   /**

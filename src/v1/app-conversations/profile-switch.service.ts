@@ -5,8 +5,10 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
-import { agentDialect, modelVerdict, ownParameters } from './agent-request/agent-settings.js';
+import { agentDialect } from './agent-request/agent-dialects.js';
+import { ownParameters } from './agent-request/agent-settings.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
+import { modelVerdict } from './agent-request/settings-check.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
 
@@ -53,7 +55,7 @@ export class ProfileSwitchService {
       }
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
       const { price } = await this.catalogue.facts(model);
-      if (dialect === 'slipway') {
+      if (dialect.hasExtensions) {
         await this.agentServers.giveCredentials(target, id, {
           llm_model: llm.model,
           llm_api_key: llm.api_key,

@@ -14,12 +14,6 @@ export class HostIdentity {
   }
 }
 
-/**
- * Pods belong to no machine: every replica of an installation looks after all of them, so that leases and the queue of
- * starts are shared.
- */
-export const CLUSTER_HOST_ID = 'kubernetes';
-
 const HOST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 /**

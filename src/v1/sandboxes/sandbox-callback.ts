@@ -2,7 +2,9 @@ import { hostname, networkInterfaces } from 'node:os';
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import type { ServicePlace } from './backends/sandbox-backend.descriptor.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
+import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 
 const WEBHOOKS_PATH = '/api/v1/webhooks';
 
@@ -39,18 +41,13 @@ export class SandboxCallback {
 }
 
 /** What the address of our webhooks is derived from. */
-export interface CallbackFacts {
+export interface CallbackFacts extends ServicePlace {
   backend: SandboxBackendKind;
   /** `SANDBOX_CALLBACK_URL`. */
   configured: string | null;
   /** Where the service listens. */
   host: string;
   port: number;
-  dockerNetwork: string | null;
-  /** Host name of the machine, or of the container that the service runs in. */
-  ownHostname: string;
-  /** `SANDBOX_ADDRESS`, else an address of the machine or of the service's own pod; null: it has none but loopback. */
-  ownAddress: string | null;
 }
 
 const ANY_ADDRESS = new Set(['0.0.0.0', '::', '']);
@@ -60,30 +57,23 @@ export function callbackUrl(facts: CallbackFacts): string {
   if (facts.configured !== null) {
     return facts.configured;
   }
-  return `http://${callbackHost(facts)}:${facts.port}`;
+  const { backend, port } = facts;
+  const host = SANDBOX_BACKENDS[backend].serviceHost(servicePlace(facts));
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /** Why agent servers cannot reach the service, in one line for the operator; null when they probably can. */
-export function callbackProblem({ backend, configured, dockerNetwork, host }: CallbackFacts): string | null {
+export function callbackProblem(facts: CallbackFacts): string | null {
+  const { backend, configured, host } = facts;
   const loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
-  if (backend === 'process' || configured !== null || dockerNetwork !== null || !loopback) {
-    return null;
-  }
-  return `${backend === 'docker' ? 'containers' : 'pods'} cannot reach a service that listens on ${host}: agents cannot open pull requests; set HOST=0.0.0.0 or SANDBOX_CALLBACK_URL`;
+  const cutOff = SANDBOX_BACKENDS[backend].cutOffFromLoopback(servicePlace(facts));
+  return loopback && configured === null && cutOff !== null
+    ? `${cutOff} cannot reach a service that listens on ${host}: agents cannot open pull requests; set HOST=0.0.0.0 or SANDBOX_CALLBACK_URL`
+    : null;
 }
 
-function callbackHost({ backend, host, dockerNetwork, ownHostname, ownAddress: own }: CallbackFacts): string {
-  if (backend === 'docker') {
-    return dockerNetwork === null ? 'host.docker.internal' : ownHostname;
-  }
-  if (ANY_ADDRESS.has(host)) {
-    return backend === 'kubernetes' ? bracketed(own ?? ownHostname) : '127.0.0.1';
-  }
-  return bracketed(host);
-}
-
-function bracketed(host: string): string {
-  return host.includes(':') ? `[${host}]` : host;
+function servicePlace(facts: CallbackFacts): ServicePlace {
+  return { ...facts, host: ANY_ADDRESS.has(facts.host) ? null : facts.host };
 }
 
 /** The first one that others may reach, IPv4 if there is one. */

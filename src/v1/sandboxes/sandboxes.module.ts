@@ -1,4 +1,4 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
@@ -6,14 +6,15 @@ import { HealthModule } from '../../health/health.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
+import { connectPodsWith } from '../agent-servers/sandbox-connection.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
-import { BackendMetrics, SandboxMetrics } from './sandbox.metrics.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
+import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { ExposedPortRepository } from './exposed-port.repository.js';
-import { CLUSTER_HOST_ID, HostIdentity, loadHostId } from './host-identity.js';
+import { HostIdentity, loadHostId } from './host-identity.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { BackendSweeper } from './lifecycle/backend-sweeper.js';
 import { DriftDetector } from './lifecycle/drift.js';
@@ -31,6 +32,7 @@ import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
+import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
@@ -40,6 +42,7 @@ import { SandboxLeaseRepository } from './sandbox-lease.repository.js';
 import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
+import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
@@ -65,12 +68,11 @@ import { WarmTemplates } from './warm/warm-templates.js';
     {
       provide: HostIdentity,
       inject: [AppConfig],
-      useFactory: async ({ sandboxes, dataDir }: AppConfig): Promise<HostIdentity> =>
-        new HostIdentity(
-          sandboxes.backend === 'kubernetes'
-            ? CLUSTER_HOST_ID
-            : (sandboxes.hostId ?? (await loadHostId(dataDir))),
-        ),
+      useFactory: async ({ sandboxes, dataDir }: AppConfig): Promise<HostIdentity> => {
+        const { hostBound, kind } = SANDBOX_BACKENDS[sandboxes.backend];
+        // Replicas of one host share its leases and its queue of starts.
+        return new HostIdentity(hostBound ? (sandboxes.hostId ?? (await loadHostId(dataDir))) : kind);
+      },
     },
     {
       provide: SandboxBackend,
@@ -82,7 +84,10 @@ import { WarmTemplates } from './warm/warm-templates.js';
         callback: SandboxCallback,
         metrics: BackendMetrics,
       ): Promise<SandboxBackend> =>
-        metrics.measured(await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl)),
+        new MeasuredBackend(
+          await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl),
+          metrics,
+        ),
     },
     // What users do with sandboxes.
     SandboxesService,
@@ -145,4 +150,13 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxesService,
   ],
 })
-export class SandboxesModule {}
+export class SandboxesModule implements OnModuleInit {
+  constructor(private readonly backend: SandboxBackend) {}
+
+  onModuleInit(): void {
+    const { connect } = this.backend;
+    if (connect !== null) {
+      connectPodsWith(connect);
+    }
+  }
+}

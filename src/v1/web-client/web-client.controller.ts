@@ -2,7 +2,6 @@ import { Controller, Get } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
-import { PROVIDER_TYPES } from '../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../git-providers/git-provider.registry.js';
 import {
   AgentProfilesDto,
@@ -29,11 +28,7 @@ export class WebClientConfigController {
     answer: { type: WebClientConfigDto, description: 'The same for everybody' },
   })
   config(): WebClientConfigDto {
-    const { enterpriseSsoConfigured } = this.registry;
-    return toWebClientConfigDto(
-      PROVIDER_TYPES.filter((type) => type !== 'enterprise_sso' || enterpriseSsoConfigured),
-      this.startedAt,
-    );
+    return toWebClientConfigDto(this.registry.usable, this.startedAt);
   }
 }
 

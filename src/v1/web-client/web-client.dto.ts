@@ -122,7 +122,10 @@ export class AgentProfilesDto {
 }
 
 /** @param providers those that users can store a token for */
-export function toWebClientConfigDto(providers: ProviderType[], startedAt: Date): WebClientConfigDto {
+export function toWebClientConfigDto(
+  providers: readonly ProviderType[],
+  startedAt: Date,
+): WebClientConfigDto {
   return {
     app_mode: 'oss',
     posthog_client_key: null,
@@ -142,7 +145,7 @@ export function toWebClientConfigDto(providers: ProviderType[], startedAt: Date)
       enable_onboarding: false,
       enable_automations: false,
     },
-    providers_configured: providers,
+    providers_configured: [...providers],
     maintenance_start_time: null,
     auth_url: null,
     recaptcha_site_key: null,

@@ -20,7 +20,7 @@ import { serverName } from '../../../mcp-config/named-servers.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentDialect, type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
+import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
 
 /** The settings that say who commits. */
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
@@ -169,10 +169,12 @@ export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record
 /**
  * A user's tool servers as agent servers take them, by name. A command has a name; a remote server is named after its
  * kind and its position in the list.
+ *
+ * @param namesTools whether the entries say which tools are offered
  */
 export function mcpServerEntries(
   config: ClearMcpConfig | null,
-  dialect: AgentDialect = 'slipway',
+  namesTools = true,
 ): Record<string, McpServerEntry> {
   if (config === null) {
     return {};
@@ -181,11 +183,11 @@ export function mcpServerEntries(
     .filter(isEnabled)
     .map(({ name, command, args, env, details }) => [
       name,
-      { command, args, env: Object.fromEntries(env), ...allowed(dialect, details) },
+      { command, args, env: Object.fromEntries(env), ...(namesTools && allowed(details)) },
     ]);
   return Object.fromEntries([
-    ...remote(config.sseServers, 'sse', 'sse', dialect),
-    ...remote(config.shttpServers, 'shttp', 'http', dialect),
+    ...remote(config.sseServers, 'sse', 'sse', namesTools),
+    ...remote(config.shttpServers, 'shttp', 'http', namesTools),
     // Last, so that a command wins over a remote server of the same name.
     ...commands,
   ]);
@@ -195,7 +197,7 @@ function remote(
   servers: readonly ClearRemoteMcpServer[],
   kind: string,
   transport: string,
-  dialect: AgentDialect,
+  namesTools: boolean,
 ): [string, McpServerEntry][] {
   return servers.flatMap((server, index): [string, McpServerEntry][] => {
     const { url, apiKey, details = {} } = server;
@@ -207,15 +209,14 @@ function remote(
       url,
       transport,
       ...(Object.keys(headers).length > 0 && { headers }),
-      ...allowed(dialect, details),
+      ...(namesTools && allowed(details)),
     };
     return isEnabled(server) ? [[serverName(details, `${kind}_${index}`), entry]] : [];
   });
 }
 
-/** Which of its tools are offered; the stock agent server takes `tools` for something else. */
-function allowed(dialect: AgentDialect, details: JsonObject = {}): Pick<McpServerEntry, 'tools'> {
-  const tools = dialect === 'slipway' ? allowedTools(details) : undefined;
+function allowed(details: JsonObject = {}): Pick<McpServerEntry, 'tools'> {
+  const tools = allowedTools(details);
   return tools === undefined ? {} : { tools };
 }
 

@@ -1,13 +1,8 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject, type JsonObject, without } from '@slipway/common/json-merge.js';
-import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { addressToCheck, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
-import { allowedTools, type ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
 import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
-import type { AcpAgent } from './acp-agents.js';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 
 /** The settings that say how an agent works, with their keys in clear. */
 export type AgentSettings = Pick<
@@ -149,45 +144,6 @@ export function agentLimits({
   return { max_iterations: iterations ?? DEFAULT_MAX_ITERATIONS, max_budget: budget };
 }
 
-/**
- * Which agent server runs in a sandbox: ours, with members and routes that the published schema lacks, or a stock one,
- * which gets what the schema knows and no more.
- */
-export type AgentDialect = 'slipway' | 'stock';
-
-/** @param spec null when it is not configured any more */
-export function agentDialect(spec: SandboxSpec | null): AgentDialect {
-  return spec?.program.kind === 'native' ? 'slipway' : 'stock';
-}
-
-/** What decides together whether a conversation can begin. */
-export interface CheckedSettings {
-  agent: ChosenAgent;
-  /** The request's model, or else that of the settings. */
-  model: string | null;
-  settings: AgentSettings;
-  mcpConfig: ClearMcpConfig | null;
-  dialect: AgentDialect;
-}
-
-/** The model to call, or why no conversation can begin: a sentence that names the setting. */
-type SettingsVerdict = { problem: string } | { problem: null; model: string };
-
-/** Which agent a conversation gets. */
-interface ChosenAgent {
-  /** As settings or request name it; null: our own. */
-  name: string | null;
-  /** The operator's entry; null: our own, or a name that nobody has. */
-  acp: AcpAgent | null;
-  /** All names of the operator's list. */
-  listed: readonly string[];
-}
-
-/** The agent that this service has. */
-export const OWN_AGENT = 'CodeActAgent';
-const AGENTS = ['', OWN_AGENT];
-/** What stands for the model of an agent that has one of its own. */
-const OWN_MODEL = '';
 /** Who can judge the risk of calls: the model itself, signatures, or rules about commands of the shell. */
 export const SECURITY_ANALYZERS: Readonly<Record<string, SecurityAnalyzer>> = {
   llm: { kind: 'LLMSecurityAnalyzer' },
@@ -195,125 +151,5 @@ export const SECURITY_ANALYZERS: Readonly<Record<string, SecurityAnalyzer>> = {
   policy_rail: { kind: 'PolicyRailSecurityAnalyzer' },
 };
 
-/** Checks whether a conversation can begin with these settings. */
-export function checkSettings(
-  { agent, model, settings, mcpConfig, dialect }: CheckedSettings,
-  addresses: OutboundAddresses,
-): SettingsVerdict {
-  const { security_analyzer: analyzer, llm_base_url: baseUrl } = settings;
-  if (agent.acp === null && !AGENTS.includes(agent.name ?? '')) {
-    const choice = [OWN_AGENT, ...agent.listed].join(' or ');
-    return { problem: `There is no agent ${agent.name}: set agent to ${choice} in the settings.` };
-  }
-  if (analyzer && !Object.hasOwn(SECURITY_ANALYZERS, analyzer)) {
-    const choice = Object.keys(SECURITY_ANALYZERS).join(', ');
-    return {
-      problem: `There is no security analyzer ${analyzer}: set security_analyzer to ${choice} or null in the settings.`,
-    };
-  }
-  if (agent.acp !== null) {
-    const problem =
-      addressProblem('llm_base_url', usesBaseUrl(agent.acp) ? baseUrl : null, addresses) ??
-      mcpProblem(mcpConfig, addresses);
-    return problem === null ? { problem, model: model ?? OWN_MODEL } : { problem };
-  }
-  const verdict = modelVerdict(model, settings, dialect, addresses);
-  const problem = verdict.problem ?? mcpProblem(mcpConfig, addresses);
-  return problem === null ? verdict : { problem };
-}
-
-/** Checks whether a model can be called with these settings. */
-export function modelVerdict(
-  model: string | null,
-  settings: AgentSettings,
-  dialect: AgentDialect,
-  addresses: OutboundAddresses,
-): SettingsVerdict {
-  if (model === null || model.trim() === '') {
-    return { problem: 'No model is set: give llm_model in the settings, or in the request.' };
-  }
-  const problem =
-    modelProblem(model, settings, dialect) ??
-    addressProblem(
-      'llm_base_url',
-      dialect === 'slipway' ? addressToCheck(model, settings.llm_base_url) : settings.llm_base_url,
-      addresses,
-    );
-  return problem === null ? { problem, model } : { problem };
-}
-
-/** Whether the agent is told where the user's models are. */
-function usesBaseUrl({ env }: AcpAgent): boolean {
-  return Object.values(env).some((value) => value.includes('${llm_base_url}'));
-}
-
-/** What is missing to call the model; null when nothing is. */
-function modelProblem(
-  model: string,
-  { llm_base_url: baseUrl, llm_api_key: apiKey }: AgentSettings,
-  dialect: AgentDialect,
-): string | null {
-  if (baseUrl !== null && baseUrl.trim() !== '') {
-    // A model server of the user's own may need no key.
-    return null;
-  }
-  // The stock agent server knows the addresses of many providers.
-  const endpoint = dialect === 'slipway' ? modelEndpoint(model, baseUrl) : null;
-  if (endpoint && 'problem' in endpoint) {
-    return endpoint.problem;
-  }
-  if (endpoint !== null && isOwnServer(model)) {
-    return null;
-  }
-  return apiKey === null || apiKey === ''
-    ? `No key is set for the model ${model}: give llm_api_key in the settings.`
-    : null;
-}
-
-function addressProblem(
-  setting: string,
-  address: string | null,
-  addresses: OutboundAddresses,
-): string | null {
-  const problem = address === null || address === '' ? null : addresses.problem(address);
-  return problem === null ? null : `${setting} in the settings: ${problem}`;
-}
-
-function mcpProblem(config: ClearMcpConfig | null, addresses: OutboundAddresses): string | null {
-  for (const { url } of [...(config?.sseServers ?? []), ...(config?.shttpServers ?? [])]) {
-    const problem = addressProblem('mcp_config', url, addresses);
-    if (problem !== null) {
-      return problem;
-    }
-  }
-  return null;
-}
-
-/** Which settings have no effect on the agent server of the sandbox, a sentence each. */
-export function ineffectiveSettings(
-  dialect: AgentDialect,
-  { max_budget_per_task: budget, search_api_key: searchKey, load_memory: memory }: AgentSettings,
-  mcpConfig: ClearMcpConfig | null,
-): string[] {
-  if (dialect === 'slipway') {
-    return memory === true
-      ? ['agent_context.load_memory: the agent server of this sandbox keeps no notes.']
-      : [];
-  }
-  return [
-    ...(budget === null ? [] : ['max_budget_per_task is not enforced by the agent server of this sandbox.']),
-    ...(searchKey === null ? [] : ['search_api_key: the agent server of this sandbox has no web search.']),
-    ...(hasAllowedTools(mcpConfig)
-      ? [
-          'mcp_config: the agent server of this sandbox offers all tools of a server, whatever its tools name.',
-        ]
-      : []),
-  ];
-}
-
-function hasAllowedTools(config: ClearMcpConfig | null): boolean {
-  const { sseServers = [], stdioServers = [], shttpServers = [] } = config ?? {};
-  return [...sseServers, ...stdioServers, ...shttpServers].some(
-    ({ details = {} }) => allowedTools(details) !== undefined,
-  );
-}
+/** The agent that this service has. */
+export const OWN_AGENT = 'CodeActAgent';

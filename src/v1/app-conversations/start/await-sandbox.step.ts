@@ -3,18 +3,11 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { pausedNotes, quotaExceeded } from '../../sandboxes/sandbox-quota.js';
-import {
-  type RunningSandbox,
-  RunningSandboxQueries,
-  SandboxQueries,
-  type SandboxSnapshot,
-} from '../../sandboxes/sandbox.queries.js';
+import { SandboxQueries, type SandboxSnapshot } from '../../sandboxes/sandbox.queries.js';
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
-import { agentDialect, type AgentDialect } from '../agent-request/agent-settings.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-failure.js';
@@ -195,40 +188,6 @@ export class AwaitSandboxStep {
       );
     }
     return this.tasks.update(task, { detail: `${all}: waiting for one to become free.` });
-  }
-}
-
-/** What the workflow hands to a step that works inside the sandbox. */
-export interface StartContext {
-  /** As it is now. */
-  task: StartTask;
-  /** The sandbox, with the address of its agent server. */
-  sandbox: RunningSandbox;
-  dialect: AgentDialect;
-  /** The working folder of the sandbox's specification; null when that is not configured any more. */
-  specWorkingDir: string | null;
-}
-
-/** Reads the context of a step anew; if the sandbox was stopped meanwhile, waits until it runs again. */
-@Injectable()
-export class StartContextReader {
-  constructor(
-    private readonly running: RunningSandboxQueries,
-    private readonly awaitSandbox: AwaitSandboxStep,
-    private readonly specs: SandboxSpecs,
-  ) {}
-
-  /** @throws StartFailure, StartSuperseded, the signal's reason */
-  async read(first: StartTask, signal: AbortSignal): Promise<StartContext> {
-    let task = first;
-    for (;;) {
-      const sandbox = await this.running.target(task.sandboxId);
-      if (sandbox) {
-        const spec = this.specs.find(sandbox.specId);
-        return { task, sandbox, dialect: agentDialect(spec), specWorkingDir: spec?.workingDir ?? null };
-      }
-      task = await this.awaitSandbox.run(task, signal);
-    }
   }
 }
 

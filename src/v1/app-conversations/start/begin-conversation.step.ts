@@ -9,7 +9,7 @@ import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import type { StartContext } from './await-sandbox.step.js';
+import type { StartContext } from './start-context.js';
 import { StartFailure } from './start-failure.js';
 
 /** STARTING_CONVERSATION: stores our rows first, then has the agent server find or create its part by the same id. */

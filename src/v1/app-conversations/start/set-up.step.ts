@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import type { StartContext } from './await-sandbox.step.js';
+import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
 /** A larger variable does not reach the agent, nor what exceeds the size of all together. */

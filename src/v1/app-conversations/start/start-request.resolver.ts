@@ -2,9 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { TOKEN_VARIABLES } from '../../../git-providers/agent-git-tokens.reader.js';
 import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
+import { GIT_SERVERS } from '../../../git-providers/git-servers.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
@@ -13,7 +13,8 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
 import { AgentRequestBuilder, type CheckedConfiguration } from '../agent-request/agent-request.builder.js';
-import { agentDialect, OWN_AGENT } from '../agent-request/agent-settings.js';
+import { agentDialect } from '../agent-request/agent-dialects.js';
+import { OWN_AGENT } from '../agent-request/agent-settings.js';
 import { MAX_MESSAGE_TEXT, toStartMessage } from '../api/dto/conversation-actions.dto.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
@@ -87,11 +88,9 @@ export class StartRequestResolver {
   /** Reads the user's settings, and says whether a conversation can begin with them. */
   async checkSettings(userId: string, request: StartRequest): Promise<CheckedConfiguration> {
     // What runs in an existing sandbox is known later; the settings are checked again then.
-    const dialect =
-      request.sandbox_id === null
-        ? agentDialect(this.specs.find(request.sandbox_spec_id ?? this.specs.default.id))
-        : 'stock';
-    return await this.requests.check(userId, request, dialect);
+    const spec =
+      request.sandbox_id === null ? this.specs.find(request.sandbox_spec_id ?? this.specs.default.id) : null;
+    return await this.requests.check(userId, request, agentDialect(spec));
   }
 
   /**
@@ -145,7 +144,7 @@ export class StartRequestResolver {
       const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
       return {
         guide: adapter.apiGuide(host, repo, issue_number),
-        tokenVariable: hasToken ? TOKEN_VARIABLES[adapter.kind] : null,
+        tokenVariable: hasToken ? GIT_SERVERS[adapter.kind].tokenVariable : null,
       };
     } catch (error) {
       if (error instanceof GitProviderError && error.code === 'unsupported') {

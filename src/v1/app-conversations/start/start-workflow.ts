@@ -8,15 +8,11 @@ import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inp
 import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
-import {
-  AwaitSandboxStep,
-  KEEP_ALIVE_SECONDS,
-  type StartContext,
-  StartContextReader,
-} from './await-sandbox.step.js';
+import { AwaitSandboxStep, KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
 import { PrepareRepositoryStep } from './prepare-repository.step.js';
 import { SetUpStep } from './set-up.step.js';
+import { type StartContext, StartContextReader } from './start-context.js';
 import { StartFailure } from './start-failure.js';
 import { StartFailureHandler } from './start-failure.handler.js';
 import { StartMetrics } from './start.metrics.js';

@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net';
+import type { PodPort } from '../../../common/kubernetes/pod-socket.js';
 import type { DiskSpace } from './disk-space.js';
 
 /** A sandbox could not be started, stopped or inspected. The message is safe to show and says what to do. */
@@ -178,6 +180,9 @@ export abstract class SandboxBackend {
 
   /** How sandboxes are kept warm here; null: they are not. */
   readonly warm: WarmStarts | null = null;
+
+  /** Connects to addresses of sandboxes that only the backend reaches; null: it has none. */
+  readonly connect: ((port: PodPort) => Promise<Socket>) | null = null;
 
   /**
    * Checks that sandboxes can run here, before the service listens.

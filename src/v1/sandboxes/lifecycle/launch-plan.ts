@@ -8,6 +8,7 @@ import {
   type SandboxLaunch,
   type WarmTemplate,
 } from '../backends/sandbox-backend.js';
+import { SANDBOX_BACKENDS } from '../backends/sandbox-backends.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';
 import type { Sandbox, SandboxOverrides } from '../sandbox.entity.js';
@@ -145,9 +146,9 @@ export function toLaunch(
     );
   }
   if (overrides.image !== null) {
-    if (backend === 'process') {
+    if (!SANDBOX_BACKENDS[backend].runsContainers) {
       notes.push(
-        `The container image ${overrides.image} of the settings has no effect: process sandboxes run no images.`,
+        `The container image ${overrides.image} of the settings has no effect: ${backend} sandboxes run no images.`,
       );
     } else if (spec.program.kind === 'command') {
       notes.push(
@@ -160,12 +161,12 @@ export function toLaunch(
   return { launch: plan, notes };
 }
 
-/** What of the specifications has no effect for process sandboxes, in one line for the log; null: nothing. */
+/** What of the specifications has no effect without containers, in one line for the log; null: nothing. */
 export function specsProblem(specs: readonly SandboxSpec[], backend: SandboxBackendKind): string | null {
-  const unmet = backend === 'process' ? specs.filter(asksForContainer) : [];
+  const unmet = SANDBOX_BACKENDS[backend].runsContainers ? [] : specs.filter(asksForContainer);
   return unmet.length === 0
     ? null
-    : `process sandboxes run in no container: runtime, network and pod of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
+    : `${backend} sandboxes run in no container: runtime, network and pod of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
 }
 
 /** Specifications of images are left out: starting one fails anyway, and names the image. */

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
 import { explainIncompatibleImage, lastLines } from '../container-log.js';
 import { type ContainerLaunch, sandboxLayout } from '../container-layout.js';
 import type { DiskSpace } from '../disk-space.js';
@@ -59,8 +61,16 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal, 'create')),
   };
 
+  /**
+   * Independent of `reach`: a replica with another setting may have stored the address, as in a rolling restart.
+   */
+  override readonly connect = async (port: PodPort): Promise<Socket> =>
+    await connectToPod(this.#tunnels, port);
+
   readonly #options: KubernetesBackendOptions;
   readonly #api: ApiServer;
+  /** Apart, since a tunnel to a pod that has ended is no outage of the API server. */
+  readonly #tunnels: ApiServer;
   /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
   readonly #listeners: (() => void)[] = [];
@@ -71,6 +81,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     super();
     this.#options = options;
     this.#api = new ApiServer(options.kubeconfig);
+    this.#tunnels = new ApiServer(options.kubeconfig);
   }
 
   override async prepare(): Promise<PreparationLine[]> {
@@ -178,6 +189,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     const objects = await this.#objects?.catch(() => null);
     await objects?.stop();
     this.#api.close();
+    this.#tunnels.close();
   }
 
   /** An image that is built anew under its old name is not noticed: the nodes have it, not the API server. */

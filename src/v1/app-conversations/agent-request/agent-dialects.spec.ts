@@ -1,6 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { type AgentStart, toAgentRequest } from './agent-request.builder.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import { AGENT_DIALECTS } from './agent-dialects.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
+import type { AgentStart } from './agent-dialect.js';
+
+const { slipway, stock } = AGENT_DIALECTS;
 
 const SETTINGS: AgentSettings = {
   ...agentSettings(null, { llm_api_key: 'sk-model', search_api_key: null, sandbox_api_key: null }),
@@ -8,7 +12,6 @@ const SETTINGS: AgentSettings = {
 };
 
 const START: AgentStart = {
-  dialect: 'slipway',
   acp: null,
   conversationId: '00000000-0000-4000-8000-000000000001',
   workingDir: '/workspace/slipway',
@@ -29,9 +32,9 @@ function withSettings(settings: Partial<AgentSettings>, start: Partial<AgentStar
   return { ...START, ...start, settings: { ...SETTINGS, ...settings } };
 }
 
-describe('toAgentRequest', () => {
+describe('request', () => {
   it('fills every member for plain settings', () => {
-    expect(toAgentRequest(START)).toEqual({
+    expect(slipway.request(START)).toEqual({
       conversation_id: START.conversationId,
       workspace: { kind: 'LocalWorkspace', working_dir: '/workspace/slipway' },
       agent: {
@@ -222,11 +225,11 @@ describe('toAgentRequest', () => {
       { agent: { agent_context: { system_message_suffix: expect.stringMatching(/plan only/) } } },
     ],
   ] satisfies [string, AgentStart, object][])('passes on: %s', (_, start, expected) => {
-    expect(toAgentRequest(start)).toMatchObject(expected);
+    expect(slipway.request(start)).toMatchObject(expected);
   });
 
   it('includes every tool server of the user', () => {
-    const { agent } = toAgentRequest({
+    const { agent } = slipway.request({
       ...START,
       mcpConfig: {
         sseServers: [{ url: 'https://sse.example.com', apiKey: 'k1' }],
@@ -252,9 +255,8 @@ describe('toAgentRequest', () => {
     ['stock' as const, {}],
   ])('names the allowed tools of a server to the agent server %s', (dialect, allowed) => {
     const details = { tools: ['search'] };
-    const { agent } = toAgentRequest({
+    const { agent } = AGENT_DIALECTS[dialect].request({
       ...START,
-      dialect,
       mcpConfig: {
         sseServers: [{ url: 'https://sse.example.com', apiKey: null, details }],
         shttpServers: [],
@@ -271,7 +273,7 @@ describe('toAgentRequest', () => {
 
   it('sends names that people chose as they are, whatever every object has already', () => {
     const name = '__proto__';
-    const { secrets, agent } = toAgentRequest({
+    const { secrets, agent } = slipway.request({
       ...START,
       secrets: new Map([[name, { value: 'of the user', description: null }]]),
       mcpConfig: {
@@ -292,9 +294,11 @@ describe('toAgentRequest', () => {
     ['stock' as const, {}],
   ])('gives no skill to an agent on %s that its user disables', (dialect, context) => {
     const skill = (name: string) => ({ name, description: null, content: `How to ${name}.`, triggers: [] });
-    const start = { dialect, skills: [skill('deploy'), skill('release')] };
+    const start = { skills: [skill('deploy'), skill('release')] };
 
-    const { agent } = toAgentRequest(withSettings({ disabled_skills: ['deploy', 'repo'] }, start));
+    const { agent } = AGENT_DIALECTS[dialect].request(
+      withSettings({ disabled_skills: ['deploy', 'repo'] }, start),
+    );
 
     expect(agent.agent_context).toEqual({
       ...context,
@@ -303,8 +307,8 @@ describe('toAgentRequest', () => {
   });
 
   it('sends a stock agent server only what its schema knows', () => {
-    const request = toAgentRequest(
-      withSettings({ language: 'fr', search_api_key: 'tvly', load_memory: true }, { dialect: 'stock' }),
+    const request = stock.request(
+      withSettings({ language: 'fr', search_api_key: 'tvly', load_memory: true }),
     );
 
     expect(request).not.toHaveProperty('slipway');
@@ -317,4 +321,28 @@ describe('toAgentRequest', () => {
       agent_context: { load_memory: true, system_message_suffix: 'Answer in this language: fr.' },
     });
   });
+});
+
+it.each<[keyof typeof AGENT_DIALECTS, Partial<AgentSettings>, string[]]>([
+  ['slipway', { max_budget_per_task: 1, search_api_key: 'tvly' }, []],
+  ['slipway', { load_memory: true }, ['agent_context.load_memory']],
+  ['stock', { load_memory: true }, []],
+  ['stock', { max_budget_per_task: 1, search_api_key: 'tvly' }, ['max_budget_per_task', 'search_api_key']],
+])('says to a user of the %s agent server what has no effect of %j', (dialect, change, names) => {
+  const notes = AGENT_DIALECTS[dialect].ineffectiveSettings({ ...SETTINGS, ...change }, null);
+  expect(notes.map((note) => /^[\w.]+/.exec(note)?.[0])).toEqual(names);
+});
+
+it('says to a user of the stock agent server that it knows no list of allowed tools', () => {
+  const url = 'https://mcp.example.com';
+  const config = (details: object): ClearMcpConfig => ({
+    sseServers: [],
+    stdioServers: [],
+    shttpServers: [{ url, apiKey: null, details: { ...details } }],
+  });
+  const notes = (dialect: keyof typeof AGENT_DIALECTS, details: object): string[] =>
+    AGENT_DIALECTS[dialect].ineffectiveSettings(SETTINGS, config(details));
+  expect(notes('stock', { tools: ['a'] })).toEqual([expect.stringContaining('offers all tools')]);
+  expect(notes('stock', {})).toEqual([]);
+  expect(notes('slipway', { tools: ['a'] })).toEqual([]);
 });

@@ -1,0 +1,200 @@
+import type {
+  AgentSpec,
+  McpServerEntry,
+  StartConversationRequest,
+} from '@slipway/agent-protocol/conversation-api.js';
+import type { GitAccess } from '@slipway/agent-protocol/git.js';
+import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
+import type { AgentConfig } from '../../../config/agent-config.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
+import { SETTINGS } from '../../../settings/settings-table.js';
+import type { OperatorSkill } from '../../skills/operator-skills.js';
+import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
+import type { StartRequest } from '../start-task.entity.js';
+import type { StartedAcpAgent } from './acp-agents.js';
+import { secretSources } from './agent-inputs.reader.js';
+import { agentLimits, type AgentSettings, SECURITY_ANALYZERS } from './agent-settings.js';
+import type { ModelFacts } from './model-catalogue.js';
+
+const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
+const CONDENSED_SHARE = 0.6;
+const TOKENS_PER_PRICE = 1_000_000;
+
+/** Everything that decides how a conversation begins; the settings are known to be usable. */
+export interface AgentStart {
+  /** Null: the agent is our own. */
+  acp: StartedAcpAgent | null;
+  /** UUID with dashes. */
+  conversationId: string;
+  workingDir: string;
+  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'>;
+  /** Where the user reaches the web servers that the agent starts. */
+  ports: readonly PortAddress[];
+  /** The model of the request, or else of the settings. */
+  model: string;
+  facts: ModelFacts;
+  settings: AgentSettings;
+  config: Pick<AgentConfig, 'llmTimeoutSeconds' | 'condenserTokens' | 'tavilyApiUrl'>;
+  mcpConfig: ClearMcpConfig | null;
+  /** They become environment variables of the agent's tools. */
+  secrets: ReadonlyMap<string, AgentSecret>;
+  git: GitAccess | null;
+  /** OUTBOUND_ALLOWLIST; null: any server. */
+  outboundAllowlist: string[] | null;
+  /** Of the operator, for all agents. */
+  skills: readonly OperatorSkill[];
+}
+
+/** Port to the kind of agent server that runs in a sandbox: what it is told, and what it can do. */
+export abstract class AgentDialect {
+  /**
+   * Whether it has what the published schema lacks: ACP agents, results, a route that clones, and one that takes
+   * credentials again.
+   */
+  abstract readonly hasExtensions: boolean;
+
+  /** The request that begins a conversation. */
+  abstract request(start: AgentStart): StartConversationRequest;
+
+  /** Where it calls a model; null: it knows that itself. */
+  abstract endpoint(model: string, baseUrl: string | null): ReturnType<typeof modelEndpoint> | null;
+
+  /** The address of a model that the operator must have allowed; null: none. */
+  abstract addressToCheck(model: string, baseUrl: string | null): string | null;
+
+  /** Which settings have no effect on it, a sentence each. */
+  abstract ineffectiveSettings(settings: AgentSettings, mcpConfig: ClearMcpConfig | null): string[];
+}
+
+/** The request without what only some agent servers take. */
+export function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConversationRequest {
+  const { settings } = start;
+  const { initial_message: message } = start.request;
+  return {
+    conversation_id: start.conversationId,
+    workspace: { kind: 'LocalWorkspace', working_dir: start.workingDir },
+    agent,
+    ...confirmation(settings),
+    max_iterations: agentLimits(settings).max_iterations,
+    stuck_detection: true,
+    secrets: secretSources(start.secrets),
+    initial_message: message && { role: 'user', content: message.content, run: true },
+  };
+}
+
+/** @param parameters of the model that the agent server uses */
+export function toModel(
+  { settings, model, facts, config }: AgentStart,
+  parameters: JsonObject = {},
+): AgentSpec['llm'] {
+  const { price } = facts;
+  return {
+    ...parameters,
+    model,
+    api_key: settings.llm_api_key,
+    base_url: settings.llm_base_url === '' ? null : settings.llm_base_url,
+    timeout: numberOf(settings.llm_parameters?.['timeout']) ?? config.llmTimeoutSeconds,
+    ...(price && {
+      input_cost_per_token: price.input / TOKENS_PER_PRICE,
+      output_cost_per_token: price.output / TOKENS_PER_PRICE,
+    }),
+  };
+}
+
+export const AGENT_TOOLS = [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }];
+
+/** The member that names the tool servers; none where there are none. */
+export function toolServers(servers: Record<string, McpServerEntry>): Pick<AgentSpec, 'mcp_config'> {
+  return Object.keys(servers).length > 0 ? { mcp_config: { mcpServers: servers } } : {};
+}
+
+/** Null: the agent condenses nothing. */
+export function toCondenser({
+  settings,
+  config,
+  facts,
+}: AgentStart): NonNullable<AgentSpec['condenser']> | null {
+  const condenses = settings.enable_default_condenser ?? SETTINGS.enable_default_condenser.default;
+  return condenses
+    ? {
+        kind: 'LLMSummarizingCondenser',
+        max_tokens:
+          numberOf(settings.condenser_parameters?.['max_tokens']) ??
+          condenserTokens(config.condenserTokens, facts),
+      }
+    : null;
+}
+
+/** Skills of the operator that the user has not disabled, in the published form, which both agent servers take. */
+export function givenSkills({ skills, settings }: AgentStart): Record<string, unknown>[] {
+  const disabled = settings.disabled_skills ?? [];
+  return skills
+    .filter(({ name }) => !disabled.includes(name))
+    .map(({ name, description, content, triggers }) => ({
+      name,
+      content,
+      ...(description !== null && { description }),
+      trigger: triggers.length === 0 ? null : { type: 'keyword', keywords: triggers },
+    }));
+}
+
+const PLAN =
+  'You are asked for a plan only. Read whatever helps, and write the plan into PLAN.md. Change no other file, ' +
+  'and run nothing that changes anything.';
+
+/**
+ * The member that ends the system prompt; none where it adds nothing.
+ *
+ * @param more what the agent server has no member for
+ */
+export function systemSuffix(
+  { request, ports }: AgentStart,
+  more: string | null = null,
+): { system_message_suffix?: string } {
+  const parts = [
+    request.system_message_suffix,
+    request.agent_type === 'plan' ? PLAN : null,
+    portsText(ports),
+    more,
+  ].filter((part) => part !== null && part !== '');
+  return parts.length === 0 ? {} : { system_message_suffix: parts.join('\n\n') };
+}
+
+function portsText(ports: readonly PortAddress[]): string | null {
+  const list = ports.map(({ name, url }) => `$${name} (${url})`).join(', ');
+  return list === ''
+    ? null
+    : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. A page of one cannot reach the other: let one server answer for page and API. It runs in the background until the sandbox is paused.`;
+}
+
+/** Off: no call waits. On: every call waits or, where an analyzer rates risks, those of high and unknown risk. */
+function confirmation({
+  confirmation_mode: isOn,
+  security_analyzer: analyzer,
+}: AgentSettings): Pick<StartConversationRequest, 'confirmation_policy' | 'security_analyzer'> {
+  if (isOn !== true) {
+    return { confirmation_policy: { kind: 'NeverConfirm' }, security_analyzer: null };
+  }
+  const chosen = analyzer ? SECURITY_ANALYZERS[analyzer] : undefined;
+  return chosen
+    ? {
+        confirmation_policy: { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true },
+        security_analyzer: chosen,
+      }
+    : { confirmation_policy: { kind: 'AlwaysConfirm' }, security_analyzer: null };
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
+
+function condenserTokens(configured: number | null, { contextWindow }: ModelFacts): number {
+  if (configured !== null) {
+    return configured;
+  }
+  return contextWindow === null
+    ? UNKNOWN_CONTEXT_CONDENSER_TOKENS
+    : Math.floor(contextWindow * CONDENSED_SHARE);
+}

@@ -1,0 +1,15 @@
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
+import type { AgentDialect } from './agent-dialect.js';
+import { SlipwayDialect } from './slipway.dialect.js';
+import { StockDialect } from './stock.dialect.js';
+
+export const AGENT_DIALECTS = { slipway: new SlipwayDialect(), stock: new StockDialect() };
+
+/**
+ * How the agent server of a specification is spoken to.
+ *
+ * @param spec null when it is not configured any more, or not known yet: what all agent servers take
+ */
+export function agentDialect(spec: SandboxSpec | null): AgentDialect {
+  return spec?.program.kind === 'native' ? AGENT_DIALECTS.slipway : AGENT_DIALECTS.stock;
+}

@@ -1,0 +1,122 @@
+import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { isOwnServer } from '@slipway/common/model-endpoint.js';
+import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import type { AcpAgent } from './acp-agents.js';
+import type { AgentDialect } from './agent-dialect.js';
+import { type AgentSettings, OWN_AGENT, SECURITY_ANALYZERS } from './agent-settings.js';
+
+/** What decides together whether a conversation can begin. */
+export interface CheckedSettings {
+  agent: ChosenAgent;
+  /** The request's model, or else that of the settings. */
+  model: string | null;
+  settings: AgentSettings;
+  mcpConfig: ClearMcpConfig | null;
+  dialect: AgentDialect;
+}
+
+/** The model to call, or why no conversation can begin: a sentence that names the setting. */
+type SettingsVerdict = { problem: string } | { problem: null; model: string };
+
+/** Which agent a conversation gets. */
+interface ChosenAgent {
+  /** As settings or request name it; null: our own. */
+  name: string | null;
+  /** The operator's entry; null: our own, or a name that nobody has. */
+  acp: AcpAgent | null;
+  /** All names of the operator's list. */
+  listed: readonly string[];
+}
+
+const AGENTS = ['', OWN_AGENT];
+/** What stands for the model of an agent that has one of its own. */
+const OWN_MODEL = '';
+
+/** Checks whether a conversation can begin with these settings. */
+export function checkSettings(
+  { agent, model, settings, mcpConfig, dialect }: CheckedSettings,
+  addresses: OutboundAddresses,
+): SettingsVerdict {
+  const { security_analyzer: analyzer, llm_base_url: baseUrl } = settings;
+  if (agent.acp === null && !AGENTS.includes(agent.name ?? '')) {
+    const choice = [OWN_AGENT, ...agent.listed].join(' or ');
+    return { problem: `There is no agent ${agent.name}: set agent to ${choice} in the settings.` };
+  }
+  if (analyzer && !Object.hasOwn(SECURITY_ANALYZERS, analyzer)) {
+    const choice = Object.keys(SECURITY_ANALYZERS).join(', ');
+    return {
+      problem: `There is no security analyzer ${analyzer}: set security_analyzer to ${choice} or null in the settings.`,
+    };
+  }
+  if (agent.acp !== null) {
+    const problem =
+      addressProblem('llm_base_url', usesBaseUrl(agent.acp) ? baseUrl : null, addresses) ??
+      mcpProblem(mcpConfig, addresses);
+    return problem === null ? { problem, model: model ?? OWN_MODEL } : { problem };
+  }
+  const verdict = modelVerdict(model, settings, dialect, addresses);
+  const problem = verdict.problem ?? mcpProblem(mcpConfig, addresses);
+  return problem === null ? verdict : { problem };
+}
+
+/** Checks whether a model can be called with these settings. */
+export function modelVerdict(
+  model: string | null,
+  settings: AgentSettings,
+  dialect: AgentDialect,
+  addresses: OutboundAddresses,
+): SettingsVerdict {
+  if (model === null || model.trim() === '') {
+    return { problem: 'No model is set: give llm_model in the settings, or in the request.' };
+  }
+  const problem =
+    modelProblem(model, settings, dialect) ??
+    addressProblem('llm_base_url', dialect.addressToCheck(model, settings.llm_base_url), addresses);
+  return problem === null ? { problem, model } : { problem };
+}
+
+/** Whether the agent is told where the user's models are. */
+function usesBaseUrl({ env }: AcpAgent): boolean {
+  return Object.values(env).some((value) => value.includes('${llm_base_url}'));
+}
+
+/** What is missing to call the model; null when nothing is. */
+function modelProblem(
+  model: string,
+  { llm_base_url: baseUrl, llm_api_key: apiKey }: AgentSettings,
+  dialect: AgentDialect,
+): string | null {
+  if (baseUrl !== null && baseUrl.trim() !== '') {
+    // A model server of the user's own may need no key.
+    return null;
+  }
+  const endpoint = dialect.endpoint(model, baseUrl);
+  if (endpoint && 'problem' in endpoint) {
+    return endpoint.problem;
+  }
+  if (endpoint !== null && isOwnServer(model)) {
+    return null;
+  }
+  return apiKey === null || apiKey === ''
+    ? `No key is set for the model ${model}: give llm_api_key in the settings.`
+    : null;
+}
+
+function addressProblem(
+  setting: string,
+  address: string | null,
+  addresses: OutboundAddresses,
+): string | null {
+  const problem = address === null || address === '' ? null : addresses.problem(address);
+  return problem === null ? null : `${setting} in the settings: ${problem}`;
+}
+
+function mcpProblem(config: ClearMcpConfig | null, addresses: OutboundAddresses): string | null {
+  for (const { url } of [...(config?.sseServers ?? []), ...(config?.shttpServers ?? [])]) {
+    const problem = addressProblem('mcp_config', url, addresses);
+    if (problem !== null) {
+      return problem;
+    }
+  }
+  return null;
+}

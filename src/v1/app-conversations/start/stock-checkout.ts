@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import type { GitIdentity, GitPrepareFailure } from '@slipway/agent-protocol/git.js';
+import type { GitCredential } from '../../../git-providers/git-provider.js';
+import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+
+export const CLONE_TIMEOUT_SECONDS = 600;
+/** Its credential helper would answer every server that a submodule names. */
+const NO_PARTS =
+  'Submodules and files of Git LFS are not fetched: only agent servers of this service can do that safely.';
+
+/** A repository that is to be in a folder. */
+export interface Clone {
+  /** http(s), without credentials. */
+  url: string;
+  /** Null: anonymously. */
+  credential: GitCredential | null;
+  /** Absolute. */
+  folder: string;
+  /** Null: the default branch. */
+  branch: string | null;
+  /** Branch for the conversation's work, made from the other one; null: none. */
+  newBranch: string | null;
+  submodules: boolean;
+  /** Whether files of Git LFS are fetched. */
+  lfs: boolean;
+  /** Who commits there. */
+  identity: GitIdentity;
+}
+
+/** Result of a checkout. */
+export interface CheckoutResult {
+  ok: boolean;
+  failure: GitPrepareFailure | null;
+  /** The end of what git wrote. */
+  output: string;
+  /** What is not as the user may expect. */
+  notices: string[];
+}
+
+/** Checks repositories out with commands, for agent servers without a route for it. */
+@Injectable()
+export class StockCheckout {
+  constructor(
+    private readonly commands: AgentServerCommands,
+    private readonly http: AgentServerHttp,
+  ) {}
+
+  async run(target: AgentServerTarget, plan: Clone, signal: AbortSignal): Promise<CheckoutResult> {
+    const secretFile = plan.credential ? `/tmp/slipway-${randomUUID()}` : null;
+    if (plan.credential && secretFile !== null) {
+      // The agent server logs the text of commands; this file is gone before git starts.
+      const { username, password } = plan.credential;
+      await this.http.upload(target, secretFile, `${username}\n${password}\n`, signal);
+    }
+    const { exitCode, output } = await this.commands.run(target, {
+      command: cloneScript(plan, secretFile),
+      cwd: null,
+      timeoutSeconds: CLONE_TIMEOUT_SECONDS,
+      signal,
+    });
+    const ok = exitCode === 0;
+    const notices = [...output.matchAll(NOTICE_LINE)].map(([, notice = '']) => notice);
+    if (plan.submodules || plan.lfs) {
+      notices.push(NO_PARTS);
+    }
+    return { ok, failure: ok ? null : failureOfOutput(output), output, notices };
+  }
+}
+
+/** What git, curl and the large git servers write in English; the first match counts. */
+const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
+  [/no space left on device|disk quota exceeded/i, 'no_space'],
+  [/remote branch .* not found|couldn't find remote ref/i, 'branch_not_found'],
+  [
+    /authentication failed|could not read (username|password)|terminal prompts disabled|returned error: 40[13]|access denied/i,
+    'authentication',
+  ],
+  [/repository .*not found|returned error: 404/i, 'repository_not_found'],
+  [
+    /could not resolve|failed to connect|couldn't connect|connection (refused|reset|timed out)/i,
+    'unreachable',
+  ],
+];
+
+/** Why a clone failed, by its output. */
+export function failureOfOutput(output: string): GitPrepareFailure {
+  return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
+}
+
+/** Makes a text one word of a POSIX shell. */
+export function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Credential helper that reads user name and password from the environment of this one command. */
+const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
+
+/** What our own commands tell the user, among the output of git. */
+const NOTICE_LINE = /^slipway: (.+)$/gm;
+
+/** Where the default branch of a remote does not exist, git checks out nothing. */
+const TAKE_ANY_BRANCH = `if ! git rev-parse --verify --quiet HEAD >/dev/null; then
+  for name in main master "$(git for-each-ref --sort=-committerdate --count=1 --format='%(refname:lstrip=3)' refs/remotes/origin)" ''; do
+    if [ -z "$name" ]; then echo 'slipway: The repository has no branch yet: its folder is empty.'; break; fi
+    if git rev-parse --verify --quiet "refs/remotes/origin/$name" >/dev/null; then
+      git checkout --quiet -B "$name" "refs/remotes/origin/$name"
+      echo "slipway: The default branch of the repository does not exist: $name is checked out."
+      break
+    fi
+  done
+fi`;
+
+/**
+ * Commands for bash that clone a repository. The clone is made beside its
+ * folder and then renamed: it exists as a whole or not at all, and the script can be repeated.
+ *
+ * @param secretFile file with user name and password on a line each, which is removed before anything else; null: clones
+ *   anonymously
+ */
+function cloneScript({ url, folder, branch, newBranch, identity }: Clone, secretFile: string | null): string {
+  const target = shellQuote(folder);
+  const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(CREDENTIAL_HELPER)}`;
+  const wanted = branch === null ? '' : ` --branch ${shellQuote(branch)}`;
+  return [
+    'set -e',
+    ...(secretFile === null
+      ? []
+      : [
+          `{ IFS= read -r SLIPWAY_GIT_USERNAME; IFS= read -r SLIPWAY_GIT_PASSWORD; } <${shellQuote(secretFile)}`,
+          `rm -f ${shellQuote(secretFile)}`,
+          'export SLIPWAY_GIT_USERNAME SLIPWAY_GIT_PASSWORD',
+        ]),
+    'export GIT_TERMINAL_PROMPT=0 LC_ALL=C',
+    `[ -e ${target}/.git ] && exit 0`,
+    `new=${target}.slipway-new`,
+    'rm -rf "$new"',
+    `git -c credential.helper=${helper} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
+    `cd "$new"`,
+    ...(branch === null ? [TAKE_ANY_BRANCH] : []),
+    ...(newBranch === null ? [] : [`git checkout --quiet -b ${shellQuote(newBranch)}`]),
+    `git config user.name ${shellQuote(identity.name)}`,
+    `git config user.email ${shellQuote(identity.email)}`,
+    `cd /`,
+    `rmdir ${target} 2>/dev/null || true`,
+    `[ ! -e ${target} ] || { echo "the folder has other content" >&2; exit 1; }`,
+    `mv "$new" ${target}`,
+    // The folder may belong to another user than the one who works in it.
+    `git config --global --get-all safe.directory | grep -Fqx -- ${target} || git config --global --add safe.directory ${target} || true`,
+  ].join('\n');
+}

@@ -1,0 +1,14 @@
+import { dockerBackend } from './docker/docker.descriptor.js';
+import { kubernetesBackend } from './kubernetes/kubernetes.descriptor.js';
+import { processBackend } from './process/process.descriptor.js';
+import type { SandboxBackendDescriptor } from './sandbox-backend.descriptor.js';
+import type { SandboxBackendKind } from './sandbox-backend.js';
+
+/** Every kind of backend, one line each; nothing else chooses by kind. */
+export const SANDBOX_BACKENDS: {
+  readonly [Kind in SandboxBackendKind]: SandboxBackendDescriptor & { kind: Kind };
+} = {
+  process: processBackend,
+  docker: dockerBackend,
+  kubernetes: kubernetesBackend,
+};

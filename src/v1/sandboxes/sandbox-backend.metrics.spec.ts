@@ -1,0 +1,38 @@
+import { expect, it } from '@jest/globals';
+import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
+import { parseConfig } from '../../config/load-config.js';
+import { Metrics } from '../../observability/metrics.js';
+import type { SandboxLaunch } from './backends/sandbox-backend.js';
+import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
+
+const LAUNCH: SandboxLaunch = {
+  id: 'a'.repeat(22),
+  sessionKey: 'key',
+  program: { kind: 'native', image: null },
+  env: {},
+  workingDir: 'workspace',
+  cpu: null,
+  memoryMb: null,
+  runtime: null,
+  network: null,
+  pod: null,
+  ports: {},
+  callbackUrl: null,
+};
+
+it('counts calls of the backend, and those that failed unless their caller broke them off', async () => {
+  const metrics = new Metrics();
+  const scripted = new ScriptedSandboxBackend();
+  const backend = new MeasuredBackend(scripted, new BackendMetrics(metrics, parseConfig({}, false)));
+
+  expect(await backend.list()).toEqual([]);
+  await expect(backend.resume(LAUNCH, new AbortController().signal)).rejects.toThrow('files are gone');
+  await expect(backend.resume(LAUNCH, AbortSignal.abort())).rejects.toThrow('files are gone');
+
+  expect(scripted.calls).toEqual([`resume ${LAUNCH.id}`, `resume ${LAUNCH.id}`]);
+  const text = await metrics.text();
+  expect(text).toMatch(/call_seconds_count\{backend="process",operation="list"\} 1$/m);
+  expect(text).toMatch(/call_seconds_count\{backend="process",operation="resume"\} 2$/m);
+  expect(text).toMatch(/errors_total\{backend="process",operation="resume"\} 1$/m);
+  expect(text).toMatch(/errors_total\{backend="process",operation="list"\} 0$/m);
+});
