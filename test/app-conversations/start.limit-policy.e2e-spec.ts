@@ -4,6 +4,7 @@ import { jsonNumber } from '@slipway/common/json-access.js';
 import { parseHexId } from '../../src/common/identifiers.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { StartWorkflow } from '../../src/v1/app-conversations/start/start-workflow.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -110,8 +111,12 @@ describe('a start beyond the quota of sandboxes', () => {
 
     it('names the one that was paused after it waited for quota', async () => {
       const first = await started();
+      const hold = async (end: Date | null): Promise<unknown> =>
+        app.dataSource.getRepository(Sandbox).update(first.sandboxId, { heldUntil: end });
+      await hold(new Date(app.clock.now() + 3_600_000));
       const second = await client.start();
       await until(async () => (await client.read(second.id)).detail !== null);
+      await hold(null);
 
       expect(await detailOf(await client.reached(second, 'READY'))).toBe(note(first));
     });
