@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
 import { parseConfig } from '../../config/load-config.js';
 import { Metrics } from '../../observability/metrics.js';
-import type { SandboxLaunch } from './backends/sandbox-backend.js';
+import { requireMayStop, type SandboxLaunch } from './backends/sandbox-backend.js';
 import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
 
 const LAUNCH: SandboxLaunch = {
@@ -35,4 +35,19 @@ it('counts calls of the backend, and those that failed unless their caller broke
   expect(text).toMatch(/call_seconds_count\{backend="process",operation="resume"\} 2$/m);
   expect(text).toMatch(/errors_total\{backend="process",operation="resume"\} 1$/m);
   expect(text).toMatch(/errors_total\{backend="process",operation="list"\} 0$/m);
+});
+
+it('hands on whether a sandbox may be stopped', async () => {
+  class Asking extends ScriptedSandboxBackend {
+    override async pause(_id: string, mayStop?: () => boolean): Promise<void> {
+      requireMayStop(mayStop);
+    }
+  }
+  const backend = new MeasuredBackend(
+    new Asking(),
+    new BackendMetrics(new Metrics(), parseConfig({}, false)),
+  );
+
+  await expect(backend.pause(LAUNCH.id, () => false)).rejects.toThrow(/its lease has ended/);
+  await backend.pause(LAUNCH.id, () => true);
 });

@@ -96,8 +96,8 @@ export class MeasuredBackend extends SandboxBackend {
     return await this.metrics.measure('logTail', () => this.backend.logTail(id));
   }
 
-  async pause(id: string): Promise<void> {
-    await this.metrics.measure('pause', () => this.backend.pause(id));
+  async pause(id: string, mayStop?: () => boolean): Promise<void> {
+    await this.metrics.measure('pause', () => this.backend.pause(id, mayStop));
   }
 
   async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
