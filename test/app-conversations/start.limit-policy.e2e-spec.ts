@@ -91,7 +91,7 @@ describe('a start beyond the quota of sandboxes', () => {
       await new ConversationRows(app).startTask(user.id, { sandboxId: first.sandboxId });
       await client.reached(await client.start({ sandbox_id: first.sandboxId }), 'READY');
       const [row] = await app.dataSource.query<{ held: boolean }[]>(
-        'SELECT held_until > $2 AS held FROM sandboxes WHERE id = $1',
+        'SELECT keep_alive_until > $2 AS held FROM sandboxes WHERE id = $1',
         [first.sandboxId, new Date(app.clock.now())],
       );
 
