@@ -15,7 +15,8 @@ const BOUNDS = {
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 10,
-  foreignReads: 12,
+  foreignReads: 6,
+  filesOfATable: 5,
   linesOfAnOperation: 76,
   kilobytesOfOpenApi: 450,
 };
@@ -233,19 +234,36 @@ function tablesWithoutOwner() {
 function foreignSql() {
   const names = Object.keys(TABLE_OWNERS).join('|');
   const statement = new RegExp(`\\b(?:FROM|JOIN|UPDATE|INTO)\\s+(${names})\\b`, 'g');
-  const foreign = files
+  const uses = files
     .filter(({ name }) => !name.startsWith('database/migrations/'))
     .flatMap((file) =>
-      [...new Set([...withoutComments(file.text).matchAll(statement)].map((match) => match[1]))]
-        .filter((table) => !(HOLDS_SQL.test(file.name) && file.name.startsWith(`${TABLE_OWNERS[table]}/`)))
-        .map((table) => ({ file: file.name, table })),
+      [...new Set([...withoutComments(file.text).matchAll(statement)].map((match) => match[1]))].map(
+        (table) => ({ file: file.name, table }),
+      ),
     );
+  const foreign = uses.filter(
+    ({ file, table }) => !(HOLDS_SQL.test(file) && file.startsWith(`${TABLE_OWNERS[table]}/`)),
+  );
+  const byTable = [...Map.groupBy(uses, ({ table }) => table)].toSorted(
+    ([, a], [, b]) => b.length - a.length,
+  );
   // A statement may join another feature's table if a second round trip would cost more than the rule is worth.
   const joins = foreign.filter(({ file }) => HOLDS_SQL.test(file));
   const loose = foreign.filter(({ file }) => !HOLDS_SQL.test(file));
   row('files with SQL that are no repository', new Set(loose.map(({ file }) => file)).size, 'none');
   row('statements that read a table of another feature', joins.length, `at most ${BOUNDS.foreignReads}`);
+  row(
+    'files with SQL on one table',
+    `${byTable[0][1].length} (${byTable[0][0]})`,
+    `at most ${BOUNDS.filesOfATable}`,
+  );
   return [
+    ...byTable
+      .filter(([, all]) => all.length > BOUNDS.filesOfATable)
+      .map(
+        ([table, all]) =>
+          `${table}: SQL in ${all.map(({ file }) => file).join(', ')}; call its owner instead.`,
+      ),
     ...loose.map(
       ({ file, table }) =>
         `${file} holds SQL on ${table}: move it to a .repository.ts or .queries.ts of ${TABLE_OWNERS[table]}, and call that.`,

@@ -8,7 +8,7 @@ import {
   parseTimeCursor,
   toPage,
 } from '../common/pagination/page.js';
-import { EntityRows } from '../database/named-statement.js';
+import { EntityRows } from '../database/entity-rows.js';
 import { AUDIT_ACTION_NAMES, type AuditAction, type AuditResource, resourceOf } from './audit-action.js';
 import { AuditEntry, storable } from './audit.repository.js';
 

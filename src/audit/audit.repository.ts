@@ -20,13 +20,10 @@ export type AuditDetails = Readonly<Record<string, string | number | boolean | r
 @Index('audit_entries_caller_request_idx', ['callerRequestId'], { where: 'caller_request_id IS NOT NULL' })
 export class AuditEntry {
   /** By the clock of the database. */
-  @PrimaryColumn('timestamptz', {
-    default: () => 'clock_timestamp()',
-    primaryKeyConstraintName: 'audit_entries_pkey',
-  })
+  @PrimaryColumn('timestamptz', { default: () => 'clock_timestamp()' })
   at: Date;
 
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'audit_entries_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('text')

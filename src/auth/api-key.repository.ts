@@ -8,16 +8,16 @@ import {
   type EntityManager,
   In,
   Index,
-  JoinColumn,
-  ManyToOne,
+  IsNull,
+  MoreThan,
   Not,
+  Or,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { NamedStatement } from '../database/named-statement.js';
 import type { ParsedApiKey } from './api-key-format.js';
-import { User } from './user.repository.js';
+import { OwnedByUser, User } from './user.repository.js';
 
 /** Name of the key from `BOOTSTRAP_API_KEY`; no other key may have it. */
 export const BOOTSTRAP_KEY_NAME = 'bootstrap';
@@ -27,14 +27,13 @@ export const BOOTSTRAP_KEY_NAME = 'bootstrap';
 @Index('api_keys_user_id_idx', ['userId'])
 export class ApiKey {
   /** Eight base62 characters; part of the key itself (`slw_<id>_<secret>`). */
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'api_keys_pkey' })
+  @PrimaryColumn('text')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'api_keys_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   @Column('text')
@@ -68,18 +67,10 @@ export interface ApiKeyWithOwner {
   is_admin: boolean;
 }
 
-const FIND_WITH_OWNER = new NamedStatement<ApiKeyWithOwner>(
-  'api_key_find',
-  `SELECT k.secret_hash, k.expires_at, k.revoked_at, k.last_used_at, u.id AS user_id, u.email, u.is_admin
-   FROM api_keys k JOIN users u ON u.id = k.user_id
-   WHERE k.id = $1`,
-);
-
-const FIND_VALID = new NamedStatement<{ id: string }>(
-  'api_keys_valid',
-  `SELECT id FROM api_keys
-   WHERE id = ANY ($1::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)`,
-);
+const FIND_WITH_OWNER = `
+  SELECT k.secret_hash, k.expires_at, k.revoked_at, k.last_used_at, u.id AS user_id, u.email, u.is_admin
+  FROM api_keys k JOIN users u ON u.id = k.user_id
+  WHERE k.id = $1`;
 
 const TOUCH = `
   UPDATE api_keys SET last_used_at = $2
@@ -107,24 +98,27 @@ const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at
 /** Any constant: replicas that start together take turns on it. */
 const BOOTSTRAP_LOCK = 7_240_815_554;
 
-/** The `api_keys` table. Looking up a key is on every request's path, so it is a named statement (docs/adr/0006). */
+/** The `api_keys` table. */
 @Injectable()
 export class ApiKeyRepository extends Repository<ApiKey> {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource() dataSource: DataSource,
     private readonly audit: AuditRepository,
   ) {
     super(ApiKey, dataSource.manager);
   }
 
   async findWithOwner(id: string): Promise<ApiKeyWithOwner | null> {
-    const [row] = await FIND_WITH_OWNER.run(this.dataSource, [id]);
+    const [row] = await this.query<ApiKeyWithOwner[]>(FIND_WITH_OWNER, [id]);
     return row ?? null;
   }
 
   /** @returns those of the ids whose keys are neither revoked nor expired, and whose users exist */
   async findValid(ids: readonly string[], now: Date): Promise<string[]> {
-    const rows = await FIND_VALID.run(this.dataSource, [ids, now]);
+    const rows = await this.find({
+      select: { id: true },
+      where: { id: In([...ids]), revokedAt: IsNull(), expiresAt: Or(IsNull(), MoreThan(now)) },
+    });
     return rows.map(({ id }) => id);
   }
 

@@ -8,6 +8,8 @@ import {
   Entity,
   type EntityManager,
   Index,
+  JoinColumn,
+  ManyToOne,
   MoreThan,
   PrimaryColumn,
   QueryFailedError,
@@ -23,7 +25,7 @@ import { NamedStatement } from '../database/named-statement.js';
 @Unique('users_email_key', ['email'])
 @Index('users_administrators_idx', ['id'], { where: 'is_admin' })
 export class User {
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'users_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   /** Lower case. */
@@ -38,6 +40,14 @@ export class User {
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
   createdAt: Date;
+}
+
+/** On the property `user` of a row that belongs to a user by its `user_id`, and goes with them. */
+export function OwnedByUser(): PropertyDecorator {
+  return (row, property) => {
+    ManyToOne(() => User, { onDelete: 'CASCADE' })(row, String(property));
+    JoinColumn({ name: 'user_id' })(row, String(property));
+  };
 }
 
 /** The administrator that the first start and `npm run keys -- create --admin` make. */

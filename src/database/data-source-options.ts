@@ -2,8 +2,10 @@ import pg, { Pool } from 'pg';
 import {
   type DataSource,
   type DataSourceOptions,
+  DefaultNamingStrategy,
   type EntitySubscriberInterface,
   EventSubscriber,
+  type Table,
   type TransactionStartEvent,
 } from 'typeorm';
 import {
@@ -28,6 +30,17 @@ const LIMITS =
 class TransactionLimits implements EntitySubscriberInterface {
   async afterTransactionStart({ queryRunner }: TransactionStartEvent): Promise<void> {
     await queryRunner.query(LIMITS);
+  }
+}
+
+/** Keys have the names that PostgreSQL gives them. */
+class PostgresNames extends DefaultNamingStrategy {
+  override primaryKeyName(table: Table | string): string {
+    return `${this.getTableName(table)}_pkey`;
+  }
+
+  override foreignKeyName(table: Table | string, columns: string[]): string {
+    return `${this.getTableName(table)}_${columns.join('_')}_fkey`;
   }
 }
 
@@ -57,6 +70,7 @@ export function dataSourceOptions(address: DatabaseAddress | string, poolSize: n
     subscribers: pooled ? [TransactionLimits] : [],
     migrations: MIGRATIONS,
     migrationsTableName: 'schema_migrations',
+    namingStrategy: new PostgresNames(),
     synchronize: false,
     poolSize,
     applicationName: APPLICATION_NAME,

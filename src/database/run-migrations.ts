@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   AbstractLogger,
   DataSource,
+  type DataSourceOptions,
   type EntitySubscriberInterface,
   EventSubscriber,
   type QueryRunner,
@@ -11,6 +12,7 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
 import { dataSourceOptions } from './data-source-options.js';
+import { MIGRATIONS } from './migrations.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
@@ -24,6 +26,8 @@ const PATIENCE_MS = 120_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface MigrationOptions {
+  /** Those of this version by default. */
+  migrations?: NonNullable<DataSourceOptions['migrations']>;
   /** How long a statement waits for a table before its migration is rolled back. */
   lockTimeoutMs?: number;
   /** How long a migration that could not lock its table is retried. */
@@ -42,9 +46,14 @@ export interface MigrationOptions {
  */
 export async function runMigrations(
   address: DatabaseAddress | string,
-  { lockTimeoutMs = LOCK_TIMEOUT_MS, patienceMs = PATIENCE_MS, onLocked }: MigrationOptions = {},
+  {
+    migrations = MIGRATIONS,
+    lockTimeoutMs = LOCK_TIMEOUT_MS,
+    patienceMs = PATIENCE_MS,
+    onLocked,
+  }: MigrationOptions = {},
 ): Promise<string[]> {
-  const dataSource = await connect(address, lockTimeoutMs);
+  const dataSource = await connect(address, migrations, lockTimeoutMs);
   try {
     const lock = dataSource.createQueryRunner();
     try {
@@ -140,11 +149,15 @@ function limitsOf(lockTimeoutMs: number): new () => EntitySubscriberInterface {
   return MigrationLimits;
 }
 
-async function connect(address: DatabaseAddress | string, lockTimeoutMs: number): Promise<DataSource> {
+async function connect(
+  address: DatabaseAddress | string,
+  migrations: NonNullable<DataSourceOptions['migrations']>,
+  lockTimeoutMs: number,
+): Promise<DataSource> {
   try {
-    const options = dataSourceOptions(address, 2);
     return await new DataSource({
-      ...options,
+      ...dataSourceOptions(address, 2),
+      migrations,
       subscribers: [limitsOf(lockTimeoutMs)],
       logger: new SilentLogger(),
     }).initialize();

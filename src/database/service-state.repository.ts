@@ -5,7 +5,7 @@ import { Column, DataSource, Entity, type EntityManager, IsNull, PrimaryColumn, 
 /** Facts about this installation; exactly one row. */
 @Entity('service_state')
 export class ServiceState {
-  @PrimaryColumn('integer', { primaryKeyConstraintName: 'service_state_pkey' })
+  @PrimaryColumn('integer')
   id: number;
 
   /** Identifies this installation to what it creates elsewhere. */

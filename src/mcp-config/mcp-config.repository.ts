@@ -6,14 +6,12 @@ import {
   DataSource,
   Entity,
   type EntityManager,
-  JoinColumn,
-  ManyToOne,
   PrimaryColumn,
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { User } from '../auth/user.repository.js';
+import { OwnedByUser, User } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
 import {
@@ -30,11 +28,10 @@ import { namedServers } from './named-servers.js';
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
 @Entity('mcp_configs')
 export class McpConfig {
-  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'mcp_configs_pkey' })
+  @PrimaryColumn('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'mcp_configs_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** The configuration with every secret replaced by the mask. */

@@ -13,14 +13,14 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 @Index('webhook_deliveries_created_at_idx', ['createdAt'])
 export class WebhookDelivery {
   /** The same in all attempts, so that receivers recognize an event that they have seen. */
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_deliveries_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'endpoint_id' })
   endpointId: string;
 
   @ManyToOne(() => WebhookEndpoint, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'endpoint_id', foreignKeyConstraintName: 'webhook_deliveries_endpoint_id_fkey' })
+  @JoinColumn({ name: 'endpoint_id' })
   endpoint?: WebhookEndpoint;
 
   @Column('text', { name: 'event_type' })

@@ -11,7 +11,7 @@ import {
   parseTimeCursor,
   toPage,
 } from '../common/pagination/page.js';
-import { EntityRows } from '../database/named-statement.js';
+import { EntityRows } from '../database/entity-rows.js';
 import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';

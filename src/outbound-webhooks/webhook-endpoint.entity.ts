@@ -1,14 +1,5 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
-import { User } from '../auth/user.repository.js';
+import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import { OwnedByUser, User } from '../auth/user.repository.js';
 
 /** Endpoints of one user. */
 export const MAX_ENDPOINTS = 10;
@@ -17,14 +8,13 @@ export const MAX_ENDPOINTS = 10;
 @Entity('webhook_endpoints')
 @Index('webhook_endpoints_user_id_idx', ['userId'])
 export class WebhookEndpoint {
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'webhook_endpoints_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'webhook_endpoints_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   @Column('text')

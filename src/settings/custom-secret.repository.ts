@@ -6,29 +6,25 @@ import {
   DataSource,
   Entity,
   type EntityManager,
-  JoinColumn,
-  ManyToOne,
   PrimaryColumn,
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { lockUser, User } from '../auth/user.repository.js';
+import { lockUser, OwnedByUser, User } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../common/errors/domain-error.js';
-import { NamedStatement } from '../database/named-statement.js';
 
 /** A named secret that a user's agents get. */
 @Entity('custom_secrets')
 export class CustomSecret {
-  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'custom_secrets_pkey' })
+  @PrimaryColumn('uuid', { name: 'user_id' })
   userId: string;
 
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'custom_secrets_pkey' })
+  @PrimaryColumn('text')
   name: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'custom_secrets_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** Encrypted. */
@@ -86,12 +82,10 @@ const MERGE = `
   RETURNING name, xmax = 0 AS created`;
 
 /** In the order of the primary key, from the first name after $3 on. */
-const DESCRIBE_PAGE = new NamedStatement<SecretDescription>(
-  'custom_secrets_page',
-  `SELECT name, description FROM custom_secrets
-   WHERE user_id = $1 AND name > $3 AND strpos(lower(name), lower($2)) > 0
-   ORDER BY name LIMIT $4`,
-);
+const DESCRIBE_PAGE = `
+  SELECT name, description FROM custom_secrets
+  WHERE user_id = $1 AND name > $3 AND strpos(lower(name), lower($2)) > 0
+  ORDER BY name LIMIT $4`;
 
 /** Limits for the secrets of one user. Tools get all of them as variables, whose size the operating system limits. */
 const MAX_SECRETS = 1_000;
@@ -105,7 +99,7 @@ const SIZE = `
 @Injectable()
 export class CustomSecretRepository extends Repository<CustomSecret> {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly audit: AuditRepository,
   ) {
@@ -127,7 +121,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     { part, after, limit }: { part: string; after: string | null; limit: number },
   ): Promise<SecretDescription[]> {
     // Every name comes after the empty one.
-    return DESCRIBE_PAGE.run(this.dataSource, [userId, part, after ?? '', limit]);
+    return this.query(DESCRIBE_PAGE, [userId, part, after ?? '', limit]);
   }
 
   /**

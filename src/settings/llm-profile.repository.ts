@@ -9,29 +9,26 @@ import {
   Entity,
   type EntityManager,
   Index,
-  JoinColumn,
-  ManyToOne,
   PrimaryColumn,
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { User } from '../auth/user.repository.js';
+import { OwnedByUser, User } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 
 /** A model with its address, key and parameters, stored under a name. */
 @Entity('llm_profiles')
 @Index('llm_profiles_user_id_name_key', ['userId', 'name'], { unique: true })
 export class LlmProfile {
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'llm_profiles_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'llm_profiles_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   @Column('text')

@@ -1,13 +1,5 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
-import { User } from '../auth/user.repository.js';
+import { Column, CreateDateColumn, Entity, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import { OwnedByUser, User } from '../auth/user.repository.js';
 import { SETTINGS } from './settings-table.js';
 
 /**
@@ -16,11 +8,10 @@ import { SETTINGS } from './settings-table.js';
  */
 @Entity('settings')
 export class Settings {
-  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'settings_pkey' })
+  @PrimaryColumn('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'settings_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   @Column('text', { nullable: true })

@@ -92,7 +92,7 @@ describe('a start beyond the quota of sandboxes', () => {
       await new ConversationRows(app).startTask(user.id, { sandboxId: first.sandboxId });
       await client.reached(await client.start({ sandbox_id: first.sandboxId }), 'READY');
       const [row] = await app.dataSource.query<{ held: boolean }[]>(
-        'SELECT held_until > $2 AS held FROM sandboxes WHERE id = $1',
+        'SELECT keep_alive_until > $2 AS held FROM sandboxes WHERE id = $1',
         [first.sandboxId, new Date(app.clock.now())],
       );
 
@@ -112,7 +112,7 @@ describe('a start beyond the quota of sandboxes', () => {
     it('names the one that was paused after it waited for quota', async () => {
       const first = await started();
       const hold = async (end: Date | null): Promise<unknown> =>
-        app.dataSource.getRepository(Sandbox).update(first.sandboxId, { heldUntil: end });
+        app.dataSource.getRepository(Sandbox).update(first.sandboxId, { keepAliveUntil: end });
       await hold(new Date(app.clock.now() + 3_600_000));
       const second = await client.start();
       await until(async () => (await client.read(second.id)).detail !== null);

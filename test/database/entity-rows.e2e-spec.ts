@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DataSource } from 'typeorm';
-import { EntityRows } from '../../src/database/named-statement.js';
+import { EntityRows } from '../../src/database/entity-rows.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
@@ -22,7 +22,7 @@ describe('EntityRows', () => {
     const { id: userId } = await app.createUser();
     const { id } = await insertSandboxRow(dataSource, userId);
     await dataSource.query(
-      `UPDATE sandboxes SET wishes = '{"resourceFactor": 2, "image": null}', lease_until = now() WHERE id = $1`,
+      `UPDATE sandboxes SET overrides = '{"resourceFactor": 2, "image": null}', lease_until = now() WHERE id = $1`,
       [id],
     );
     const repository = dataSource.getRepository(Sandbox);

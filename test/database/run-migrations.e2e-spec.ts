@@ -1,17 +1,39 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createServer } from 'node:net';
 import { Client } from 'pg';
-import { DataSource } from 'typeorm';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { ConfigError } from '../../src/config/config.error.js';
-import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
-import { AddTracesOfSandboxes1765500000000 } from '../../src/database/migrations/1765500000000-add-traces-of-sandboxes.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { startListening } from '../support/start-listening.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
 
 const PASSWORD = 'hush-password';
+
+/** As a later release may have it. */
+class IndexAddresses9000000000000 implements MigrationInterface {
+  readonly transaction = false;
+
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('CREATE INDEX CONCURRENTLY sandboxes_address_idx ON sandboxes (address)');
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('DROP INDEX sandboxes_address_idx');
+  }
+}
+
+/** As a later release may have it. */
+class AddMottos9000000000001 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('ALTER TABLE sandboxes ADD COLUMN motto text');
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('ALTER TABLE sandboxes DROP COLUMN motto');
+  }
+}
 
 describe('a DATABASE_URL that cannot be reached', () => {
   let database: TestDatabase;
@@ -74,12 +96,15 @@ describe('replicas that start together', () => {
   it('migrate once, also where an index is built that waits for everybody who looks at the database', async () => {
     const database = await createEmptyDatabase();
     try {
-      const applied = await Promise.all(Array.from({ length: 3 }, () => runMigrations(database.url)));
+      const migrations = [...MIGRATIONS, IndexAddresses9000000000000];
+      const applied = await Promise.all(
+        Array.from({ length: 3 }, () => runMigrations(database.url, { migrations })),
+      );
 
       expect(applied.map(({ length }) => length).toSorted((a, b) => a - b)).toEqual([
         0,
         0,
-        MIGRATIONS.length,
+        migrations.length,
       ]);
     } finally {
       await database.drop();
@@ -88,17 +113,13 @@ describe('replicas that start together', () => {
 });
 
 describe('a migration of a table that somebody reads for long', () => {
+  const migrations = [...MIGRATIONS, AddMottos9000000000001];
   let database: TestDatabase;
   let reader: Client;
 
   beforeAll(async () => {
     database = await createEmptyDatabase();
-    const older = await new DataSource({
-      ...dataSourceOptions(database.url, 2),
-      migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(AddTracesOfSandboxes1765500000000)),
-    }).initialize();
-    await older.runMigrations({ transaction: 'each' });
-    await older.destroy();
+    await runMigrations(database.url);
     reader = new Client({ connectionString: database.url });
     await reader.connect();
     await reader.query('BEGIN');
@@ -113,6 +134,7 @@ describe('a migration of a table that somebody reads for long', () => {
   it('does not hold up the requests of older replicas, and is done when the reader has ended', async () => {
     const waits: number[] = [];
     const migrating = runMigrations(database.url, {
+      migrations,
       lockTimeoutMs: 100,
       onLocked: (attempt) => waits.push(attempt),
     });
@@ -127,20 +149,20 @@ describe('a migration of a table that somebody reads for long', () => {
 
     await reader.query('COMMIT');
 
-    expect(await migrating).toContain(AddTracesOfSandboxes1765500000000.name);
+    expect(await migrating).toContain(AddMottos9000000000001.name);
     expect(waits.slice(0, 3)).toEqual([1, 2, 3]);
   });
 
   it('says what to look for when the reader never ends', async () => {
     await reader.query('BEGIN');
     await reader.query('SELECT * FROM schema_migrations');
-    await reader.query("DELETE FROM schema_migrations WHERE name = 'AddTracesOfSandboxes1765500000000'");
+    await reader.query("DELETE FROM schema_migrations WHERE name = 'AddMottos9000000000001'");
     await reader.query('COMMIT');
     await reader.query('BEGIN');
     await reader.query('SELECT * FROM sandboxes');
 
-    await expect(runMigrations(database.url, { lockTimeoutMs: 50, patienceMs: 100 })).rejects.toThrow(
-      /^DATABASE_URL: a migration could not lock its table: .*pg_stat_activity/,
-    );
+    await expect(
+      runMigrations(database.url, { migrations, lockTimeoutMs: 50, patienceMs: 100 }),
+    ).rejects.toThrow(/^DATABASE_URL: a migration could not lock its table: .*pg_stat_activity/);
   });
 });

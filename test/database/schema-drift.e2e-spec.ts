@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '../support/test-database.
 /** The same table as `ServiceState` describes, with a column that no migration makes. */
 @Entity('service_state')
 class ServiceStateWithMotto extends ServiceState {
-  @PrimaryColumn('integer', { primaryKeyConstraintName: 'service_state_pkey' })
+  @PrimaryColumn('integer')
   override id: number;
 
   @Column('text', { nullable: true })
@@ -18,7 +18,7 @@ class ServiceStateWithMotto extends ServiceState {
 /** The same table without the column `key_check`. */
 @Entity('service_state')
 class ServiceStateWithoutCheck {
-  @PrimaryColumn('integer', { primaryKeyConstraintName: 'service_state_pkey' })
+  @PrimaryColumn('integer')
   id: number;
 
   @Column('uuid', { name: 'instance_id' })

@@ -7,8 +7,8 @@ import { runMigrations } from '../../src/database/run-migrations.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
 
-/** The first release is the schema of the first three migrations; later ones have to let its programs live. */
-const FIRST_RELEASE = 3;
+/** Migrations of the first release; later ones have to let its programs live. */
+const FIRST_RELEASE = 1;
 
 interface Column {
   table: string;
@@ -107,7 +107,7 @@ describe('an upgrade', () => {
     const older = await createEmptyDatabase();
     const before = await new DataSource({
       ...dataSourceOptions(older.url, 2),
-      migrations: MIGRATIONS.slice(0, -1),
+      migrations: MIGRATIONS.slice(0, Math.max(FIRST_RELEASE, MIGRATIONS.length - 1)),
     }).initialize();
     await before.runMigrations({ transaction: 'each' });
     const write = async (email: string): Promise<string> => {

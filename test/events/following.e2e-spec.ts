@@ -362,11 +362,10 @@ describe('conversations of stopped sandboxes', () => {
     );
     await dataSource.query('ANALYZE sandboxes, followed_conversations');
     const leases = service.app.get(FollowLeaseRepository, { strict: false });
-    const logs = service.app.get(FollowedConversationRepository, { strict: false });
     const spy = jest.spyOn(dataSource, 'query');
     const claimed = await leases.claim();
-    const unfollowed = await logs.countUnfollowed();
-    const running = await logs.countRunning();
+    const unfollowed = await leases.countUnfollowed();
+    const running = await leases.countRunning();
     const sent = spy.mock.calls.map(([sql, values]) => ({ sql, values }));
     spy.mockRestore();
 

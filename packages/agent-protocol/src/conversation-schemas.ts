@@ -1,9 +1,28 @@
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { conversationIdSchema } from './conversation-id.js';
 import type { Content } from './events.js';
 import { gitAccessSchema } from './git-schemas.js';
 import { plainMcpConfig } from './plain-mcp-config.js';
+
+const HEX = /^[0-9a-f]{32}$/;
+
+/** A client's form of a conversation's id, normalized to a UUID with dashes; null if it is not a UUID. */
+export function toConversationId(text: string): string | null {
+  const hex = text.toLowerCase().replaceAll('-', '');
+  return HEX.test(hex)
+    ? `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+    : null;
+}
+
+/** The id of a conversation in any form, normalized. */
+export const conversationIdSchema = z.string().transform((text, context) => {
+  const id = toConversationId(text);
+  if (id === null) {
+    context.addIssue({ code: 'custom', message: 'Input should be a valid UUID' });
+    return z.NEVER;
+  }
+  return id;
+});
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
 /** Model APIs accept no other URLs, and a message that an API rejects would be rejected again at every later step. */

@@ -1,21 +1,17 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
-  DataSource,
   Entity,
   type EntityManager,
-  JoinColumn,
-  ManyToOne,
   PrimaryColumn,
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
-import { lockUser, User } from '../../auth/user.repository.js';
+import { lockUser, OwnedByUser, User } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { NamedStatement } from '../../database/named-statement.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
 
 /** What an encrypted token is bound to: a record copied to another user or provider does not decrypt. */
@@ -36,14 +32,13 @@ export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 /** A user's credential for one git provider. */
 @Entity('provider_tokens')
 export class ProviderToken {
-  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'provider_tokens_pkey' })
+  @PrimaryColumn('uuid', { name: 'user_id' })
   userId: string;
 
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'provider_tokens_pkey' })
+  @PrimaryColumn('text')
   provider: ProviderType;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'provider_tokens_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** Encrypted. */
@@ -96,17 +91,14 @@ interface TokenRow {
   updated_at: Date;
 }
 
-/** Every request for suggested tasks begins with it, also the many that the cache serves. */
-const LIST_TOKENS = new NamedStatement<TokenRow>(
-  'provider_tokens_list',
-  'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1',
-);
+/** Every request for suggested tasks begins with it, also the many that the cache serves: no entities are built. */
+const LIST_TOKENS =
+  'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1';
 
 /** Users' provider tokens. They are encrypted at rest and leave this class in clear. */
 @Injectable()
 export class ProviderTokenRepository {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
     @InjectRepository(ProviderToken) private readonly tokens: Repository<ProviderToken>,
     private readonly cipher: SecretCipher,
     private readonly audit: AuditRepository,
@@ -118,7 +110,7 @@ export class ProviderTokenRepository {
    * @throws SecretDecryptionError when a stored token is not readable with the configured keys
    */
   async list(userId: string): Promise<StoredCredential[]> {
-    const rows = await LIST_TOKENS.run(this.dataSource, [userId]);
+    const rows = await this.tokens.query<TokenRow[]>(LIST_TOKENS, [userId]);
     return rows.toSorted(byProvider).map(({ provider, token, host, verified, updated_at }) => ({
       provider,
       token: this.cipher.decrypt(token, providerTokenBinding(userId, provider)),

@@ -1,14 +1,5 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
-import { User } from '../../auth/user.repository.js';
+import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
@@ -26,18 +17,17 @@ export interface ConversationPullRequest {
 @Index('app_conversations_user_id_updated_at_idx', ['userId', 'updatedAt'])
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
-// Of a kind that TypeORM cannot write; migrations have made them, the second one where PostgreSQL has pg_trgm.
+// Of a kind that TypeORM cannot write; the migration makes them, the second one where PostgreSQL has pg_trgm.
 @Index('app_conversations_tags_idx', { synchronize: false })
 @Index('app_conversations_title_idx', { synchronize: false })
 export class AppConversation {
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversations_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'app_conversations_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** Stays when the sandbox is gone. */
@@ -100,7 +90,7 @@ export class AppConversation {
 
   /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
   @Column('jsonb', { name: 'result_schema', nullable: true })
-  resultSchema: Record<string, unknown> | null;
+  resultSchema: object | null;
 
   /** The branch that was made for its work, or that its last pull request is from. */
   @Column('text', { name: 'working_branch', nullable: true })

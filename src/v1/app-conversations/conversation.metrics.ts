@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
 import { Metrics, withZeros } from '../../observability/metrics.js';
-import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
+import { FollowLeaseRepository } from '../events/follow/follow-lease.repository.js';
 import { START_TASK_STATUSES } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
@@ -12,7 +12,7 @@ const EXECUTION_STATUSES = [...CONVERSATION_STATUSES, 'unknown'];
 @Injectable()
 export class ConversationMetrics implements OnModuleInit {
   constructor(
-    private readonly conversations: FollowedConversationRepository,
+    private readonly leases: FollowLeaseRepository,
     private readonly startTasks: StartTaskQueries,
     private readonly metrics: Metrics,
   ) {}
@@ -23,7 +23,7 @@ export class ConversationMetrics implements OnModuleInit {
       help: 'Conversations in running sandboxes by what their agents do',
       scope: 'database',
       label: 'execution_status',
-      read: async () => withZeros(EXECUTION_STATUSES, await this.conversations.countRunning()),
+      read: async () => withZeros(EXECUTION_STATUSES, await this.leases.countRunning()),
     });
     this.metrics.addGauge({
       name: 'slipway_conversation_starts',

@@ -18,6 +18,7 @@ import { NamedStatement } from '../../database/named-statement.js';
 import { endAtBytes, type Measured } from '../../database/page-bytes.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
 
@@ -83,12 +84,8 @@ const CONVERSATION_COLUMNS = `
   f.metrics,
   CASE WHEN c.result_schema IS NOT NULL THEN f.result END AS result`;
 
-/**
- * A sandbox is joined only where it belongs to the same user. Its table is another feature's, joined here because a page
- * of conversations must cost one statement.
- */
 const JOINED_TABLES = `
-  LEFT JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
+  ${joinSandbox('c')}
   LEFT JOIN followed_conversations f ON f.id = c.id`;
 
 /** Which conversations to find; an absent member matches all. */
@@ -184,24 +181,17 @@ interface ResumableRow {
   execution_status: ConversationStatus | null;
 }
 
-/**
- * Leaves out conversations that are being started, because their start gives them their credentials. Sandboxes are joined
- * because only the database can compare the generations of both rows without reading all of them.
- */
+/** Leaves out conversations that are being started, because their start gives them their credentials. */
 const TO_RESUME = `
   s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT ${hasUnfinishedStart('c.id')}`;
 
-const FIND_SANDBOXES_TO_RESUME = new NamedStatement<{ id: string }>(
-  'sandboxes_to_resume',
-  `SELECT DISTINCT s.id FROM sandboxes s JOIN app_conversations c ON c.sandbox_id = s.id
-   WHERE s.host_id = $1 AND ${TO_RESUME}`,
-);
+const FIND_SANDBOXES_TO_RESUME = `
+  SELECT DISTINCT s.id FROM app_conversations c ${joinSandbox('c')}
+  WHERE s.host_id = $1 AND ${TO_RESUME}`;
 
 const FIND_TO_RESUME = `
   SELECT c.id, c.user_id, c.sandbox_id, f.execution_status
-  FROM app_conversations c
-  JOIN sandboxes s ON s.id = c.sandbox_id
-  LEFT JOIN followed_conversations f ON f.id = c.id
+  FROM app_conversations c ${JOINED_TABLES}
   WHERE s.id = $1 AND ${TO_RESUME}
   ORDER BY c.updated_at DESC`;
 
@@ -260,7 +250,8 @@ export class ConversationQueries {
 
   /** Ids of a host's running sandboxes with conversations to resume. */
   async sandboxesToResume(hostId: string): Promise<string[]> {
-    return (await FIND_SANDBOXES_TO_RESUME.run(this.dataSource, [hostId])).map(({ id }) => id);
+    const rows = await this.dataSource.query<{ id: string }[]>(FIND_SANDBOXES_TO_RESUME, [hostId]);
+    return rows.map(({ id }) => id);
   }
 
   /** The conversations to resume in a sandbox, the last used first. */

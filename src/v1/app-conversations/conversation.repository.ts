@@ -3,19 +3,10 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, Repository } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { toHexId } from '../../common/identifiers.js';
-import { NamedStatement } from '../../database/named-statement.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { ListedConversation } from './adoption/conversation-adoption.service.js';
 import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
 import { type StartTask, workingBranch } from './start-task.entity.js';
-
-const INSERT = `
-  INSERT INTO app_conversations
-    (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title, title_is_users, trigger,
-     pr_number, llm_model, llm_base_url, parent_conversation_id, public, tags, working_dir, agent,
-     metadata, result_schema, working_branch, llm_profile)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
-  ON CONFLICT (id) DO NOTHING`;
 
 /** Ids that nobody has: no conversation, no start and, while its sandbox is there, no conversation that was deleted. */
 const WITHOUT_KNOWN = `
@@ -55,12 +46,6 @@ const SET_GENERATED_TITLE = `
 
 const SET_GENERATION =
   'UPDATE app_conversations SET sandbox_generation = $2 WHERE id = $1 AND sandbox_generation < $2';
-
-const FIND_REPOSITORY = new NamedStatement<Pick<AppConversation, 'selectedRepository' | 'gitProvider'>>(
-  'app_conversation_repository',
-  `SELECT selected_repository AS "selectedRepository", git_provider AS "gitProvider" FROM app_conversations
-   WHERE id = $1 AND sandbox_id = $2 AND user_id = $3`,
-);
 
 /** Two requests at once may bring the same number; the second one sees the row as the first has written it. */
 const ADD_PULL_REQUEST = `
@@ -117,29 +102,36 @@ export class ConversationRepository {
     { appConversationId: id, userId, sandboxId, request }: StartTask,
     { model, baseUrl, workingDir, agent }: BegunConversation,
   ): Promise<void> {
-    await manager.query(INSERT, [
+    const conversation = {
       id,
       userId,
       sandboxId,
-      request.selected_repository,
-      request.selected_branch,
-      request.git_provider,
-      request.title ?? initialTitle(id),
-      request.title !== null,
-      request.trigger,
-      request.pr_number,
-      model,
-      baseUrl,
-      request.parent_conversation_id,
-      request.public,
-      JSON.stringify(request.tags),
+      selectedRepository: request.selected_repository,
+      selectedBranch: request.selected_branch,
+      gitProvider: request.git_provider,
+      workingBranch: workingBranch({ appConversationId: id, request }),
       workingDir,
+      title: request.title ?? initialTitle(id),
+      titleIsUsers: request.title !== null,
+      trigger: request.trigger,
+      prNumber: request.pr_number,
+      parentConversationId: request.parent_conversation_id,
       agent,
-      JSON.stringify(request.metadata ?? {}),
-      request.result_schema ? JSON.stringify(request.result_schema) : null,
-      workingBranch({ appConversationId: id, request }),
-      request.llm_profile ?? null,
-    ]);
+      llmModel: model,
+      llmBaseUrl: baseUrl,
+      llmProfile: request.llm_profile ?? null,
+      public: request.public,
+      tags: request.tags,
+      metadata: request.metadata ?? {},
+      resultSchema: request.result_schema ?? null,
+    };
+    await manager
+      .createQueryBuilder()
+      .insert()
+      .into(AppConversation)
+      .values(conversation)
+      .orIgnore()
+      .execute();
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
 
@@ -312,8 +304,10 @@ export class ConversationRepository {
     id: string,
     { sandboxId, userId }: Pick<AppConversation, 'sandboxId' | 'userId'>,
   ): Promise<Pick<AppConversation, 'selectedRepository' | 'gitProvider'> | null> {
-    const [row] = await FIND_REPOSITORY.run(this.conversations.manager.connection, [id, sandboxId, userId]);
-    return row ?? null;
+    return this.conversations.findOne({
+      select: { id: true, selectedRepository: true, gitProvider: true },
+      where: { id, sandboxId, userId },
+    });
   }
 
   /** Adds a pull request in the caller's transaction; false when the conversation has it already, or is gone. */

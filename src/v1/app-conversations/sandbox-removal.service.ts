@@ -16,14 +16,14 @@ export class SandboxRemovalService {
   /**
    * Moves a sandbox from any status to its removal, unless a conversation uses it or an unfinished start needs it.
    *
-   * @param cause why the service does it; null: the request that is being answered asks for it
+   * @param cause why the service does it; without one the request that is being answered asks for it
    * @returns whether it is being removed; call `SandboxWorkerSignal.wake` once that is committed
    */
   async removeIfUnused(
     manager: EntityManager,
     userId: string,
     sandboxId: string,
-    cause: 'start_failed' | null = null,
+    cause?: 'start_failed',
   ): Promise<boolean> {
     // The lock lets the second of two removals in the same sandbox see what the first one removed.
     if (!(await this.sandboxes.lock(manager, sandboxId, userId))) {
@@ -34,7 +34,12 @@ export class SandboxRemovalService {
       (await this.startTasks.needsSandbox(manager, sandboxId));
     return (
       !isUsed &&
-      (await this.sandboxes.transition(sandboxId, 'remove', { deadlineAt: null }, { userId }, manager, cause))
+      (await this.sandboxes.transition(sandboxId, 'remove', {
+        change: { deadlineAt: null },
+        condition: { userId },
+        manager,
+        cause,
+      }))
     );
   }
 }

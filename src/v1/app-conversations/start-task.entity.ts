@@ -1,15 +1,6 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
+import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
-import { User } from '../../auth/user.repository.js';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
@@ -120,14 +111,13 @@ export function workingBranch({
 @Index('app_conversation_start_tasks_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
 export class StartTask {
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'app_conversation_start_tasks_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'app_conversation_start_tasks_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** Changed by compare-and-set only. */

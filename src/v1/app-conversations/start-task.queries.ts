@@ -14,6 +14,7 @@ import { NamedStatement } from '../../database/named-statement.js';
 import { endAtBytes, type Measured } from '../../database/page-bytes.js';
 import { countRows } from '../../observability/metrics.js';
 import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { StartRequest, StartTaskStatus } from './start-task.entity.js';
 
 /** A start task with what is known of its sandbox. */
@@ -61,8 +62,7 @@ const COLUMNS = `
   t.id, t.user_id, t.status, t.detail, t.app_conversation_id, t.sandbox_id, t.request, t.notes, t.created_at,
   t.updated_at, s.status AS sandbox_status, s.address, s.expose_port`;
 
-/** The table of sandboxes is another feature's, joined here because clients poll start tasks: one statement each. */
-const WITH_SANDBOX = 'LEFT JOIN sandboxes s ON s.id = t.sandbox_id AND s.user_id = t.user_id';
+const WITH_SANDBOX = joinSandbox('t');
 const TABLES = `app_conversation_start_tasks t ${WITH_SANDBOX}`;
 
 const FILTER = `
@@ -80,7 +80,6 @@ const BY_ID = `
 
 const LARGE = ['run.request::text', 'run.detail', `array_to_string(run.notes, '')`];
 
-const FIND = new NamedStatement<StartTaskRow>('start_tasks_find', BY_ID);
 const FIND_SEVERAL = new NamedStatement<StartTaskRow & Measured>(
   'start_tasks_find_several',
   endAtBytes(BY_ID, LARGE),
@@ -142,7 +141,7 @@ export class StartTaskQueries {
 
   /** Null when it is unknown, or another user's. */
   async find(userId: string, id: string): Promise<StartTaskRow | null> {
-    const [row = null] = await FIND.run(this.dataSource, [userId, [id]]);
+    const [row = null] = await this.dataSource.query<StartTaskRow[]>(BY_ID, [userId, [id]]);
     return row;
   }
 

@@ -4,7 +4,8 @@ import { type EntityManager, In, Not, Repository } from 'typeorm';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
-import { EntityRows, NamedStatement } from '../../database/named-statement.js';
+import { EntityRows } from '../../database/entity-rows.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
@@ -48,28 +49,24 @@ const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
 );
 
 /** A change and its notification in one round trip. Null keeps what the row has; of `detail`, `$5` says whether it changes. */
-const WRITE = new NamedStatement<{ notified: unknown }>(
-  'start_task_write',
-  `WITH written AS (
+const WRITE = `
+  WITH written AS (
     UPDATE app_conversation_start_tasks
     SET status = COALESCE($4, status), detail = CASE WHEN $5 THEN $6 ELSE detail END, notes = COALESCE($7, notes),
       sandbox_made = COALESCE($8, sandbox_made), working_dir = COALESCE($9, working_dir), updated_at = now()
     WHERE id = $1 AND status = $2 AND attempt = $3
     RETURNING id
   )
-  SELECT pg_notify('${START_TASKS_CHANNEL}', id::text) AS notified FROM written`,
-);
+  SELECT pg_notify('${START_TASKS_CHANNEL}', id::text) AS notified FROM written`;
 
 const TAKE_UP = `
   UPDATE app_conversation_start_tasks SET attempt = attempt + 1, updated_at = now()
   WHERE id = $1 AND status <> ALL ($2)
   RETURNING `;
 
-const SECRET_NAMES = new NamedStatement<{ names: string[] | null }>(
-  'start_task_secret_names',
-  `SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS names FROM app_conversation_start_tasks
-   WHERE sandbox_id = $1 AND user_id = $2`,
-);
+const SECRET_NAMES = `
+  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS names FROM app_conversation_start_tasks
+  WHERE sandbox_id = $1 AND user_id = $2`;
 
 /** Most tasks read at a time. */
 const MAX_BATCH = 50;
@@ -101,9 +98,8 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
  * Nobody waits for a row that another transaction has locked. A conversation's task goes with the conversation
  * (`deleteOfConversation`); until then it is reduced to what the conversation needs.
  */
-const TRIM = new NamedStatement(
-  'start_task_trim',
-  `WITH surplus AS (
+const TRIM = `
+  WITH surplus AS (
     SELECT id FROM app_conversation_start_tasks
     WHERE user_id = $1 AND NOT trimmed AND status IN ('READY', 'ERROR')
     ORDER BY updated_at DESC, id DESC OFFSET ${MAX_ENDED} LIMIT ${TRIM_BATCH}
@@ -115,8 +111,7 @@ const TRIM = new NamedStatement(
     SET trimmed = true, detail = NULL, notes = '{}', request = t.request || ${WITHOUT_TEXTS}
     FROM locked WHERE t.id = locked.id AND locked.is_needed
   )
-  DELETE FROM app_conversation_start_tasks t USING locked WHERE t.id = locked.id AND NOT locked.is_needed`,
-);
+  DELETE FROM app_conversation_start_tasks t USING locked WHERE t.id = locked.id AND NOT locked.is_needed`;
 
 /**
  * Rows of start tasks. A worker changes one only while it is the last that took it up and the status is the one it
@@ -125,7 +120,6 @@ const TRIM = new NamedStatement(
 @Injectable()
 export class StartTaskRepository {
   private readonly rows: EntityRows<StartTask>;
-  private readonly takeUpRow: NamedStatement<Record<string, unknown>>;
 
   constructor(
     @InjectRepository(StartTask) private readonly tasks: Repository<StartTask>,
@@ -134,7 +128,6 @@ export class StartTaskRepository {
     private readonly sandboxes: SandboxRepository,
   ) {
     this.rows = new EntityRows(tasks, 'app_conversation_start_tasks');
-    this.takeUpRow = new NamedStatement('start_task_take_up', TAKE_UP + this.rows.columns);
   }
 
   /** Runs changes of several tables as one. */
@@ -186,7 +179,10 @@ export class StartTaskRepository {
 
   /** Takes a task over from any earlier worker; null when it is finished or gone. */
   async takeUp(id: string): Promise<StartTask | null> {
-    const [row] = await this.takeUpRow.run(this.tasks.manager.connection, [id, [...FINISHED_STATUSES]]);
+    const [[row]] = await this.tasks.query<[Record<string, unknown>[], number]>(TAKE_UP + this.rows.columns, [
+      id,
+      [...FINISHED_STATUSES],
+    ]);
     return row ? this.rows.entity(row) : null;
   }
 
@@ -245,9 +241,7 @@ export class StartTaskRepository {
       change.sandboxMade ?? null,
       change.workingDir ?? null,
     ];
-    const rows = manager.queryRunner?.isTransactionActive
-      ? await WRITE.within(manager, values)
-      : await WRITE.run(manager.connection, values);
+    const rows = await manager.query<unknown[]>(WRITE, values);
     if (rows.length !== 1) {
       throw new StartSuperseded();
     }
@@ -265,7 +259,7 @@ export class StartTaskRepository {
       await this.sandboxes.endKeepAlive(manager, task.sandboxId);
     }
     await manager.query(LOCK_TRIMMING, [task.userId]);
-    await TRIM.within(manager, [task.userId]);
+    await manager.query(TRIM, [task.userId]);
   }
 
   /**
@@ -302,7 +296,7 @@ export class StartTaskRepository {
    * the user's, because nothing was started in it, or a conversation without such a list.
    */
   async secretNamesOfSandbox(userId: string, sandboxId: string): Promise<string[] | null> {
-    const rows = await SECRET_NAMES.run(this.tasks.manager.connection, [sandboxId, userId]);
+    const rows = await this.tasks.query<{ names: string[] | null }[]>(SECRET_NAMES, [sandboxId, userId]);
     const lists = rows.map(({ names }) => names);
     const known = lists.filter((names) => names !== null);
     return rows.length === 0 || known.length < lists.length ? null : [...new Set(known.flat())];

@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { Metrics } from '../../observability/metrics.js';
+import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
 import { FollowersService } from './follow/followers.service.js';
-import { FollowedConversationRepository } from './followed-conversation.repository.js';
 import { EventPartitionRepository } from './store/event-partition.repository.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
@@ -10,7 +10,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
 export class EventMetrics implements OnModuleInit {
   constructor(
     private readonly metrics: Metrics,
-    private readonly conversations: FollowedConversationRepository,
+    private readonly leases: FollowLeaseRepository,
     private readonly followers: FollowersService,
     private readonly streams: EventStreamsService,
     private readonly partitions: EventPartitionRepository,
@@ -40,7 +40,7 @@ export class EventMetrics implements OnModuleInit {
       help: 'Conversations in running sandboxes whose events no replica copies',
       scope: 'database',
       labels: [],
-      read: async () => [{ labels: {}, value: await this.conversations.countUnfollowed() }],
+      read: async () => [{ labels: {}, value: await this.leases.countUnfollowed() }],
     });
     this.metrics.addSamples({
       name: 'slipway_event_partitions_ahead_seconds',

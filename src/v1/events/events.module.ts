@@ -55,6 +55,13 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     LogSync,
     SyncRequests,
   ],
-  exports: [ConversationUpdates, EventQueries, FollowedConversationRepository, LogDrain, SyncRequests],
+  exports: [
+    ConversationUpdates,
+    EventQueries,
+    FollowLeaseRepository,
+    FollowedConversationRepository,
+    LogDrain,
+    SyncRequests,
+  ],
 })
 export class EventsModule {}

@@ -1,19 +1,10 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
+import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type {
   ConversationFailure,
   ConversationStatus,
   MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { User } from '../../auth/user.repository.js';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 
 /** What the service knows about a conversation at its agent server, and how far its log was read. */
 @Entity('followed_conversations')
@@ -21,14 +12,13 @@ import { User } from '../../auth/user.repository.js';
 @Index('followed_conversations_user_id_idx', ['userId'])
 export class FollowedConversation {
   /** Id of the conversation. */
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'followed_conversations_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'followed_conversations_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   @Column('text', { name: 'sandbox_id' })

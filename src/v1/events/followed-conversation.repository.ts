@@ -1,17 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager } from 'typeorm';
+import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, In, Repository } from 'typeorm';
 import {
   type ConversationFailure,
   type ConversationStatus,
   hasFailed,
 } from '@slipway/agent-protocol/conversation-api.js';
 import { toHexId } from '../../common/identifiers.js';
-import { NamedStatement } from '../../database/named-statement.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
-import { countRows } from '../../observability/metrics.js';
 import { statusEvent } from '../../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import { FollowedConversation } from './followed-conversation.entity.js';
 import type { ObservedState } from './store/observed-state.js';
 
 /** Payload: the id of a conversation whose log has just been opened. */
@@ -48,26 +47,6 @@ const UPDATE_STATE = `
   RETURNING f.user_id, f.sandbox_id, f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
     f.title IS DISTINCT FROM old.title AS title_changed, f.error`;
-
-/**
- * Joins the sandboxes table of another feature, so that counting need not load every running sandbox. `OFFSET 0`
- * makes PostgreSQL look up the conversations of each running sandbox; otherwise it would scan all conversations ever
- * made.
- */
-const COUNT_RUNNING = `
-  SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
-  FROM sandboxes s CROSS JOIN LATERAL (
-    SELECT execution_status FROM followed_conversations WHERE sandbox_id = s.id OFFSET 0) f
-  WHERE s.status = 'RUNNING'
-  GROUP BY f.execution_status`;
-
-/** Counts conversations without a lease, or with an expired one. */
-const COUNT_UNFOLLOWED = `
-  SELECT count(*)::int AS count
-  FROM sandboxes s CROSS JOIN LATERAL (
-    SELECT FROM followed_conversations
-    WHERE sandbox_id = s.id AND (follower_until IS NULL OR follower_until < now()) OFFSET 0) f
-  WHERE s.status = 'RUNNING'`;
 
 interface StateChanges {
   user_id: string;
@@ -107,41 +86,31 @@ export interface StoredLog {
 const SINCE = `opened_at - interval '1 day' AS since`;
 const UNTIL = `greatest(opened_at, updated_at) + interval '1 day' AS until`;
 
+const LOG_OF_USER = `
+  SELECT event_count, ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
+    THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
+  FROM followed_conversations WHERE id = $1 AND user_id = $2`;
+
+interface LogRow extends Pick<StoredLog, 'since' | 'until' | 'failure'> {
+  event_count: number;
+}
+
+const PROGRESS = `
+  SELECT event_count, last_event_id, ${SINCE}, updated_at::text AS version FROM followed_conversations WHERE id = $1`;
+
+interface ProgressRow {
+  event_count: number;
+  last_event_id: string | null;
+  since: Date;
+  version: string;
+}
+
 /** Rows of followed conversations: the state and the progress of each conversation's log. */
 @Injectable()
 export class FollowedConversationRepository {
-  private readonly logOfOwn = new NamedStatement<
-    Pick<StoredLog, 'since' | 'until' | 'failure'> & { event_count: number }
-  >(
-    'followed_conversation_owned',
-    `SELECT event_count, ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
-       THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
-     FROM followed_conversations WHERE id = $1 AND user_id = $2`,
-  );
-  private readonly eventCountsOf = new NamedStatement<{ id: string; event_count: number }>(
-    'followed_conversation_counts',
-    'SELECT id, event_count FROM followed_conversations WHERE id = ANY ($1::uuid[])',
-  );
-  private readonly progressOf = new NamedStatement<{
-    event_count: number;
-    last_event_id: string | null;
-    since: Date;
-    version: string;
-  }>(
-    'followed_conversation_progress',
-    `SELECT event_count, last_event_id, ${SINCE}, updated_at::text AS version FROM followed_conversations WHERE id = $1`,
-  );
-  private readonly sandboxOf = new NamedStatement<{ sandbox_id: string }>(
-    'followed_conversation_sandbox',
-    'SELECT sandbox_id FROM followed_conversations WHERE id = $1',
-  );
-  private readonly inSandbox = new NamedStatement<{ id: string }>(
-    'followed_conversations_of_sandbox',
-    'SELECT id FROM followed_conversations WHERE sandbox_id = $1',
-  );
-
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectRepository(FollowedConversation) private readonly rows: Repository<FollowedConversation>,
     private readonly notifications: DatabaseNotifications,
     private readonly webhooks: WebhookDeliveryRepository,
   ) {}
@@ -164,7 +133,7 @@ export class FollowedConversationRepository {
 
   /** Null unless the conversation is this user's. */
   async findLog(id: string, userId: string): Promise<StoredLog | null> {
-    const [row] = await this.logOfOwn.run(this.dataSource, [id, userId]);
+    const [row] = await this.dataSource.query<LogRow[]>(LOG_OF_USER, [id, userId]);
     if (!row) {
       return null;
     }
@@ -174,13 +143,16 @@ export class FollowedConversationRepository {
 
   /** Number of the last event of each conversation; removed conversations are left out. */
   async eventCounts(ids: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.eventCountsOf.run(this.dataSource, [ids]);
-    return new Map(rows.map(({ id, event_count: count }) => [id, count]));
+    const rows = await this.rows.find({
+      select: { id: true, eventCount: true },
+      where: { id: In([...ids]) },
+    });
+    return new Map(rows.map(({ id, eventCount }) => [id, eventCount]));
   }
 
   /** How far a log is stored; null when the conversation was removed. */
   async progress(id: string): Promise<LogProgress | null> {
-    const [row] = await this.progressOf.run(this.dataSource, [id]);
+    const [row] = await this.dataSource.query<ProgressRow[]>(PROGRESS, [id]);
     if (!row) {
       return null;
     }
@@ -190,12 +162,12 @@ export class FollowedConversationRepository {
 
   /** Null when the conversation is unknown. */
   async sandboxId(id: string): Promise<string | null> {
-    const [row] = await this.sandboxOf.run(this.dataSource, [id]);
-    return row?.sandbox_id ?? null;
+    const row = await this.rows.findOne({ select: { id: true, sandboxId: true }, where: { id } });
+    return row?.sandboxId ?? null;
   }
 
   async idsInSandbox(sandboxId: string): Promise<string[]> {
-    return (await this.inSandbox.run(this.dataSource, [sandboxId])).map(({ id }) => id);
+    return (await this.rows.find({ select: { id: true }, where: { sandboxId } })).map(({ id }) => id);
   }
 
   /**
@@ -259,16 +231,5 @@ export class FollowedConversationRepository {
     if (event) {
       await this.webhooks.publish(manager, userId, event);
     }
-  }
-
-  /** Numbers of conversations in running sandboxes, by execution status. */
-  async countRunning(): Promise<Map<string, number>> {
-    return countRows(this.dataSource, COUNT_RUNNING);
-  }
-
-  /** Number of conversations in running sandboxes that no process follows. */
-  async countUnfollowed(): Promise<number> {
-    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT_UNFOLLOWED);
-    return row?.count ?? 0;
   }
 }

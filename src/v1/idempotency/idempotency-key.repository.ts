@@ -6,29 +6,26 @@ import {
   Entity,
   type EntityManager,
   Index,
-  JoinColumn,
-  ManyToOne,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import { User } from '../../auth/user.repository.js';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 
 /** What a request with an `Idempotency-Key` created, so that its repetition gets the same response. */
 @Entity('idempotency_keys')
 @Index('idempotency_keys_created_at_idx', ['createdAt'])
 export class IdempotencyKey {
-  @PrimaryColumn('uuid', { name: 'user_id', primaryKeyConstraintName: 'idempotency_keys_pkey' })
+  @PrimaryColumn('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'idempotency_keys_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** The route, because two routes may be called with the same key. */
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'idempotency_keys_pkey' })
+  @PrimaryColumn('text')
   scope: string;
 
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'idempotency_keys_pkey' })
+  @PrimaryColumn('text')
   key: string;
 
   /** SHA-256 of the request. */

@@ -15,6 +15,17 @@ const MAX_KEYS = 1_000;
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
+/** A request that may be sent twice. */
+interface IdempotentRequest {
+  userId: string;
+  /** The route, because two routes may be called with the same key. */
+  scope: string;
+  /** The header's value as `idempotencyKey` returned it; null: the request is not idempotent. */
+  key: string | null;
+  /** SHA-256 of what the request asks for. */
+  requestHash: Buffer;
+}
+
 /** The resource of a request. */
 interface IdempotentOutcome {
   resourceId: string;
@@ -53,18 +64,12 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
    *
    * @param manager the transaction that creates the resource; it locks the user, so that requests of one user wait for
    *   each other
-   * @param scope the route, because two routes may be called with the same key
-   * @param key the header's value as `idempotencyKey` returned it; null: the request is not idempotent
-   * @param requestHash SHA-256 of what the request asks for
    * @param create creates the resource in the transaction and returns its id
    * @throws InvalidInputError when the key stands for another request
    */
   async run(
     manager: EntityManager,
-    userId: string,
-    scope: string,
-    key: string | null,
-    requestHash: Buffer,
+    { userId, scope, key, requestHash }: IdempotentRequest,
     create: () => Promise<string>,
   ): Promise<IdempotentOutcome> {
     if (key === null) {

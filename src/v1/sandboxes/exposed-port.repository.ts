@@ -1,34 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
+import { IsNull, Not, Repository } from 'typeorm';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { NamedStatement } from '../../database/named-statement.js';
 import { HostIdentity } from './host-identity.js';
+import { Sandbox } from './sandbox.entity.js';
 import { sessionKeyBinding } from './session-key.js';
-
-/** Sandboxes that stopped before they ever had a port get one with their next start. */
-const OF_HOST = `
-  SELECT id, expose_port
-  FROM sandboxes
-  WHERE host_id = $1 AND status <> 'DELETING' AND (expose_port IS NOT NULL OR status = 'RUNNING')`;
-
-const FIND = `
-  SELECT id, expose_port, session_key
-  FROM sandboxes
-  WHERE id = $1 AND host_id = $2 AND status <> 'DELETING'`;
-
-/** Sandboxes that are being removed keep their port from others as well: their clients may not know yet. */
-const ASSIGN = `
-  UPDATE sandboxes
-  SET expose_port = $3
-  WHERE id = $1 AND host_id = $2 AND status <> 'DELETING' AND expose_port IS NOT DISTINCT FROM $4
-    AND NOT EXISTS (SELECT FROM sandboxes other WHERE other.host_id = $2 AND other.expose_port = $3)
-  RETURNING id`;
-
-interface PortRow {
-  id: string;
-  expose_port: number | null;
-}
 
 /** A sandbox of this host, and the loopback port at which clients reach its agent server. */
 export interface ExposedSandbox {
@@ -37,33 +14,44 @@ export interface ExposedSandbox {
   port: number | null;
 }
 
+const UNIQUE_VIOLATION = '23505';
+
 /** The loopback ports of the sandboxes of this host. A sandbox keeps its port for as long as it exists. */
 @Injectable()
 export class ExposedPortRepository {
-  private readonly ofHost = new NamedStatement<PortRow>('exposed_ports_of_host', OF_HOST);
-  private readonly findOne = new NamedStatement<PortRow & { session_key: string }>('exposed_port', FIND);
-  private readonly assignPort = new NamedStatement<{ id: string }>('exposed_port_assign', ASSIGN);
-
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
     private readonly host: HostIdentity,
     private readonly cipher: SecretCipher,
   ) {}
 
-  /** Sandboxes that have a port, or should have one. */
+  /**
+   * Sandboxes that have a port, or should have one. Those that stopped before they ever had a port get one with their
+   * next start.
+   */
   async list(): Promise<ExposedSandbox[]> {
-    const rows = await this.ofHost.run(this.dataSource, [this.host.id]);
-    return rows.map(({ id, expose_port: port }) => ({ id, port }));
+    const hostId = this.host.id;
+    const found = await this.sandboxes.find({
+      select: { id: true, exposePort: true },
+      where: [
+        { hostId, status: Not('DELETING'), exposePort: Not(IsNull()) },
+        { hostId, status: 'RUNNING' },
+      ],
+    });
+    return found.map(({ id, exposePort: port }) => ({ id, port }));
   }
 
   /** Null when this host has no such sandbox (any more). */
   async find(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
-    const [row] = await this.findOne.run(this.dataSource, [id, this.host.id]);
-    return row
+    const found = await this.sandboxes.findOne({
+      select: { id: true, exposePort: true, sessionKey: true },
+      where: { id, hostId: this.host.id, status: Not('DELETING') },
+    });
+    return found
       ? {
           id,
-          port: row.expose_port,
-          sessionKey: this.cipher.decrypt(row.session_key, sessionKeyBinding(id)),
+          port: found.exposePort,
+          sessionKey: this.cipher.decrypt(found.sessionKey, sessionKeyBinding(id)),
         }
       : null;
   }
@@ -74,7 +62,19 @@ export class ExposedPortRepository {
    * @returns false when it has another one by now, or another sandbox has this one
    */
   async assign(id: string, port: number | null, previous: number | null): Promise<boolean> {
-    const rows = await this.assignPort.run(this.dataSource, [id, this.host.id, port, previous]);
-    return rows.length > 0;
+    try {
+      const { affected } = await this.sandboxes.update(
+        { id, hostId: this.host.id, status: Not('DELETING'), exposePort: previous ?? IsNull() },
+        // Nothing has happened in it.
+        { exposePort: port, updatedAt: () => 'updated_at' },
+      );
+      return affected === 1;
+    } catch (error) {
+      // Sandboxes that are being removed keep their port from others as well: their clients may not know yet.
+      if (errorCode(error) === UNIQUE_VIOLATION) {
+        return false;
+      }
+      throw error;
+    }
   }
 }

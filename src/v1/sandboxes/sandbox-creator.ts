@@ -109,7 +109,7 @@ export class SandboxCreator {
       sessionKeyHash: sessionKeyHash(sessionKey),
       overrides,
       deadlineAt: timeoutSeconds === null ? null : after(timeoutSeconds),
-      heldUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
+      keepAliveUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
       lastActivityAt: new Date(now),
     });
     return { id, paused };

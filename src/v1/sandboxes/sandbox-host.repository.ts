@@ -5,7 +5,7 @@ import { Column, Entity, type EntityManager, PrimaryColumn, Repository } from 't
 /** A machine whose replicas run process or docker sandboxes. */
 @Entity('sandbox_hosts')
 export class SandboxHost {
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'sandbox_hosts_pkey' })
+  @PrimaryColumn('text')
   id: string;
 
   /** `SANDBOX_ADDRESS`: how other hosts reach its sandboxes; null when they cannot. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
-import { EntityRows, NamedStatement } from '../../database/named-statement.js';
+import { EntityRows } from '../../database/entity-rows.js';
 import { HostIdentity } from './host-identity.js';
 import { type SandboxRowStatus, TRANSITIONAL_STATUSES } from './sandbox-status.js';
 import { Sandbox } from './sandbox.entity.js';
@@ -45,8 +45,6 @@ export interface LeaseClaim {
 @Injectable()
 export class SandboxLeaseRepository {
   private readonly rows: EntityRows<Sandbox>;
-  /** A named statement, since every process runs it once a second. */
-  private readonly takeDueRows: NamedStatement<Record<string, unknown>>;
 
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
@@ -54,7 +52,6 @@ export class SandboxLeaseRepository {
     private readonly clock: Clock,
   ) {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
-    this.takeDueRows = new NamedStatement('sandboxes_take_due', TAKE_DUE + this.rows.columns);
   }
 
   /** Takes sandboxes of this host that wait for a worker in one of these statuses, the longest unchanged first. */
@@ -63,14 +60,10 @@ export class SandboxLeaseRepository {
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
   ): Promise<Sandbox[]> {
     const now = this.clock.now();
-    const rows = await this.takeDueRows.run(this.sandboxes.manager.connection, [
-      this.host.processId,
-      new Date(now + LEASE_MS),
-      this.host.id,
-      [...statuses],
-      new Date(now),
-      limit,
-    ]);
+    const [rows] = await this.sandboxes.query<[Record<string, unknown>[], number]>(
+      TAKE_DUE + this.rows.columns,
+      [this.host.processId, new Date(now + LEASE_MS), this.host.id, [...statuses], new Date(now), limit],
+    );
     return rows.map((row) => this.rows.entity(row));
   }
 

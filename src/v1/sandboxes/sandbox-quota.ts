@@ -205,8 +205,9 @@ export class SandboxQuota {
     const paused: string[] = [];
     for (const { id, generation, lastActivityAt } of idle) {
       // Unless something began in it since the probe.
-      const unchanged = { status: 'RUNNING' as const, generation, lastActivityAt };
-      if (await this.sandboxes.transition(id, 'pause', { statusDetail }, unchanged, manager, 'quota')) {
+      const condition = { status: 'RUNNING' as const, generation, lastActivityAt };
+      const options = { change: { statusDetail }, condition, manager, cause: 'quota' as const };
+      if (await this.sandboxes.transition(id, 'pause', options)) {
         paused.push(id);
       }
       if (paused.length === surplus) {

@@ -1,14 +1,5 @@
-import {
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
-import { User } from '../../auth/user.repository.js';
+import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
@@ -27,14 +18,13 @@ import type { SandboxRowStatus } from './sandbox-status.js';
 })
 export class Sandbox {
   /** 22 characters of base62, chosen before the backend is called. */
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'sandboxes_pkey' })
+  @PrimaryColumn('text')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'sandboxes_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   @Column('text', { name: 'spec_id' })
@@ -86,7 +76,7 @@ export class Sandbox {
   @Column('integer', { name: 'stopped_generation', nullable: true })
   stoppedGeneration: number | null;
 
-  @Column('jsonb', { name: 'wishes', nullable: true })
+  @Column('jsonb', { nullable: true })
   overrides: SandboxOverrides | null;
 
   /** The process that works on a transitional status, and how long its lease lasts. */
@@ -101,8 +91,8 @@ export class Sandbox {
   deadlineAt: Date | null;
 
   /** Kept alive: it does not count as idle before this moment. */
-  @Column('timestamptz', { name: 'held_until', nullable: true })
-  heldUntil: Date | null;
+  @Column('timestamptz', { name: 'keep_alive_until', nullable: true })
+  keepAliveUntil: Date | null;
 
   /** When a request of its user last went to its agent server; null before the first one. */
   @Column('timestamptz', { name: 'traffic_at', nullable: true })

@@ -57,7 +57,7 @@ export class SandboxMetrics implements OnModuleInit {
   onModuleInit(): void {
     this.metrics.addSamples({
       name: 'slipway_sandboxes',
-      help: 'Sandboxes of all hosts by status and backend; beyond 10,000 of both an estimate',
+      help: 'Sandboxes of all hosts by status and backend; from 10,000 on counted once a minute',
       scope: 'database',
       labels: ['status', 'backend'],
       read: async () => toSamples(await this.queries.counts(), this.config.sandboxes.backend),

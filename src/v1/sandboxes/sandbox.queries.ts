@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
-import { jsonList, jsonNumber } from '@slipway/common/json-access.js';
+import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { type Page, parsePageId, toPage } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
@@ -60,29 +60,10 @@ const LOOK_UP = `
   WITH found AS MATERIALIZED (SELECT * FROM sandboxes WHERE id = ANY($2) AND status <> 'DELETING')
   SELECT ${COLUMNS} FROM found WHERE user_id = $1`;
 
-const SNAPSHOT = 'SELECT status, status_detail FROM sandboxes WHERE id = $1';
-
-/** Beyond this many of a status and backend, PostgreSQL's estimate will do: a scrape reads no whole index. */
-const EXACT_COUNT = 10_000;
-
-/**
- * Goes from each pair to the next one by the index, and counts so many of each at most. A range of one status, in its
- * order: for an equal one PostgreSQL would make a bitmap of all rows before it counts the first.
- */
-const COUNTS = `
-  WITH RECURSIVE pairs AS (
-    (SELECT status, backend FROM sandboxes ORDER BY status, backend LIMIT 1)
-    UNION ALL
-    SELECT next.status, next.backend FROM pairs CROSS JOIN LATERAL (
-      SELECT s.status, s.backend FROM sandboxes s WHERE (s.status, s.backend) > (pairs.status, pairs.backend)
-      ORDER BY s.status, s.backend LIMIT 1) AS next)
-  SELECT status, backend, (SELECT count(*)::int FROM (
-    SELECT FROM sandboxes s WHERE s.status BETWEEN pairs.status AND pairs.status AND s.backend = pairs.backend
-    ORDER BY s.status LIMIT ${EXACT_COUNT + 1}) AS first) AS count
-  FROM pairs`;
-
-/** Runs nothing: the planner knows from its statistics how many rows to expect. */
-const ESTIMATE = 'EXPLAIN (FORMAT JSON) SELECT FROM sandboxes WHERE status = $1 AND backend = $2';
+const COUNTS = 'SELECT status, backend, count(*)::int AS count FROM sandboxes GROUP BY status, backend';
+/** Counting reads a whole index: from so many sandboxes on, the last count is shown for a while. */
+const MANY = 10_000;
+const COUNT_MANY_EVERY_MS = 60_000;
 
 /** Statuses that count towards the quota. */
 const ACTIVE: SandboxRowStatus[] = ['STARTING', 'RUNNING'];
@@ -125,20 +106,18 @@ interface SandboxRow {
 export class SandboxQueries {
   private readonly searchRows = new NamedStatement<SandboxRow>('sandboxes_search', SEARCH);
   private readonly lookUpRows = new NamedStatement<SandboxRow>('sandboxes_look_up', LOOK_UP);
-  private readonly readSnapshot = new NamedStatement<Pick<SandboxRow, 'status' | 'status_detail'>>(
-    'sandbox_snapshot',
-    SNAPSHOT,
-  );
-  private readonly countRows = new NamedStatement<{ count: number }>('sandboxes_count_taken', COUNT_ACTIVE);
-
+  private readonly countRows = new NamedStatement<{ count: number }>('sandboxes_count_active', COUNT_ACTIVE);
   private readonly asManyRows = new NamedStatement<{ hasAsMany: boolean }>(
     'sandboxes_has_as_many',
     HAS_AS_MANY,
   );
+  private counted: SandboxCount[] = [];
+  private countedUntil = 0;
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly clock: Clock,
   ) {}
 
   /** The user's sandboxes, newest first. */
@@ -164,8 +143,10 @@ export class SandboxQueries {
   }
 
   async snapshot(id: string): Promise<SandboxSnapshot> {
-    const [row] = await this.readSnapshot.run(this.dataSource, [id]);
-    return { status: row?.status ?? null, statusDetail: row?.status_detail ?? null };
+    const found = await this.dataSource
+      .getRepository(Sandbox)
+      .findOne({ select: { id: true, status: true, statusDetail: true }, where: { id } });
+    return { status: found?.status ?? null, statusDetail: found?.statusDetail ?? null };
   }
 
   /**
@@ -208,20 +189,14 @@ export class SandboxQueries {
     return row?.found === true;
   }
 
-  /** Of all users and hosts; an estimate where there are many. Statuses that no sandbox has are left out. */
+  /** Of all users and hosts; up to a minute old where there are many. Statuses that no sandbox has are left out. */
   async counts(): Promise<SandboxCount[]> {
-    const counts = await this.dataSource.query<SandboxCount[]>(COUNTS);
-    return Promise.all(
-      counts.map(async (each) =>
-        each.count > EXACT_COUNT ? { ...each, count: await this.estimate(each) } : each,
-      ),
-    );
-  }
-
-  /** The planner's estimate, but never less than what was counted. */
-  private async estimate({ status, backend, count }: SandboxCount): Promise<number> {
-    const [row] = await this.dataSource.query<{ 'QUERY PLAN': unknown }[]>(ESTIMATE, [status, backend]);
-    return Math.max(count, jsonNumber(jsonList(row, 'QUERY PLAN')[0], 'Plan', 'Plan Rows') ?? 0);
+    if (this.clock.now() >= this.countedUntil) {
+      this.counted = await this.dataSource.query<SandboxCount[]>(COUNTS);
+      const total = this.counted.reduce((sum, { count }) => sum + count, 0);
+      this.countedUntil = total > MANY ? this.clock.now() + COUNT_MANY_EVERY_MS : 0;
+    }
+    return this.counted;
   }
 
   private view(row: SandboxRow): SandboxView {
@@ -282,10 +257,6 @@ export interface RunningSandbox extends AgentServerTarget {
 /** Where the agent servers of sandboxes are right now. */
 @Injectable()
 export class RunningSandboxQueries {
-  private readonly findTarget = new NamedStatement<TargetRow>('sandbox_target', FIND_TARGET);
-
-  private readonly findCurrent = new NamedStatement<{ found: number }>('sandbox_current', IS_CURRENT);
-
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
@@ -305,7 +276,7 @@ export class RunningSandboxQueries {
     if (!isSandboxId(sandboxId)) {
       return null;
     }
-    const [row] = await this.findTarget.run(this.dataSource, [sandboxId]);
+    const [row] = await this.dataSource.query<TargetRow[]>(FIND_TARGET, [sandboxId]);
     if (!row) {
       return null;
     }
@@ -323,8 +294,18 @@ export class RunningSandboxQueries {
       status: row.status,
       isCurrent: async () => {
         const values = [id, generation, address, sessionKeyHash(sessionKey)];
-        return (await this.findCurrent.run(this.dataSource, values)).length > 0;
+        return (await this.dataSource.query<unknown[]>(IS_CURRENT, values)).length > 0;
       },
     };
   }
+}
+
+/**
+ * SQL that joins, as `s`, the sandbox of a row of another table, if it belongs to the same user: lists of what runs in
+ * sandboxes cost one statement.
+ *
+ * @param row alias of a table with `sandbox_id` and `user_id`
+ */
+export function joinSandbox(row: string): string {
+  return `LEFT JOIN sandboxes s ON s.id = ${row}.sandbox_id AND s.user_id = ${row}.user_id`;
 }

@@ -6,7 +6,8 @@ import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
 import { currentTraceparent } from '../../common/spans.js';
-import { EntityRows, NamedStatement } from '../../database/named-statement.js';
+import { EntityRows } from '../../database/entity-rows.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
 import { type LeaseClaim, SandboxLeaseRepository } from './sandbox-lease.repository.js';
 import {
@@ -27,8 +28,8 @@ const DEFAULT_START_TIMEOUT_SECONDS = 60;
 const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
-     (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, wishes, deadline_at,
-      held_until, last_activity_at, updated_at, traceparent)
+     (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, overrides, deadline_at,
+      keep_alive_until, last_activity_at, updated_at, traceparent)
    VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)`,
 );
 
@@ -45,10 +46,12 @@ const TOUCH = `
 
 const KEEP_ALIVE = `
   UPDATE sandboxes
-  SET held_until = greatest(held_until, $2::timestamptz), last_activity_at = greatest(last_activity_at, $3::timestamptz)
+  SET keep_alive_until = greatest(keep_alive_until, $2::timestamptz),
+    last_activity_at = greatest(last_activity_at, $3::timestamptz)
   WHERE id = $1`;
 
-const END_KEEP_ALIVE = 'UPDATE sandboxes SET held_until = NULL WHERE id = $1 AND held_until IS NOT NULL';
+const END_KEEP_ALIVE = `
+  UPDATE sandboxes SET keep_alive_until = NULL WHERE id = $1 AND keep_alive_until IS NOT NULL`;
 
 type StartingSandbox = Pick<
   Sandbox,
@@ -62,7 +65,7 @@ type StartingSandbox = Pick<
   | 'sessionKeyHash'
   | 'overrides'
   | 'deadlineAt'
-  | 'heldUntil'
+  | 'keepAliveUntil'
   | 'lastActivityAt'
 >;
 
@@ -76,7 +79,7 @@ type SandboxChange = Partial<
     | 'generation'
     | 'stoppedGeneration'
     | 'deadlineAt'
-    | 'heldUntil'
+    | 'keepAliveUntil'
     | 'lastActivityAt'
   >
 >;
@@ -93,6 +96,19 @@ type SandboxCondition = {
 
 /** Why the service makes a transition for reasons of its own. */
 type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
+
+interface TransitionOptions {
+  /** Address and deadline follow from the new status unless they are given here. */
+  change?: SandboxChange;
+  condition?: SandboxCondition;
+  /**
+   * The caller's transaction; the caller calls `SandboxWorkerSignal.wake` once it is committed. Without one the worker is
+   * woken here, and takes the sandbox over at once if no other process has its lease.
+   */
+  manager?: EntityManager;
+  /** Why the service does it; without one the request that is being answered asks for it. */
+  cause?: ServiceCause | undefined;
+}
 
 /** Transitions that somebody requests; the others follow from what happens to the sandbox. */
 const AUDITED: Partial<Record<SandboxTransition, AuditAction>> = {
@@ -120,8 +136,6 @@ export class SandboxRepository {
   private readonly touches = new BoundedCache<string, number>(MAX_TOUCHES);
   private readonly rows: EntityRows<Sandbox>;
   private readonly changedRows: EntityRows<Sandbox>;
-  /** By text. There are only as many texts as kinds of callers. */
-  private readonly updates = new Map<string, NamedStatement<Record<string, unknown>>>();
 
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
@@ -161,6 +175,12 @@ export class SandboxRepository {
     return rows.length > 0;
   }
 
+  /** Keeps the row from being deleted until the transaction ends; false when there is none. */
+  async keep(manager: EntityManager, id: string): Promise<boolean> {
+    const lock = { mode: 'for_key_share' } as const;
+    return (await manager.findOne(Sandbox, { select: { id: true }, where: { id }, lock })) !== null;
+  }
+
   /** Inserts a STARTING row in the caller's transaction. */
   async insert(manager: EntityManager, sandbox: StartingSandbox): Promise<void> {
     await INSERT.within(manager, [
@@ -174,7 +194,7 @@ export class SandboxRepository {
       sandbox.sessionKeyHash,
       sandbox.overrides === null ? null : JSON.stringify(sandbox.overrides),
       sandbox.deadlineAt,
-      sandbox.heldUntil,
+      sandbox.keepAliveUntil,
       sandbox.lastActivityAt,
       currentTraceparent(),
     ]);
@@ -188,21 +208,14 @@ export class SandboxRepository {
   }
 
   /**
-   * Makes a transition, unless the status of the row, or `condition`, does not allow it. Address and deadline follow from
-   * the new status unless `change` gives them.
+   * Makes a transition, unless the status of the row, or the condition, does not allow it.
    *
-   * @param manager the caller's transaction; the caller calls `SandboxWorkerSignal.wake` once it is committed. Without
-   *   one the worker is woken here, and takes the sandbox over at once if no other process has its lease
-   * @param cause why the service does it; null: the request that is being answered asks for it
    * @returns whether the transition was made
    */
   async transition(
     id: string,
     transition: SandboxTransition,
-    change: SandboxChange = {},
-    condition: SandboxCondition = {},
-    manager: EntityManager | null = null,
-    cause: ServiceCause | null = null,
+    { change = {}, condition = {}, manager, cause }: TransitionOptions = {},
   ): Promise<boolean> {
     if (!isSandboxId(id)) {
       return false;
@@ -219,7 +232,7 @@ export class SandboxRepository {
       status: to,
       updatedAt: new Date(now),
     };
-    const claim = manager === null && isTransitional(to) ? this.leases.claim() : null;
+    const claim = manager === undefined && isTransitional(to) ? this.leases.claim() : null;
     const entry = this.entryOf(id, transition, cause);
     const updated = await this.updateRow({ id, from, condition, set, claim, entry }, manager);
     if (updated && claim) {
@@ -271,8 +284,8 @@ export class SandboxRepository {
     return affected === 1;
   }
 
-  private entryOf(id: string, transition: SandboxTransition, cause: ServiceCause | null): string | null {
-    const isEnd = transition === 'fail' && cause !== null;
+  private entryOf(id: string, transition: SandboxTransition, cause: ServiceCause | undefined): string | null {
+    const isEnd = transition === 'fail' && cause !== undefined;
     const action = isEnd ? 'sandbox.stop' : AUDITED[transition];
     return action === undefined
       ? null
@@ -281,14 +294,14 @@ export class SandboxRepository {
           outcome: 'requested',
           resourceId: id,
           ownerId: null,
-          ...(cause !== null && { by: 'service', details: { cause } }),
+          ...(cause !== undefined && { by: 'service', details: { cause } }),
         });
   }
 
   /** @returns the row after the update; null when no row met the conditions */
   private async updateRow(
     { id, from, condition, set, claim, entry }: ConditionalUpdate,
-    manager: EntityManager | null,
+    manager: EntityManager = this.sandboxes.manager,
   ): Promise<Sandbox | null> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
@@ -304,25 +317,14 @@ export class SandboxRepository {
       ...Object.entries({ id, ...condition }).map(equals),
     ];
     const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING ${this.rows.columns}`;
-    const statement = this.updateStatement(
+    const audited =
       entry === null
-        ? update
-        : `WITH changed AS (${update}),
-           audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id' })})
-           SELECT ${this.changedRows.columns} FROM changed`,
+        ? ''
+        : `, audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id' })})`;
+    const [row] = await manager.query<Record<string, unknown>[]>(
+      `WITH changed AS (${update})${audited} SELECT ${this.changedRows.columns} FROM changed`,
+      values,
     );
-    const [row] = manager
-      ? await statement.within(manager, values)
-      : await statement.run(this.sandboxes.manager.connection, values);
     return row ? this.rows.entity(row) : null;
-  }
-
-  private updateStatement(text: string): NamedStatement<Record<string, unknown>> {
-    let statement = this.updates.get(text);
-    if (!statement) {
-      statement = new NamedStatement(`sandboxes_update_${this.updates.size + 1}`, text);
-      this.updates.set(text, statement);
-    }
-    return statement;
   }
 }

@@ -81,7 +81,10 @@ export class SandboxesService {
       const isDone =
         statusAfter('pause', status) === null
           ? await this.sandboxes.update(id, stopped, asSeen)
-          : await this.sandboxes.transition(id, 'pause', { ...stopped, statusDetail: null }, asSeen);
+          : await this.sandboxes.transition(id, 'pause', {
+              change: { ...stopped, statusDetail: null },
+              condition: asSeen,
+            });
       if (isDone) {
         await this.waitWhile('PAUSING', id, PAUSE_MS);
         return;
@@ -109,7 +112,7 @@ export class SandboxesService {
     const paused = await this.sandboxes.transaction(async (manager) => {
       const ids = await this.quota.claimOrFail(manager, userId, evictable, id);
       const statusDetail = pausedNotes(ids).join(' ') || null;
-      await this.sandboxes.transition(id, 'resume', { statusDetail, lastActivityAt }, {}, manager);
+      await this.sandboxes.transition(id, 'resume', { change: { statusDetail, lastActivityAt }, manager });
       return ids;
     });
     this.worker.wake();
@@ -166,7 +169,8 @@ export class SandboxesService {
    * @throws DomainError not_found
    */
   async remove(userId: string, id: string): Promise<void> {
-    if (!(await this.sandboxes.transition(id, 'remove', { statusDetail: null }, { userId }))) {
+    const options = { change: { statusDetail: null }, condition: { userId } };
+    if (!(await this.sandboxes.transition(id, 'remove', options))) {
       throw unknownSandbox();
     }
   }
@@ -179,8 +183,9 @@ export class SandboxesService {
   ): Promise<string> {
     const plan = await this.creator.plan(userId, spec.id);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
+    const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
     const { resourceId } = await this.sandboxes.transaction((manager) =>
-      this.idempotency.run(manager, userId, IDEMPOTENCY_SCOPE, idempotencyKey, requestHash, async () => {
+      this.idempotency.run(manager, given, async () => {
         const created = await this.creator.create(manager, plan);
         if (created === 'busy') {
           throw quotaExceeded(this.config.sandboxes);

@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { conversationIdSchema, toConversationId } from '@slipway/agent-protocol/conversation-id.js';
+import { conversationIdSchema, toConversationId } from '@slipway/agent-protocol/conversation-schemas.js';
 import {
   confirmationPolicySchema,
   credentialsSchema,

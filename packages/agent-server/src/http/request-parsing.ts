@@ -1,6 +1,6 @@
 import type { Request, RequestHandler } from 'express';
 import { z, type ZodError, type ZodType } from 'zod';
-import { toConversationId } from '@slipway/agent-protocol/conversation-id.js';
+import { toConversationId } from '@slipway/agent-protocol/conversation-schemas.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import {
   type BodyBounds,

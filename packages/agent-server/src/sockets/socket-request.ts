@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { LINKED_FRAMES } from '@slipway/agent-protocol/linked-frames.js';
-import { toConversationId } from '@slipway/agent-protocol/conversation-id.js';
+import { toConversationId } from '@slipway/agent-protocol/conversation-schemas.js';
 import { normalizeTimestamp } from '../event-log.js';
 
 const BASE_URL = 'http://localhost';

@@ -6,13 +6,12 @@ import {
   Entity,
   type EntityManager,
   Index,
-  JoinColumn,
-  ManyToOne,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
-import { User } from '../../../auth/user.repository.js';
+import { OwnedByUser, User } from '../../../auth/user.repository.js';
+import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
 import { hasUnfinishedStart } from '../start-task.queries.js';
 
 /** A message that waits until its conversation is ready. Its row goes once the agent server has it. */
@@ -20,14 +19,13 @@ import { hasUnfinishedStart } from '../start-task.queries.js';
 @Index('pending_messages_conversation_id_position_key', ['conversationId', 'position'], { unique: true })
 @Index('pending_messages_user_id_idx', ['userId'])
 export class PendingMessage {
-  @PrimaryColumn('uuid', { primaryKeyConstraintName: 'pending_messages_pkey' })
+  @PrimaryColumn('uuid')
   id: string;
 
   @Column('uuid', { name: 'user_id' })
   userId: string;
 
-  @ManyToOne(() => User, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'user_id', foreignKeyConstraintName: 'pending_messages_user_id_fkey' })
+  @OwnedByUser()
   user?: User;
 
   /** Chosen with the start, so that it is known before there is a conversation. */
@@ -70,15 +68,12 @@ const ADD = `
 /** Conversations found by one statement; the next sweep finds the rest. */
 const MAX_DELIVERABLE = 200;
 
-/**
- * Sandboxes are joined because only their rows tell which conversations can take a message. Only first messages count: a
- * conversation whose first one is postponed would take the place of others.
- */
+/** Only first messages count: a conversation whose first one is postponed would take the place of others. */
 const DELIVERABLE = `
   SELECT c.id, c.user_id
   FROM pending_messages p
   JOIN app_conversations c ON c.id = p.conversation_id
-  JOIN sandboxes s ON s.id = c.sandbox_id AND s.user_id = c.user_id
+  ${joinSandbox('c')}
   WHERE s.host_id = $1 AND ($2::uuid IS NULL OR c.id = $2)
     AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
     AND p.due_at <= now() AND NOT ${hasUnfinishedStart('c.id')}

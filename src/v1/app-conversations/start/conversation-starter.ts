@@ -87,17 +87,11 @@ export class ConversationStarter {
     const requestHash = createHash('sha256').update(JSON.stringify(request)).digest();
     let created: StartTask | null = null;
     const task = await this.tasks.transaction(async (manager) => {
-      const { resourceId } = await this.idempotency.run(
-        manager,
-        userId,
-        IDEMPOTENCY_SCOPE,
-        idempotencyKey,
-        requestHash,
-        async () => {
-          created = await this.store(manager, await planning);
-          return created.id;
-        },
-      );
+      const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
+      const { resourceId } = await this.idempotency.run(manager, given, async () => {
+        created = await this.store(manager, await planning);
+        return created.id;
+      });
       return created ?? (await this.tasks.find(manager, resourceId));
     });
     if (!task) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { NamedStatement } from '../../../database/named-statement.js';
+import { countRows } from '../../../observability/metrics.js';
 
 /** How long after a process has died another one takes over. */
 const LEASE = `interval '10 seconds'`;
@@ -10,9 +10,8 @@ const LEASE = `interval '10 seconds'`;
 const MAX_BATCH = 200;
 
 /**
- * Like RENEW, it joins the sandboxes table of another feature, because every process runs both statements every few
- * seconds. The inner limit makes PostgreSQL go from running sandboxes to their conversations; otherwise it would scan
- * all conversations ever made, expecting to find enough due ones early.
+ * The inner limit makes PostgreSQL go from running sandboxes to their conversations; otherwise it would scan all
+ * conversations ever made, expecting to find enough due ones early.
  */
 const CLAIM = `
   WITH due AS MATERIALIZED (
@@ -53,6 +52,25 @@ const RELEASE = `
     ORDER BY id
     FOR UPDATE)`;
 
+/**
+ * `OFFSET 0` makes PostgreSQL look up the conversations of each running sandbox; otherwise it would scan all conversations
+ * ever made.
+ */
+const COUNT_RUNNING = `
+  SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
+  FROM sandboxes s CROSS JOIN LATERAL (
+    SELECT execution_status FROM followed_conversations WHERE sandbox_id = s.id OFFSET 0) f
+  WHERE s.status = 'RUNNING'
+  GROUP BY f.execution_status`;
+
+/** Counts conversations without a lease, or with an expired one. */
+const COUNT_UNFOLLOWED = `
+  SELECT count(*)::int AS count
+  FROM sandboxes s CROSS JOIN LATERAL (
+    SELECT FROM followed_conversations
+    WHERE sandbox_id = s.id AND (follower_until IS NULL OR follower_until < now()) OFFSET 0) f
+  WHERE s.status = 'RUNNING'`;
+
 /** Which conversations to claim; all of them by default. */
 export interface ClaimFilter {
   conversationId?: string;
@@ -64,12 +82,14 @@ export interface ClaimedConversation {
   sandboxId: string;
 }
 
-/** Leases on followed conversations: which process follows which one. Times are the database's, so clocks need not agree. */
+/**
+ * Conversations in running sandboxes, and the leases on them: which process follows which one. Times are the database's, so
+ * clocks need not agree. Every process runs these statements every few seconds, so they join the sandboxes.
+ */
 @Injectable()
 export class FollowLeaseRepository {
   /** Identifies this process; never reused. */
   private readonly follower = randomUUID();
-  private readonly renewal = new NamedStatement<{ id: string; generation: number }>('follow_renew', RENEW);
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
@@ -85,7 +105,10 @@ export class FollowLeaseRepository {
 
   /** @returns the conversations that this process still follows, with the generation of their sandbox */
   async renew(conversationIds: readonly string[]): Promise<Map<string, number>> {
-    const rows = await this.renewal.run(this.dataSource, [this.follower, conversationIds]);
+    const rows = await this.dataSource.query<{ id: string; generation: number }[]>(RENEW, [
+      this.follower,
+      conversationIds,
+    ]);
     return new Map(rows.map(({ id, generation }) => [id, generation]));
   }
 
@@ -93,5 +116,16 @@ export class FollowLeaseRepository {
     if (conversationIds.length > 0) {
       await this.dataSource.query(RELEASE, [this.follower, conversationIds]);
     }
+  }
+
+  /** Numbers of conversations in running sandboxes, by execution status. */
+  async countRunning(): Promise<Map<string, number>> {
+    return countRows(this.dataSource, COUNT_RUNNING);
+  }
+
+  /** Number of conversations in running sandboxes that no process follows. */
+  async countUnfollowed(): Promise<number> {
+    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT_UNFOLLOWED);
+    return row?.count ?? 0;
   }
 }

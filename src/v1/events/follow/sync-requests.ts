@@ -8,7 +8,7 @@ import { FollowedConversationRepository } from '../followed-conversation.reposit
 import { EventStore } from '../store/event-store.js';
 
 /** Payload: the id of a conversation whose log may have something new. */
-const SYNC_REQUESTS_CHANNEL = 'conversation_pokes';
+const SYNC_REQUESTS_CHANNEL = 'sync_requests';
 
 /** Asks for a conversation's log to be read now instead of at the next poll, in whichever process follows it. */
 @Injectable()

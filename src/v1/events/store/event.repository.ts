@@ -27,21 +27,15 @@ import type { StorableEvent } from './storable-event.js';
 @Entity('conversation_events', { synchronize: false })
 @Index('conversation_events_conversation_id_event_id_key', ['conversationId', 'eventId'], { unique: true })
 export class ConversationEvent {
-  @PrimaryColumn('uuid', {
-    name: 'conversation_id',
-    primaryKeyConstraintName: 'conversation_events_pkey',
-  })
+  @PrimaryColumn('uuid', { name: 'conversation_id' })
   conversationId: string;
 
   @ManyToOne(() => FollowedConversation, { onDelete: 'CASCADE' })
-  @JoinColumn({
-    name: 'conversation_id',
-    foreignKeyConstraintName: 'conversation_events_conversation_id_fkey',
-  })
+  @JoinColumn({ name: 'conversation_id' })
   conversation?: FollowedConversation;
 
   /** 1, 2, 3 … within the conversation, in the order of the agent server's log. */
-  @PrimaryColumn('integer', { primaryKeyConstraintName: 'conversation_events_pkey' })
+  @PrimaryColumn('integer')
   seq: number;
 
   @Column('text', { name: 'event_id' })

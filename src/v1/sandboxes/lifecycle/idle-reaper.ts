@@ -101,7 +101,8 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
       return;
     }
     const statusDetail = `Paused after ${durationText(timeoutSeconds)} without activity.`;
-    await this.sandboxes.transition(id, 'pause', { statusDetail }, asSeen, null, 'idle');
+    const options = { change: { statusDetail }, condition: asSeen, cause: 'idle' as const };
+    await this.sandboxes.transition(id, 'pause', options);
   }
 
   /** It would use up its user's quota for ever. The reconciler stops its program; a resume starts it again. */
@@ -116,8 +117,11 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
       return;
     }
     const statusDetail = `Its agent server has not answered for ${durationText(MAX_UNRESPONSIVE_SECONDS)}: it was stopped. Resume the sandbox to start it again.`;
-    const asSeen = { status: 'RUNNING' as const, generation, updatedAt };
-    await this.sandboxes.transition(id, 'fail', { statusDetail }, asSeen, null, 'does_not_answer');
+    await this.sandboxes.transition(id, 'fail', {
+      change: { statusDetail },
+      condition: { status: 'RUNNING', generation, updatedAt },
+      cause: 'does_not_answer',
+    });
   }
 
   /** Removes what has not run for `SANDBOX_RETENTION_SECONDS`. */
@@ -127,7 +131,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
       const old = await this.queries.stoppedSince(this.host.id, this.ago(retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
-          this.sandboxes.transition(id, 'remove', {}, { status, updatedAt }, null, 'retention'),
+          this.sandboxes.transition(id, 'remove', { condition: { status, updatedAt }, cause: 'retention' }),
         ),
       );
     }

@@ -77,9 +77,9 @@ export class IdlenessProbe {
   }
 
   /** Whether it is kept alive, or its user works in it, whatever its agent server says. */
-  isInUse({ heldUntil, trafficAt }: Sandbox): boolean {
+  isInUse({ keepAliveUntil, trafficAt }: Sandbox): boolean {
     const now = this.clock.now();
-    return (heldUntil?.getTime() ?? 0) > now || (trafficAt?.getTime() ?? 0) > now - TRAFFIC_MS;
+    return (keepAliveUntil?.getTime() ?? 0) > now || (trafficAt?.getTime() ?? 0) > now - TRAFFIC_MS;
   }
 }
 

@@ -35,7 +35,10 @@ export class LostHostReaper {
     await Promise.all(
       abandoned.map(({ id, hostId, status, updatedAt }) => {
         const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
-        return this.sandboxes.transition(id, 'fail', { statusDetail }, { status, updatedAt });
+        return this.sandboxes.transition(id, 'fail', {
+          change: { statusDetail },
+          condition: { status, updatedAt },
+        });
       }),
     );
   }
@@ -57,8 +60,10 @@ export class LostHostReaper {
         }
         const { id, hostId, generation, updatedAt } = sandbox;
         const statusDetail = `It does not answer, and its host ${hostId} is gone: no process of that host runs.`;
-        const asSeen = { status: 'RUNNING' as const, generation, updatedAt };
-        await this.sandboxes.transition(id, 'fail', { statusDetail }, asSeen);
+        await this.sandboxes.transition(id, 'fail', {
+          change: { statusDetail },
+          condition: { status: 'RUNNING', generation, updatedAt },
+        });
       }),
     );
   }

@@ -43,9 +43,12 @@ export class SandboxBreachService implements OnModuleInit {
       return;
     }
     const { id, generation } = sandbox;
-    const asSeen = { status: 'RUNNING' as const, generation };
-    const change = { statusDetail: cause };
-    if (await this.sandboxes.transition(id, 'fail', change, asSeen, null, 'broke_a_rule')) {
+    const failed = await this.sandboxes.transition(id, 'fail', {
+      change: { statusDetail: cause },
+      condition: { status: 'RUNNING', generation },
+      cause: 'broke_a_rule',
+    });
+    if (failed) {
       this.logger.warn('sandbox broke a rule', { sandbox_id: id, detail: cause });
       await this.events.emitStopped(id);
     }

@@ -68,18 +68,16 @@ export class SandboxTransitionsRunner {
         this.starter.start(sandbox, signal, (update) => progress.put(update)),
         this.events.emitStarting(id),
       ]);
-      const running = await this.sandboxes.transition(
-        id,
-        'started',
-        {
+      const running = await this.sandboxes.transition(id, 'started', {
+        change: {
           address,
           portAddresses: { generation, addresses: { ...ports } },
           generation,
           statusDetail: detail,
           lastActivityAt: new Date(this.clock.now()),
         },
-        { leaseOwner: leaseOwner ?? '' },
-      );
+        condition: { leaseOwner: leaseOwner ?? '' },
+      });
       if (running) {
         this.metrics.started(kind, this.clock.now() - requestedAt);
         this.logger.log('sandbox started', { sandbox_id: id, generation });
@@ -113,7 +111,7 @@ export class SandboxTransitionsRunner {
       await this.fail(sandbox, `It could not be stopped: ${errorMessage(error)}`);
       return;
     }
-    if (await this.sandboxes.transition(id, 'paused', {}, { leaseOwner: leaseOwner ?? '' })) {
+    if (await this.sandboxes.transition(id, 'paused', { condition: { leaseOwner: leaseOwner ?? '' } })) {
       this.logger.log('sandbox paused', { sandbox_id: id });
       await this.events.emitStopped(id);
     }
@@ -189,8 +187,10 @@ export class SandboxTransitionsRunner {
 
   /** @returns whether it did: another worker may have the sandbox by now */
   private async fail({ id, leaseOwner }: Sandbox, detail: string): Promise<boolean> {
-    const condition = { leaseOwner: leaseOwner ?? '' };
-    const failed = await this.sandboxes.transition(id, 'fail', { statusDetail: detail }, condition);
+    const failed = await this.sandboxes.transition(id, 'fail', {
+      change: { statusDetail: detail },
+      condition: { leaseOwner: leaseOwner ?? '' },
+    });
     if (failed) {
       this.logger.warn('sandbox failed', { sandbox_id: id, detail });
       await this.events.emitStopped(id);

@@ -164,7 +164,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     message: string,
   ): Promise<void> {
     const asSeen = { status: 'RUNNING' as const, generation };
-    if (await this.sandboxes.transition(id, 'fail', { statusDetail: cause }, asSeen)) {
+    if (await this.sandboxes.transition(id, 'fail', { change: { statusDetail: cause }, condition: asSeen })) {
       this.logger.warn(message, { sandbox_id: id, detail: cause });
       await this.events.emitStopped(id);
     }
@@ -199,7 +199,9 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     const cause = status === 'ERROR' && statusDetail !== FILES_GONE ? statusDetail : null;
     const detail = cause === null ? FILES_GONE : `${FILES_GONE} Before that: ${cause}`;
     const asSeen = { status, updatedAt };
-    if (await this.sandboxes.transition(id, 'vanish', { statusDetail: detail }, asSeen)) {
+    if (
+      await this.sandboxes.transition(id, 'vanish', { change: { statusDetail: detail }, condition: asSeen })
+    ) {
       this.logger.warn('sandbox files are missing', { sandbox_id: id });
     }
   }
@@ -207,7 +209,10 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   private async markPaused(id: string): Promise<void> {
     const { state } = await this.backend.inspect(id);
     const statusDetail = 'Its files were not there for a while. Resuming starts it again.';
-    if (state !== 'missing' && (await this.sandboxes.transition(id, 'appear', { statusDetail }))) {
+    if (
+      state !== 'missing' &&
+      (await this.sandboxes.transition(id, 'appear', { change: { statusDetail } }))
+    ) {
       this.logger.log('sandbox files found again', { sandbox_id: id });
     }
   }

@@ -14,7 +14,7 @@ import { hostIsLost } from '../sandbox-host.repository.js';
 @Entity('warm_sandboxes')
 @Index('warm_sandboxes_host_id_idx', ['hostId', 'fingerprint', 'status', 'createdAt'])
 export class WarmSandbox {
-  @PrimaryColumn('text', { primaryKeyConstraintName: 'warm_sandboxes_pkey' })
+  @PrimaryColumn('text')
   id: string;
 
   @Column('text', { name: 'spec_id' })
@@ -50,8 +50,7 @@ const CLAIM = new NamedStatement<{ id: string }>(
      WHERE host_id = $1 AND fingerprint = $2 AND status = 'READY'
      ORDER BY created_at, id
      LIMIT 1
-     FOR UPDATE SKIP LOCKED
-   )
+     FOR UPDATE SKIP LOCKED)
    RETURNING id`,
 );
 
