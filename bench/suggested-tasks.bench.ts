@@ -13,7 +13,7 @@ import { withFolder } from './support/fixtures.js';
 const LATENCY_MS = 150;
 /** Round trips on the critical path of a cold response. Bitbucket's fourth is the redirect of `/conflicts`. */
 const ROUND_TRIPS: Record<BenchProvider, number> = { github: 1, gitlab: 1, bitbucket: 4 };
-const MAX_COLD_RATIO = 1.08;
+const MAX_COLD_RATIO = 1.1;
 /** Against a route that does nothing. */
 const MAX_WARM_RATIO = 2;
 const WARM_UPS = 2;
