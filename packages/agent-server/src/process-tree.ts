@@ -27,8 +27,7 @@ export interface CommandResult {
 }
 
 /**
- * Runs a program and waits until it has ended. Every process that it started and left behind is killed.
- *
+ * Runs a program until it has ended, then kills every process that it left behind.
  * @throws Error when the program cannot be started; whatever `onOutput` throws
  */
 export async function runCommand(options: RunCommandOptions): Promise<CommandResult> {
@@ -51,7 +50,6 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
   return { exitCode: end.exitCode, timedOut: end.timedOut };
 }
 
-/** A process that may start others. */
 interface StartedProcess {
   child: ChildProcess;
   /** 128 + n when signal n ended it. */
@@ -67,7 +65,6 @@ export async function startProcess(
 ): Promise<StartedProcess> {
   const [program = '', ...args] = command;
   const marker = randomUUID();
-  // A process group of its own.
   const child = spawn(program, args, {
     cwd,
     env: { ...env, [MARKER_VARIABLE]: marker },
@@ -88,10 +85,7 @@ export async function startProcess(
   return { child, exited, kill: async () => await killTree(pid, marker) };
 }
 
-/**
- * Kills a process, its group, its session, its descendants and every process with the marker, however often they fork
- * meanwhile. Resolves when none is left.
- */
+/** Kills a process, its group, session and descendants, and all with the marker. Resolves when none is left. */
 export async function killTree(pid: number, marker: string): Promise<void> {
   await endProcesses({ root: pid, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
 }

@@ -91,7 +91,7 @@ function createExpressApp(options: HttpAppOptions): Express {
     }
     next();
   });
-  // After the check of the key, so that no body is received or unpacked for anybody without one.
+  // After the check of the key, so that no body without a key is received or unpacked.
   app.use('/api', jsonBodies());
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   const profiles = new LlmProfiles();
@@ -126,7 +126,6 @@ function workspaceRoutes(options: HttpAppOptions, baseFolder: BaseFolder): Route
   return router;
 }
 
-/** Routes without a key: liveness, and what identifies this start of the server and how long it has been idle. */
 function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   const router = Router();
   router.get('/alive', (_request, response) => {
@@ -153,7 +152,6 @@ function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   return router;
 }
 
-/** What clients ask about the server's features: its tools, and desktops, which it does not have. */
 function capabilityRoutes(): Router {
   const router = Router();
   router.get('/tools', (_request, response) => {

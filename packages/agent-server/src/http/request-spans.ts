@@ -13,12 +13,10 @@ const REQUEST = 0;
 
 interface ActiveRequest {
   traceId: string;
-  /** `performance.now()` of its arrival. */
   arrivedAt: number;
   entries: AgentSpanEntry[];
 }
 
-/** The entry of a request that the caller's work belongs to. */
 interface Place {
   request: ActiveRequest;
   index: number;
@@ -29,8 +27,7 @@ const places = new AsyncLocalStorage<Place>();
 let isStartReported = false;
 
 /**
- * Handles a request. A request with a `traceparent` is measured, and a header of its response says how long each part
- * took, and nothing else. Other requests cost nothing.
+ * Measures a request that has a `traceparent`; a response header says how long each part took. Others cost nothing.
  */
 export function handleTraced(
   request: IncomingMessage,

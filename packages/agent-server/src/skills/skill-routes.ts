@@ -30,10 +30,7 @@ const hooksSchema = z.object({ project_dir: z.string().nullish() }).default({});
 
 type ExposedUrls = NonNullable<z.infer<typeof skillsSchema>['sandbox_config']>['exposed_urls'];
 
-/**
- * `/api/skills`: the skills of a folder's repository and of the sandbox's user. Public skills and those of an
- * organization are not loaded: this server downloads nothing by itself.
- */
+/** `/api/skills`: skills of a folder's repository and of the sandbox's user. This server downloads no public ones. */
 export function skillRoutes(reader: SkillReader): Router {
   const router = Router();
 
@@ -90,7 +87,6 @@ async function readHooks(files: WorkspaceFiles, folder: string): Promise<unknown
   }
 }
 
-/** Where the user sees what runs on the ports of the sandbox. */
 function programsSkill(urls: ExposedUrls): Skill[] {
   const lines = urls
     .filter(({ name }) => name.startsWith(PROGRAM_PORT))

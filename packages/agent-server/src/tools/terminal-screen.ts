@@ -24,13 +24,12 @@ const ESCAPE = new RegExp(`${ESC}[ -/]*[0-Z\\\\\`-~]`, 'y');
 const INTRODUCER = new RegExp(`[${ESC}${DCS}${SOS}${C1_CSI}${LATE_STRINGS}]`);
 
 /**
- * Reduces the output of programs to what a terminal would show: carriage returns, backspaces and movements of the cursor
- * are applied, colours are gone. Lines are not wrapped, and tabs and CR LF stay. Memory and time are bounded, so it has
- * no more of a terminal than programs use to show progress.
+ * Reduces output to what a terminal would show: carriage returns, backspaces and cursor movements are applied,
+ * colours are gone; lines are not wrapped. Memory and time are bounded, so it knows only what programs use to show
+ * progress.
  */
 export class TerminalScreen {
   readonly #commit: (text: string) => void;
-  /** With the line break that ends each; the last one has none yet. */
   #rows = [{ text: '', end: '' }];
   #row = 0;
   #column = 0;
@@ -63,7 +62,6 @@ export class TerminalScreen {
     }
   }
 
-  /** Commits the rest. */
   end(): void {
     this.#commitRows(this.#rows.length);
   }
@@ -256,7 +254,6 @@ export class TerminalScreen {
   }
 }
 
-/** A whole text, reduced in the same way. */
 export function terminalText(text: string): string {
   if (!new RegExp(CONTROL).test(text.replaceAll(/\r?\n/g, ''))) {
     return text;

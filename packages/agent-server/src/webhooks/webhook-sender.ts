@@ -41,7 +41,6 @@ export class WebhookQueue {
     this.#schedule();
   }
 
-  /** Resolves once the queue is empty. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -78,7 +77,6 @@ export interface WebhookOptions {
   /** Without a trailing slash. */
   baseUrl: string;
   sessionKey: string | null;
-  /** Number of queued events of a conversation that are sent without further delay. */
   batchSize: number;
   flushDelayMs: number;
   retries: number;
@@ -96,8 +94,8 @@ export const WEBHOOK_DEFAULTS: Omit<WebhookOptions, 'baseUrl' | 'sessionKey'> = 
 };
 
 /**
- * Notifies the service of what happens, soon after it happens. Webhooks are hints, not the record: what cannot be
- * delivered is dropped, because the service reads the event log itself. Nothing waits for a delivery.
+ * Notifies the service soon after something happens. Webhooks are hints: what cannot be delivered is dropped,
+ * because the service reads the event log itself. Nothing waits for a delivery.
  */
 export class WebhookSender {
   readonly #options: WebhookOptions;
@@ -121,7 +119,8 @@ export class WebhookSender {
   }
 
   /**
-   * Sends no events of a conversation while the service reads them over a socket. Returns a function that ends that.
+   * Sends no events of a conversation while the service reads them over a socket, until the returned function is
+   * called.
    */
   withhold(conversationId: string): () => void {
     this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
@@ -177,7 +176,6 @@ export class WebhookSender {
     }
   }
 
-  /** @throws DeliveryError */
   async #post(path: string, json: string): Promise<void> {
     const { baseUrl, sessionKey, timeoutMs } = this.#options;
     const response = await fetch(`${baseUrl}${path}`, {
@@ -204,7 +202,6 @@ export class WebhookSender {
 class DeliveryError extends Error {
   readonly isTemporary: boolean;
 
-  /** @param isTemporary whether another attempt may succeed */
   constructor(reason: string, isTemporary: boolean) {
     super(reason);
     this.name = 'DeliveryError';

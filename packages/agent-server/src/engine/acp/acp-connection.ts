@@ -35,7 +35,7 @@ export interface ExitStatus {
   signal: string | null;
 }
 
-/** What an agent may ask its client for. Errors are returned to the agent with their message. */
+/** What an agent may ask its client for. The agent gets the message of an error. */
 export interface AcpClient {
   /** Must not reject; the agent's next message is read when it resolves. */
   update(sessionId: string, update: SessionUpdate): Promise<void>;
@@ -94,9 +94,7 @@ export class AcpConnection {
 
   /**
    * Sends a request and checks its answer.
-   *
-   * @throws AcpProcessError when the agent ends before it answers
-   * @throws AcpRequestError when it refuses, or its response is invalid
+   * @throws AcpProcessError when the agent ends before, AcpRequestError when it refuses or its answer is invalid
    */
   async request<T>(method: string, params: unknown, answer: z.ZodType<T>): Promise<T> {
     let response: unknown;
@@ -117,7 +115,6 @@ export class AcpConnection {
 
   /** Tells the agent to end its turn. */
   async cancel(sessionId: string): Promise<void> {
-    // An agent that has ended has nothing to cancel.
     await this.#connection.agent.notify(AGENT_METHODS.session_cancel, { sessionId }).catch(() => undefined);
   }
 

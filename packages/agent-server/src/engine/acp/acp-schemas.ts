@@ -108,7 +108,6 @@ const shownContent = z.object({
   name: text.optional(),
 });
 
-/** A piece of a message: its text, or a placeholder for it. */
 const contentBlock = z.unknown().transform((block) => {
   const { data } = shownContent.safeParse(block);
   if (data === undefined) {

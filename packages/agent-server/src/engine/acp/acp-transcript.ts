@@ -45,7 +45,6 @@ const MAX_TASKS = 200;
 
 type Update<Kind extends SessionUpdate['sessionUpdate']> = Extract<SessionUpdate, { sessionUpdate: Kind }>;
 
-/** A tool call as far as it is known. */
 interface KnownCall {
   /** Unique in the conversation, unlike the agent's own id. */
   id: string;
@@ -58,8 +57,8 @@ interface KnownCall {
 }
 
 /**
- * Writes what an agent does into the log: messages with the thoughts before them, tool calls with a first and a last
- * event, and plans as the task list. The agent's ids need not be unique, and its calls need not end.
+ * Writes what an agent does into the log: messages with their thoughts, tool calls, and plans as the task list. The
+ * agent's ids need not be unique, and its calls need not end.
  */
 export class AcpTranscript {
   readonly #host: EngineHost;
@@ -72,7 +71,6 @@ export class AcpTranscript {
     this.#host = host;
   }
 
-  /** Number of tool calls that have begun. */
   begun = 0;
 
   async addText(text: string): Promise<void> {
@@ -93,7 +91,6 @@ export class AcpTranscript {
     }
   }
 
-  /** Writes the message as received so far. */
   async flush(): Promise<void> {
     const [text, thoughts] = [this.#text, this.#thoughts];
     this.#text = '';
@@ -119,11 +116,7 @@ export class AcpTranscript {
     }
   }
 
-  /**
-   * Takes a report about a tool call, whether it is the first one or not.
-   *
-   * @returns the id of the call in the log; null if it had ended before
-   */
+  /** Takes a report about a tool call and returns the call's id in the log; null if it had ended before. */
   async addCall(report: ToolCallReport, isNew: boolean): Promise<string | null> {
     const known = this.#calls.get(report.toolCallId);
     if (known === undefined || (isNew && hasCallEnded(known))) {
@@ -141,7 +134,6 @@ export class AcpTranscript {
     return call.id;
   }
 
-  /** The kind of tool of a call, by the agent's own id. */
   kindOf(id: string): string | null {
     return this.#calls.get(id)?.toolKind ?? null;
   }

@@ -49,7 +49,7 @@ class IdleTimer {
   restart(): void {
     this.stop();
     this.#timer = setTimeout(this.#onTimeout, this.#milliseconds);
-    // A response that nobody reads any more must not keep the process alive.
+    // An abandoned response must not keep the process alive.
     this.#timer.unref();
   }
 

@@ -1,13 +1,11 @@
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
-/** What a provider says in an answer that is no completion. */
 export interface Refusal {
   /** For the user: the provider's sentence, else the beginning of the body. */
   reason: string;
   /** Codes, types and states, as providers nest them, in words: `context length exceeded`. */
   codes: readonly string[];
-  /** Everything that was said. */
   text: string;
 }
 
@@ -84,8 +82,8 @@ const OUTPUT = /\b(max (completion |output |new )?tokens|completion tokens)\b/;
 const REDUCE = /\b(request|prompt|input)\b.{0,40}\btoo large\b|\bmust be reduced\b/;
 
 /**
- * Whether the prompt was too long for the model. Providers share neither status nor sentence, so codes and sentences are
- * read by their words: of a prompt, of a limit, of exceeding it.
+ * Whether the prompt was too long. Providers share neither status nor sentence, so both codes and sentences are read
+ * by words: of a prompt, of a limit, of exceeding it.
  */
 export function isContextFull(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   if (status === 413 || codes.some((code) => saysTooLong(code))) {

@@ -124,12 +124,10 @@ function opaqueFrom(metadata: OpaqueData | undefined): OpaqueData | null {
   return entries.length > 0 ? Object.fromEntries(entries) : null;
 }
 
-/** Only JSON is parsed here. */
 function membersOf(value: unknown): OpaqueMembers {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {};
 }
 
-/** A streamed member, together with what came of it before. */
 function joined(before: Json, value: Json): Json {
   if (Array.isArray(value)) {
     const items: Json[] = Array.isArray(before) ? before : [];

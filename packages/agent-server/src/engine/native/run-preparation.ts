@@ -4,7 +4,10 @@ import { conversationFailure } from '../limits.js';
 import type { NativeTools } from './native-tools.js';
 import { dynamicContext, systemPrompt } from './system-prompt.js';
 
-/** Connects the tool servers and reports what is wrong with them; writes the system prompt unless the log has the current one. */
+/**
+ * Connects the tool servers, reports their problems, and writes the system prompt unless the log has the current
+ * one.
+ */
 export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
   await report(host, await tools.connect());
   const { settings } = host;
