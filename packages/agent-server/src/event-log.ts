@@ -59,8 +59,7 @@ export class EventLog<E extends EventIdentity> {
   }
 
   /**
-   * Opens or creates the file, and removes the incomplete last line of a killed process. `isEntry` only detects
-   * damage.
+   * Opens or creates the file, and removes the incomplete last line of a killed process.
    * @throws EventLogFullError when the log is too large to be held in memory, unless a full log is cleared
    */
   static async open<E extends EventIdentity>(
@@ -220,10 +219,7 @@ function hasIdentity(value: unknown): boolean {
   return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
 }
 
-/**
- * Time of the next entry, always later than the previous one: ISO 8601, UTC, microseconds, no zone, so it sorts as
- * text.
- */
+/** Later than the previous entry: ISO 8601, UTC, microseconds, no zone, so that times sort as text. */
 export function nextTimestamp(previous: string | undefined, now: number): string {
   const current = format(now * 1000);
   return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
@@ -252,8 +248,7 @@ function toMicroseconds(timestamp: string): number {
   return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
 }
 
-// Reads the complete lines piece by piece, with only one in memory besides the entries; returns where the last one
-// ends.
+// Keeps only one line in memory besides the entries; returns where the last complete line ends.
 async function readLines<E>(
   handle: FileHandle,
   file: string,

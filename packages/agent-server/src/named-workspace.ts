@@ -12,9 +12,8 @@ export interface WorkspaceName {
 }
 
 /**
- * Gives the workspace the name that clients assume, and returns the options that change. A workspace elsewhere in
- * the volume is moved and leaves a link, because scripts may have its old path. If it cannot be moved, the name is
- * an alias.
+ * Gives the workspace the name that clients assume, and returns the options that change. A moved workspace leaves a
+ * link, because scripts may have its old path; one that cannot be moved gets an alias.
  */
 export async function nameWorkspace(
   workspace: string,

@@ -7,8 +7,8 @@ export interface PathAlias {
 }
 
 /**
- * The path that tools would use for a client's one: absolute, relative to `base`, without aliases. It only compares
- * texts; whether a path may be used is for the view of tools to decide.
+ * The path that tools would use for a path of a client: absolute, relative to `base`, without aliases. It only
+ * compares texts; whether a path may be used is for the view of tools to decide.
  */
 export function resolvePath(aliases: readonly PathAlias[], base: string, given: string): string {
   const absolute = path.resolve('/', base, given);

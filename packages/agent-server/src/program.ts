@@ -70,9 +70,7 @@ async function stopSignal(): Promise<typeof STOP> {
 /** As in `engines` of package.json. */
 export const OLDEST_NODE = '22.19';
 
-/**
- * Why a program does not run on this Node.js; null: it does. An older one starts, and fails later at what it lacks.
- */
+/** Why a program does not run on this Node.js; null: it does. An older one starts, and fails later. */
 export function nodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = OLDEST_NODE.split('.').map(Number);

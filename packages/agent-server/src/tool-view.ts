@@ -9,7 +9,6 @@ export interface ToolView {
   environment: Record<string, string>;
   /** Program and arguments that isolate every other program. Empty: tools see what the agent server sees. */
   wrapper: readonly string[];
-  /** Other names for folders in the view, which clients and models may use. */
   aliases?: readonly PathAlias[];
 }
 

@@ -15,10 +15,7 @@ interface StoredSecret {
   description: string | null;
 }
 
-/**
- * Settings and named secrets that clients keep here for each other, in memory only. None of it reaches a
- * conversation.
- */
+/** Settings and named secrets that clients keep here for each other, in memory only; no conversation gets them. */
 export class ClientSettings {
   readonly #secrets = new Map<string, StoredSecret>();
   #parts: Record<SettingsPart, JsonObject> = {
@@ -69,7 +66,7 @@ export class ClientSettings {
 
   /**
    * The value of a secret whose lookup names this server; null when it leads elsewhere. Clients prove with the key
-   * which server they mean, because this server may not know the address that they use.
+   * which server they mean, because they may use an address that this server cannot reach.
    */
   lookedUp(url: string, headers: Record<string, string>, keys: SessionKeys): string | null {
     const [, name] = SECRET_PATH.exec(new URL(url).pathname) ?? [];

@@ -106,7 +106,6 @@ export function newRecord(
   };
 }
 
-/** The record of a copy: idle, with a name and a time of its own. */
 export function forkedRecord(
   source: ConversationRecord,
   fork: ForkRequest & { id: string },

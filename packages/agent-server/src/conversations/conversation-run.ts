@@ -27,7 +27,6 @@ export interface RunLimits {
   pauseGraceMs: number;
 }
 
-/** Runs a conversation's engine, one run at a time. */
 export class ConversationRun {
   readonly #state: ConversationState;
   readonly #createEngine: () => Promise<AgentEngine>;

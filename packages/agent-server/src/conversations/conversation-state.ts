@@ -198,7 +198,6 @@ export class ConversationState implements EngineHost {
     await this.change({ agentDetails: this.#masker.value(details) });
   }
 
-  /** Changes the record; resolves once it is on disk. */
   async change(part: Partial<ConversationRecord>): Promise<void> {
     this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
     await this.#recordFile.save(this.#record);

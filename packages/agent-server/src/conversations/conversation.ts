@@ -93,7 +93,7 @@ export class Conversation {
     return last ? { code: last.code, detail: last.detail } : null;
   }
 
-  /** Servers whose addresses users may configure; null: any. */
+  /** Servers that may be called at addresses from users; null: any. */
   get outboundAllowlist(): readonly string[] | null {
     return this.#state.credentials.outboundAllowlist;
   }
@@ -104,8 +104,8 @@ export class Conversation {
   }
 
   /**
-   * Adds the user's message, which interrupts the work on a goal. With `run`, the agent starts, or reads it before
-   * its next step.
+   * Adds the user's message, which interrupts a goal. With `run`, the agent starts, or reads it before its next
+   * step.
    * @throws HttpError 400 when the agent should run but cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {
@@ -274,7 +274,6 @@ export class Conversation {
     await this.#state.change(members);
   }
 
-  /** A title from the first message. */
   suggestTitle(maxLength: number): string {
     return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
   }
@@ -330,7 +329,7 @@ export class Conversation {
     }
   }
 
-  /** Logs an event, because clients that wait for interrupted work to resume send no request that could be refused. */
+  /** Clients that wait for interrupted work to resume send no request that could be refused. */
   async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
     const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;

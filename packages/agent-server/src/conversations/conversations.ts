@@ -46,7 +46,6 @@ export interface ConversationsOptions {
 }
 
 export interface ConversationListener {
-  /** A conversation was started or loaded. */
   added(conversation: Conversation): void;
   changed(conversation: Conversation): void;
   removed(info: ConversationInfo): void;

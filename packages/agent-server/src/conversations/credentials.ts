@@ -74,10 +74,7 @@ export function credentialsFromRequest(request: CreateConversationRequest): Cred
   };
 }
 
-/**
- * Replaces the given members, and secrets one by one. A new address without a key drops the old key and the old
- * parameters, because both belong to the old address.
- */
+/** A new address without a key drops the old key and parameters, because both belong to the old address. */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
   const isSame = isSameModel(old.model, model);

@@ -120,7 +120,7 @@ export interface EngineHost {
 
 /** Runs a conversation's agent: one instance per conversation, one run at a time. */
 export abstract class AgentEngine {
-  /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status accordingly. */
+  /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
   /** Runs the waiting calls and continues as `run` does; or rejects them and stays idle, unless the agent responds. */
   abstract confirm(
@@ -134,10 +134,7 @@ export abstract class AgentEngine {
    * @throws AgentUnavailableError with a reason for the user
    */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
-  /**
-   * Condenses the history, however short; false if there was nothing to condense. Changes the status only on
-   * failure. Never called during a run.
-   */
+  /** Condenses the history, however short; false if there was nothing to do. Never called during a run. */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
   /**
    * Starts the agent as a run would, so that a conversation that cannot run is refused when it begins.
@@ -167,7 +164,6 @@ export interface EngineContext {
   gitAccess: () => GitAccess | null;
 }
 
-/** Creates the engine of a conversation when the conversation first runs. */
 export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 
 export interface EngineServerOptions {
@@ -204,10 +200,7 @@ export interface OriginalCall {
 
 export type OriginalPart = OriginalText | OriginalCall;
 
-/**
- * A response as the model wrote it, with what events must not show (secrets) or have no member for. It is executed
- * and sent back to the model, and never shown.
- */
+/** A response as the model wrote it, including secrets: it is executed and sent back to the model, never shown. */
 export interface OriginalResponse {
   /** The `llm_response_id` of its events. */
   id: string;

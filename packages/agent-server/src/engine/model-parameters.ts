@@ -106,10 +106,7 @@ const OPTIONAL = [
 const REFUSED =
   /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|only the default|only \S+ is allowed/i;
 
-/**
- * Parameters that models refuse are left out from then on, as `drop_params` says: a model that takes no temperature
- * must not end each conversation of a user who has set one.
- */
+/** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
 export class RefusedParameters {
   readonly #refused = new Map<string, ReadonlySet<string>>();
 

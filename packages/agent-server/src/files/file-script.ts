@@ -1,8 +1,8 @@
 /**
- * One operation on a file of the workspace, as a bash script that runs where tools see the same files: `operation
- * path rest max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0`, then the data of that kind. It
- * enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links) and uses relative names, so
- * no link can redirect it after the check. An opened file is checked again by its descriptor.
+ * One operation on a file of the workspace, as a bash script that runs where tools see the same files:
+ * `operation path rest max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0`, then the data of that
+ * kind. It enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links) and uses relative
+ * names, so no link can redirect it after the check. An opened file is checked again by its descriptor.
  */
 export const FILE_SCRIPT = `
 operation=$1 path=$2 max_bytes=$4 max_entries=$5 temporary=$6

@@ -259,8 +259,7 @@ async function linkedCommit(
 const SCP_LIKE = /^(?:[\w.-]+@)?([\w.-]+):(?!\/\/)(.+)$/;
 
 /**
- * The http(s) address of a submodule at its repository's origin, from a relative, http(s) or ssh one; null for
- * others.
+ * The http(s) address of a submodule at its repository's origin (also from ssh or a relative one); null for others.
  */
 export function submoduleUrl(url: string, parentUrl: string): string | null {
   const parent = new URL(parentUrl);

@@ -120,8 +120,7 @@ export class GitWorkspace {
   }
 
   /**
-   * Changed, new and deleted files below a folder, also of repositories directly in it; none without a repository. A
-   * null `ref` compares with `comparisonBase`.
+   * Changed files below a folder, also of repositories directly in it. A null `ref` compares with `comparisonBase`.
    * @throws WorkspaceFileError
    */
   async changes(given: string, ref: string | null): Promise<GitChange[]> {

@@ -31,8 +31,8 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
 }
 
 /**
- * Hands what a private repository has received to a script in the view, as a tar archive on its standard input:
- * `objects`, `packed-refs` if there is one, or `lfs`.
+ * Hands what a private repository has received to a script in the view, as tar on its standard input: `objects`,
+ * `packed-refs` if there is one, or `lfs`.
  */
 export async function handOver(
   repository: PrivateRepository,

@@ -156,13 +156,12 @@ export interface CloneContent {
   defaultBranch: string | null;
   /** To be checked out; null: a tag is. */
   branch: string | null;
-  /** Null: there is nothing to be checked out. */
   commit: string | null;
   notice: string;
 }
 
 /**
- * Turns the branches of a bare clone into remote branches; null when it lacks the asked branch or tag. A null
+ * Turns the branches of a bare clone into remote branches; null when it lacks the asked branch or tag. Null for
  * `asked` takes the server's default branch, or another one where that does not exist.
  */
 export async function describeClone(

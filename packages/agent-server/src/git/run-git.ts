@@ -13,9 +13,8 @@ const MAX_OUTPUT = 20_000_000;
 const QUIET_GIT = ['git', '-c', 'safe.directory=*', '-c', 'core.fsmonitor=false', '--no-pager'];
 
 /**
- * Asks git in a folder as tools would, without hooks, pager, editor or credentials. Null when git fails, or without
- * the folder. `name`, a text for `printf %b`, is added to the last argument, because our arguments can only be
- * UTF-8.
+ * Asks git in a folder as tools would, without hooks, pager, editor or credentials; null when that fails. `name`, a
+ * text for `printf %b`, is added to the last argument, because our arguments can only be UTF-8.
  */
 export async function runGit(
   view: ToolView,
@@ -126,10 +125,7 @@ function isMissing(error: unknown, cwd: string): boolean {
   return errorCode(error) === 'ENOENT' && existsSync(cwd);
 }
 
-/**
- * Shows a name that is no UTF-8 as git does: bytes beyond ASCII in octal, backslashes doubled (`caf\351.txt`). Other
- * names stay as they are, backslashes included.
- */
+/** Shows a name that is no UTF-8 as git does: bytes beyond ASCII in octal, backslashes doubled (`caf\351.txt`). */
 export function shownName(name: Buffer): string {
   return isUtf8(name) ? name.toString('utf8') : escaped(name);
 }

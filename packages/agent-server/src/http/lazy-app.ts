@@ -28,7 +28,6 @@ export class LazyApp {
   readonly #preload: () => Promise<unknown>;
   readonly #timer: NodeJS.Timeout;
   #isTimeUp = false;
-  /** Null until the server is assigned. */
   #create: CreateApp | null = null;
   #loading: Promise<HttpApp> | null = null;
   #app: HttpApp | null = null;
@@ -40,7 +39,6 @@ export class LazyApp {
     this.#timer = setTimeout(() => this.#loadUnasked(), LOAD_AFTER_MS);
   }
 
-  /** The server has its key: requests are served from now on. */
   assign(create: CreateApp): void {
     this.#create = create;
     if (this.#isTimeUp) {

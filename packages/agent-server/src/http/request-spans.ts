@@ -26,9 +26,7 @@ const places = new AsyncLocalStorage<Place>();
 /** The start of the process belongs to the first trace that asks. */
 let isStartReported = false;
 
-/**
- * Measures a request that has a `traceparent`; a response header says how long each part took. Others cost nothing.
- */
+/** A request with a `traceparent` gets a response header that says how long each part took. Others cost nothing. */
 export function handleTraced(
   request: IncomingMessage,
   response: ServerResponse,

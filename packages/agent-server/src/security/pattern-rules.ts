@@ -94,7 +94,7 @@ function search(lists: readonly { rules: readonly PatternRule[]; text: string }[
   }
 }
 
-/** The text as it would be read: without characters that do not show, and with plain ones for those that look alike. */
+/** The text as it would be read: without invisible characters, and with plain ones for those that look alike. */
 function plain(texts: readonly string[]): string {
   return texts
     .join(' ')

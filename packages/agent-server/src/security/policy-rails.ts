@@ -52,8 +52,7 @@ interface Findings {
 
 /**
  * The risk of texts that may be shell programs: HIGH for a download that goes into another program, a write to a
- * disk itself, and the deletion of a system folder or a home; UNKNOWN where that depends on values known only at run
- * time.
+ * disk itself, or the deletion of a system folder or a home; UNKNOWN where that depends on the run.
  */
 export function policyRailRisk(segments: readonly string[]): SecurityRisk {
   const findings: Findings = { isHigh: false, isUncertain: false };

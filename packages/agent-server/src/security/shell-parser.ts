@@ -241,7 +241,6 @@ class ShellParser {
     }
   }
 
-  /** The program inside parentheses; the opening one is behind. */
   #substitution(word: ShellWord): void {
     const start = this.#at;
     let depth = 1;

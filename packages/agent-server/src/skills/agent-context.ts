@@ -4,10 +4,7 @@ import type { SkillReader } from './skill-reader.js';
 
 const NOTHING: FoundSkills = { skills: [], problems: [] };
 
-/**
- * The client's skills, then those of the repository and the user where the client asks for them, without disabled
- * ones.
- */
+/** The client's skills, then those of repository and user where the client asks for them, without disabled ones. */
 export async function skillsOfAgent(
   agent: Record<string, unknown>,
   workingDir: string,

@@ -50,7 +50,6 @@ export class SkillReader {
     return await toSkills([...own, ...nested].slice(0, MAX_FILES + 1));
   }
 
-  /** The skills in the home of tools. */
   async user(): Promise<FoundSkills> {
     const home = this.#options.view.environment['HOME'];
     return home === undefined ? NOTHING : await toSkills(await this.#read('user', home));

@@ -7,7 +7,6 @@ import { parseRequest } from '../http/request-parsing.js';
 import { mergeSkills, type Skill, toSkillInfo } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
 
-/** The prefix of the names that sandboxes give the ports of their programs. */
 const PROGRAM_PORT = 'WORKER_';
 const MAX_HOOKS_BYTES = 100_000;
 

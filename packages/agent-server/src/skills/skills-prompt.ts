@@ -101,7 +101,6 @@ function pathsPart(skills: readonly Skill[]): string {
     : `<path_rules>\nInstructions for some files only. Read them before you change a file that matches.\n${entries.slice(0, MAX_LISTED).join('\n')}\n</path_rules>`;
 }
 
-/** The first line that is no heading. */
 function firstLine(content: string): string {
   return (
     content

@@ -33,10 +33,7 @@ export interface SocketServerOptions {
   keys: SessionKeys;
   limits: SocketLimits;
   touch: () => void;
-  /**
-   * Called when a client follows a conversation's log, so that its events need not be reported, until the returned
-   * function is called.
-   */
+  /** Called when a client reads a conversation's log itself; no reports until the returned function is called. */
   withholdReports: (conversationId: string) => () => void;
 }
 

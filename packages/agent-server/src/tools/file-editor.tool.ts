@@ -243,7 +243,6 @@ function required<T>(value: T | null | undefined, name: string): T {
   return value;
 }
 
-/** Size of all remembered edits together. */
 const MAX_HISTORY_CHARACTERS = 20_000_000;
 
 interface Edit {

@@ -4,11 +4,10 @@ import { constants } from 'node:os';
 import { Writable } from 'node:stream';
 import { killTree, MARKER_VARIABLE } from '../process-tree.js';
 
-// The main loop of the shell: it reads commands from descriptor 3, each ended by a zero byte, and evaluates them in
-// place, so that folder, variables, functions and background jobs persist. When a command has ended, it writes
-// `\0mark\0status\0folder\0` to standard output, behind the command's own output. Commands have an empty standard
-// input and cannot reach the shell's own descriptors. `set -e` and `exit` end the shell; the next command gets a new
-// one.
+// The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
+// that folder, variables, functions and background jobs persist. After a command and its output it writes
+// `\0mark\0status\0folder\0` to standard output. Commands have an empty standard input and cannot reach the shell's
+// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one.
 const SHELL_SCRIPT = `
 exec 9>&1
 while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
@@ -30,7 +29,6 @@ export class ShellProcess {
   output: (chunk: Buffer) => void = () => undefined;
   /** Called when `ended` resolves. A callback, because each command would add another listener to the promise. */
   onEnd: (exitCode: number) => void = () => undefined;
-  /** Set when `ended` has resolved. */
   exitCode: number | null = null;
   readonly #pid: number;
   readonly #marker: string;

@@ -25,8 +25,7 @@ const INTRODUCER = new RegExp(`[${ESC}${DCS}${SOS}${C1_CSI}${LATE_STRINGS}]`);
 
 /**
  * Reduces output to what a terminal would show: carriage returns, backspaces and cursor movements are applied,
- * colours are gone; lines are not wrapped. Memory and time are bounded, so it knows only what programs use to show
- * progress.
+ * colours are gone. Memory and time are bounded, so it knows only what programs use to show progress.
  */
 export class TerminalScreen {
   readonly #commit: (text: string) => void;

@@ -93,10 +93,7 @@ export const WEBHOOK_DEFAULTS: Omit<WebhookOptions, 'baseUrl' | 'sessionKey'> = 
   timeoutMs: 10_000,
 };
 
-/**
- * Notifies the service soon after something happens. Webhooks are hints: what cannot be delivered is dropped,
- * because the service reads the event log itself. Nothing waits for a delivery.
- */
+/** Webhooks are hints: what cannot be delivered is dropped, because the service reads the event log itself. */
 export class WebhookSender {
   readonly #options: WebhookOptions;
   readonly #queues = new Map<string, WebhookQueue>();
@@ -118,10 +115,7 @@ export class WebhookSender {
     }
   }
 
-  /**
-   * Sends no events of a conversation while the service reads them over a socket, until the returned function is
-   * called.
-   */
+  /** Sends no events of a conversation while the service reads its log, until the returned function is called. */
   withhold(conversationId: string): () => void {
     this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
     return () => {
@@ -134,7 +128,6 @@ export class WebhookSender {
     };
   }
 
-  /** Sends what is queued, within the grace period. */
   async stop(graceMs: number): Promise<void> {
     const timer = setTimeout(() => this.#stopped.abort(), graceMs);
     await Promise.all([...this.#queues.values()].map((queue) => queue.flush()));

@@ -61,7 +61,6 @@ export class AcpRequestError extends Error {
   }
 }
 
-/** The connection to an agent's process: requests both ways, checked on arrival. */
 export class AcpConnection {
   readonly #process: AcpProcess;
   readonly #connection: ClientConnection;
@@ -113,12 +112,10 @@ export class AcpConnection {
     return parsed.data;
   }
 
-  /** Tells the agent to end its turn. */
   async cancel(sessionId: string): Promise<void> {
     await this.#connection.agent.notify(AGENT_METHODS.session_cancel, { sessionId }).catch(() => undefined);
   }
 
-  /** Ends the agent's process with everything that it started. */
   async close(): Promise<void> {
     this.#connection.close();
     await this.#process.kill();

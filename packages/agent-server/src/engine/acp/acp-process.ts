@@ -8,7 +8,7 @@ import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** How much an agent may write between its messages. */
+/** Bytes that an agent may write between its messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
 /** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
@@ -42,10 +42,7 @@ export interface AcpProcessOptions {
   onUpdate: (params: unknown) => Promise<void>;
 }
 
-/**
- * An agent's process and its messages. Other lines are dropped, because some agents log between messages; a line
- * that is too long ends the connection.
- */
+/** An agent's process and its messages. Other lines are dropped, because some agents log between messages. */
 export class AcpProcess {
   readonly stream: Stream;
   /** Resolves when the process has ended; never rejects. */
@@ -55,7 +52,6 @@ export class AcpProcess {
   readonly #hint: string;
   readonly #diagnosis = new OutputWindow(MAX_DIAGNOSIS);
   readonly #onUpdate: (params: unknown) => Promise<void>;
-  /** Ids of our requests that the agent has not answered. */
   readonly #asked = new Set<unknown>();
   #unanswered = 0;
   #answered = Promise.withResolvers<void>();

@@ -24,7 +24,7 @@ export function unsentMessages(events: readonly AgentEvent[], lastMessage: strin
   return events.slice(after + 1).filter(isUserMessage);
 }
 
-/** What to give the agent now. An agent without memory is given the user's last message again, and is told the rest. */
+/** What to give the agent now. Without memory, it gets the user's last message again, and is told the rest. */
 export function toPrompt(events: readonly AgentEvent[], options: PromptOptions): AcpPrompt {
   const unsent = unsentMessages(events, options.lastMessage);
   const last = events.findLast(isUserMessage);

@@ -15,10 +15,7 @@ interface Terminal {
   kill: () => Promise<void>;
 }
 
-/**
- * Commands that an agent has us run, in the view of tools. Each ends with its terminal, and all with the
- * conversation.
- */
+/** Commands that an agent has us run, in the view of tools; the conversation's end closes all terminals. */
 export class AcpTerminals {
   readonly #view: ToolView;
   readonly #terminals = new Map<string, Terminal>();

@@ -14,7 +14,7 @@ import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './a
 
 const MAX_DEPTH = 16;
 
-/** The same value if it is small and flat enough for the log, else its JSON as a clipped text. Undefined for nothing. */
+/** The same value if it is small and flat enough for the log, else its JSON as clipped text. Undefined for nothing. */
 export function boundedJson(value: unknown): unknown {
   if (value === undefined || value === null) {
     return undefined;
@@ -56,10 +56,7 @@ interface KnownCall {
   content: ToolContent[] | null;
 }
 
-/**
- * Writes what an agent does into the log: messages with their thoughts, tool calls, and plans as the task list. The
- * agent's ids need not be unique, and its calls need not end.
- */
+/** Writes what an agent does into the log. The agent's ids need not be unique, and its calls need not end. */
 export class AcpTranscript {
   readonly #host: EngineHost;
   /** By the agent's own id. A call that has ended stays until the next call with that id. */

@@ -18,7 +18,6 @@ export type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle'
 export class AcpTurn {
   /** Resolves when the agent has answered the prompt, or no longer can. */
   readonly finished: Promise<void>;
-  /** Set when `finished` has resolved. */
   result: TurnResult | null = null;
   limit: Limit | null = null;
   /** A question was not answered with yes: the agent may end its turn because of that, in whatever way. */

@@ -171,8 +171,7 @@ export class AcpEngine extends AgentEngine {
     }
   }
 
-  // Follows a turn until it ends or has to wait. True when the agent is done; otherwise the status says why the run
-  // ends.
+  // Follows a turn until it ends or has to wait. True when the agent is done; else the status says why not.
   async #follow(host: EngineHost, agent: OpenAgent, turn: AcpTurn, signal: AbortSignal): Promise<boolean> {
     const { idleTimeoutMs } = launchOf(host);
     switch (await turn.next([signal, host.pauseSignal()], idleTimeoutMs)) {

@@ -59,7 +59,6 @@ export class AgentLoop {
   readonly #condenser: Condenser;
   readonly #createModel: ModelFactory;
   readonly #wait: Wait;
-  /** Answers in a row that were cut at the limit of their length. */
   #cuts = 0;
 
   constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {

@@ -13,8 +13,8 @@ const MAX_QUOTE = 300;
 const MAX_PAGE = 20_000;
 
 /**
- * A fetch that recognises answers with status 200 that are no stream: a completion in one piece becomes a stream,
- * and anything else an error that says what it was.
+ * Recognises answers with status 200 that are no stream: a completion in one piece becomes a stream, and anything
+ * else an error that says what it was.
  */
 export function checkedFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init) => {

@@ -5,10 +5,7 @@ const FENCE = '```';
 const NUMBER = /^\s*-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,3})?\s*$/;
 const MAX_DEPTH = 20;
 
-/**
- * A call's arguments; null: no object. Some models write nothing for none, encode JSON twice or put it in a code
- * block.
- */
+/** Null: no object. Some models write nothing for no arguments, encode JSON twice or put it in a code block. */
 export function parseArguments(written: string): JsonObject | null {
   if (written.trim() === '') {
     return {};

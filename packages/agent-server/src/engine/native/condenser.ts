@@ -10,7 +10,6 @@ import { callModelWithRetries, type ModelRequest, type ModelResponse } from './m
 import { type Patience, patienceOf, type Wait } from './patience.js';
 import { countUsage, estimateTokens } from './usage.js';
 
-/** Share of the limit that the newest events may take. */
 const KEPT_SHARE = 0.3;
 /** Maximum characters of a transcript per token of the limit: the request must fit into the same context. */
 const TRANSCRIPT_CHARACTERS_PER_TOKEN = 2.5;
@@ -41,7 +40,6 @@ export class Condenser {
     this.#wait = wait;
   }
 
-  /** Notes the size that the provider counted for these messages. */
   observe(response: ModelResponse, messages: readonly ModelMessage[]): void {
     this.#refusals = 0;
     if (response.promptTokens !== null) {
@@ -55,8 +53,7 @@ export class Condenser {
   }
 
   /**
-   * Replaces the oldest history with a summary by the same model, as a step; false if that is off, or there is
-   * nothing to do.
+   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to do.
    * @throws LlmFailure
    */
   async makeRoom(

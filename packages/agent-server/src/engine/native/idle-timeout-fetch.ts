@@ -1,4 +1,3 @@
-/** The model's provider sent nothing for too long. */
 export class UnresponsiveModelError extends Error {
   constructor(milliseconds: number) {
     super(`The model sent nothing for ${milliseconds / 1000} s.`);

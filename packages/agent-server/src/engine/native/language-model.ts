@@ -50,8 +50,7 @@ interface LanguageModelOptions {
 }
 
 /**
- * The model that the settings configure, with the user's key. Loads only the code for its API, to save time and
- * memory.
+ * The model that the settings configure. Loads only the code for its API, to save time and memory.
  * @throws LlmFailure when a setting is missing or names a server that may not be called
  */
 export async function languageModel(options: LanguageModelOptions): Promise<LanguageModel> {

@@ -52,7 +52,6 @@ export interface ModelResponse {
   completionTokens: number | null;
 }
 
-/** The user pauses the run while it waits for another attempt. */
 export class PausedWhileWaiting extends Error {}
 
 /** Empty answers are paid for, so they are asked for again only a few times. */

@@ -19,10 +19,7 @@ export function toMessageEvent(response: ModelResponse): NewEvent {
   };
 }
 
-/**
- * The response as it must be executed and sent back. The order of the parts matters only where some are signed; else
- * it is made of what the engine has read.
- */
+/** The response as it must be executed and sent back. The parts' order matters only where some are signed. */
 export function toOriginal(response: ModelResponse, origin: string): OriginalResponse {
   const { id, text, calls, message } = response;
   const ordered = response.parts.filter((part) => part.type === 'call');

@@ -25,9 +25,7 @@ export interface PendingCall {
   prepared: PreparedCall;
 }
 
-/**
- * Runs calls one by one and logs a result for each; true if one finished the work, and those after it were not run.
- */
+/** Runs calls one by one and logs a result for each; true if one finished the work, so that the rest was not run. */
 export async function runCalls(
   host: EngineHost,
   calls: readonly PendingCall[],
@@ -79,12 +77,12 @@ async function runCall(
 }
 
 type ParsedCall = { risk: SecurityRisk } & (
-  { isValid: true; tool: Tool; prepared: PreparedCall } | { isValid: false; error: string }
+  | { isValid: true; tool: Tool; prepared: PreparedCall }
+  /** The error is written for the model. */
+  | { isValid: false; error: string }
 );
 
-/**
- * The form in which the model gets a tool. With `askRisk`, it must state the risk of calls that a user may confirm.
- */
+/** The tool's form for the model. With `askRisk`, it must state the risk of calls that a user may confirm. */
 export function offeredTool(tool: Tool, askRisk: boolean): OfferedTool {
   const { name, description, inputSchema } = tool;
   if (!askRisk || !tool.needsConfirmation || hasProperty(inputSchema, RISK)) {

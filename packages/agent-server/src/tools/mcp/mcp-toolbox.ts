@@ -34,14 +34,16 @@ interface OpenServer {
   restarts: number;
 }
 
-/** The tool servers of a conversation: connected when first needed, kept between runs, closed with the conversation. */
+/** The tool servers of a conversation: connected when first needed, kept between runs, closed with it. */
 export class McpToolbox {
   readonly #servers = new Map<string, OpenServer>();
   /** What was reported of each server's list, so that it is reported once. */
   readonly #told = new Map<string, string | null>();
   #options: McpConnectionOptions | null = null;
 
-  /** Connects new servers, reconnects those that ended or whose configuration changed, and closes those that are gone. */
+  /**
+   * Connects new servers, reconnects those that ended or have another configuration, and closes those that are gone.
+   */
   async connect(servers: McpServers, options: McpConnectionOptions): Promise<ToolNotice[]> {
     this.#options = options;
     const stale = [...this.#servers].filter(
