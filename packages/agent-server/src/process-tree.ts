@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 
-/** Environment variable that marks the processes of one tree, also those that left its group and lost parents. */
+/** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
 
 export interface RunCommandOptions {
@@ -52,6 +52,7 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
 
 interface StartedProcess {
   child: ChildProcess;
+  /** 128 + n when signal n ended it. */
   exited: Promise<number>;
   kill: () => Promise<void>;
 }

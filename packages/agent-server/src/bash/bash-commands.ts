@@ -107,6 +107,7 @@ export class BashCommands {
     return true;
   }
 
+  /** Deletes all events; running commands continue. */
   async clear(): Promise<number> {
     return await this.log.clear();
   }

@@ -104,8 +104,7 @@ export class Conversation {
   }
 
   /**
-   * Adds the user's message, which interrupts a goal. With `run`, the agent starts, or reads it before its next
-   * step.
+   * Adds the user's message, which interrupts a goal. With `run`, the agent starts, or reads it at its next step.
    * @throws HttpError 400 when the agent should run but cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {

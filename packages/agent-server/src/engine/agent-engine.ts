@@ -134,7 +134,10 @@ export abstract class AgentEngine {
    * @throws AgentUnavailableError with a reason for the user
    */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
-  /** Condenses the history, however short; false if there was nothing to do. Never called during a run. */
+  /**
+   * Condenses the history, however short; false if there was nothing to do. Changes the status only on failure. Never
+   * called during a run.
+   */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
   /**
    * Starts the agent as a run would, so that a conversation that cannot run is refused when it begins.

@@ -2,7 +2,7 @@ import type { ToolView } from '../tool-view.js';
 import { handOver } from './hand-over.js';
 import { describeClone, PrivateRepository, type PrivateRepositoryOptions } from './private-repository.js';
 
-/** Of one repository, those of its submodules included. */
+/** Limit per repository, submodules of submodules included. */
 const MAX_SUBMODULES = 50;
 const MAX_DEPTH = 3;
 const TOO_MANY_SUBMODULES = `Of submodules, ${MAX_SUBMODULES} are fetched at most, ${MAX_DEPTH} levels deep: there are more.`;

@@ -200,7 +200,7 @@ export class GitWorkspace {
     return { modified: '', original: '' };
   }
 
-  /** What a path can mean: a file of that name, or one whose name is shown like that as it is no UTF-8. */
+  /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */
   async #candidates(given: string): Promise<Candidate[]> {
     const file = await this.#files.resolve(given);
     // A deleted file's own folder may be gone with it.

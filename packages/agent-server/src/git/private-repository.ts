@@ -36,7 +36,7 @@ export function privateFolder(conversationsPath: string): string {
  * to the agent's repository and checked out there without credentials.
  */
 export class PrivateRepository {
-  /** Of objects alone: `objects` and `packed-refs` are to be handed over. */
+  /** Holds objects only: `objects` and `packed-refs` are to be handed over. */
   readonly gitDir: string;
   readonly #options: PrivateRepositoryOptions;
   readonly #folder: string;
@@ -156,6 +156,7 @@ export interface CloneContent {
   defaultBranch: string | null;
   /** To be checked out; null: a tag is. */
   branch: string | null;
+  /** Null: there is nothing to be checked out. */
   commit: string | null;
   notice: string;
 }

@@ -125,7 +125,7 @@ function isMissing(error: unknown, cwd: string): boolean {
   return errorCode(error) === 'ENOENT' && existsSync(cwd);
 }
 
-/** Shows a name that is no UTF-8 as git does: bytes beyond ASCII in octal, backslashes doubled (`caf\351.txt`). */
+/** Shows a name that is not UTF-8 as git does: bytes beyond ASCII in octal, backslashes doubled (`caf\351.txt`). */
 export function shownName(name: Buffer): string {
   return isUtf8(name) ? name.toString('utf8') : escaped(name);
 }
@@ -136,12 +136,12 @@ export function parseGitName(text: string): string {
   return quoted === undefined ? text : shownName(unquoted(quoted));
 }
 
-/** The text that `printf %b` of bash makes the name of. */
+/** The text that bash's `printf %b` turns into the name. */
 export function printable(name: string): string {
   return name.replaceAll('\\', String.raw`\\`);
 }
 
-/** A path with a name that may be no UTF-8, as {@link shownName} shows them. */
+/** A path with a name that may not be UTF-8, as {@link shownName} shows them. */
 export interface EscapedPath {
   /** The deepest folder above it with nothing but usual names. */
   parent: string;
@@ -169,7 +169,7 @@ function escaped(name: Buffer): string {
   }).join('');
 }
 
-/** What C writes behind a backslash. */
+/** The letters of C's backslash escapes. */
 const CONTROLS: Record<string, number> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
 
 function unquoted(text: string): Buffer {

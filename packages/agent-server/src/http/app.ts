@@ -29,7 +29,7 @@ import type { SessionKeys } from './session-keys.js';
 
 /** Version of the protocol that we implement; clients compare it. */
 const PROTOCOL_VERSION = '1.58.2';
-/** Of those that the published server names, what this one does too. */
+/** The capabilities of the published server that this one has too. */
 const CAPABILITIES = ['conversation_runtime_routes_v1', 'idempotent_conversation_create_v1'];
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 /** How long a client may keep sending a body that was answered unread. */

@@ -6,7 +6,7 @@ const MAX_NESTING = 8;
 const MAX_WRAPPERS = 20;
 const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash']);
 const INTERPRETERS = /^(?:python[\d.]*|perl|ruby|node|php|lua|deno|bun)$/;
-/** They run what their words say. */
+/** These commands run what their arguments say. */
 const SOURCES = new Set(['eval', 'source', '.']);
 const FETCHERS = new Set(['curl', 'wget']);
 const PRINTERS = new Set(['echo', 'printf']);

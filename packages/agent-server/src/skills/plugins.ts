@@ -17,7 +17,7 @@ interface Marketplace {
 }
 
 /**
- * Finds `plugin` or `plugin@marketplace` in marketplaces in the workspace: this server downloads nothing by itself.
+ * Finds `plugin` or `plugin@marketplace` in the agent's marketplaces in the workspace: this server downloads nothing.
  * @throws HttpError 400 when no marketplace can be searched, 404 when none has the plugin
  */
 export async function findPlugin(

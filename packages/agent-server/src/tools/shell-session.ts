@@ -94,6 +94,7 @@ export class ShellSession {
     };
   }
 
+  /** Kills the shell with every process that it started, and returns to the initial folder. */
   async reset(): Promise<void> {
     const shell = this.#shell;
     this.#shell = null;

@@ -7,7 +7,7 @@ const MAX_COLUMNS = 2_000;
 /** Longest control sequence that is waited for. */
 const MAX_SEQUENCE = 4_096;
 
-/** Everything but tabs that is no character to show. */
+/** Control characters except tabs. */
 const CONTROL = /(?!\t)\p{Cc}/gu;
 const ESC = '\u001B';
 const [DCS, SOS, C1_CSI, ST] = ['\u0090', '\u0098', '\u009B', '\u009C'];
@@ -224,7 +224,7 @@ export class TerminalScreen {
       row.text = '';
     }
     if (mode !== 1) {
-      // What is blank down to the end is no output.
+      // Blank rows at the end are no output.
       const kept = mode === 0 ? this.#row : this.#top();
       this.#rows.length = Math.max(kept + 1, 1);
       this.#row = Math.min(this.#row, this.#rows.length - 1);

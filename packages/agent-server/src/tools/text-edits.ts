@@ -18,7 +18,7 @@ export function replaceUnique(content: string, old: string, replacement: string)
   }
   const [wanted, text] = [withLf(old), withLf(content)];
   if (wanted === withLf(replacement) && old !== replacement) {
-    // The breaks themselves are to change.
+    // The edit changes the line breaks themselves.
     return replaceExact(content, old, replacement);
   }
   const first = findUnique(text, wanted);
@@ -82,7 +82,7 @@ function withEnding(text: string, ending: string | null): string {
   return ending === null ? text : withLf(text).replaceAll('\n', ending);
 }
 
-/** Where a position in the text with LF only is in the text itself. */
+/** Maps a position in the text with LF only to the text itself. */
 function positionIn(content: string, position: number): number {
   let shift = 0;
   for (let at = content.indexOf('\r\n'); at !== -1; at = content.indexOf('\r\n', at + 2)) {

@@ -3,12 +3,12 @@ import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { cleanJson, cleanText } from '@slipway/common/well-formed-text.js';
 
 const MAX_DEPTH = 24;
-/** Schemas in one schema: definitions that are used often are copied, and may be large. */
+/** Counts nested schemas: a definition is copied for each reference to it, and may be large. */
 const MAX_SCHEMAS = 2_000;
 const MAX_PROPERTY_NAME = 64;
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
-/** Names that other languages have for them. */
+/** Names of the types in other languages. */
 const OTHER_TYPES: Readonly<Record<string, string>> = {
   str: 'string',
   text: 'string',

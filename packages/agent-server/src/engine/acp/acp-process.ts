@@ -42,7 +42,7 @@ export interface AcpProcessOptions {
   onUpdate: (params: unknown) => Promise<void>;
 }
 
-/** An agent's process and its messages. Other lines are dropped, because some agents log between messages. */
+/** Lines that are no message are dropped, because some agents log between them; too long ones end the connection. */
 export class AcpProcess {
   readonly stream: Stream;
   /** Resolves when the process has ended; never rejects. */

@@ -145,7 +145,7 @@ export function mustAsk(policy: EngineSettings['confirmationPolicy'], toolKind: 
 
 /**
  * The option that says yes or no to this one call, and a permanent one only if there is no other, because the next
- * call may differ. Without a matching option, the agent is told that there is no choice.
+ * call may differ. Without a matching option, the question counts as cancelled.
  */
 export function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
   const kinds = accept ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];

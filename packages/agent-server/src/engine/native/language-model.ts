@@ -148,7 +148,7 @@ function openRouterHeaders({
   return { ...(site && { 'HTTP-Referer': printable(site) }), ...(name && { 'X-Title': printable(name) }) };
 }
 
-/** Headers may have no other characters. */
+/** Headers allow no other characters. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '');
 }

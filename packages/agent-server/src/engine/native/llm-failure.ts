@@ -34,7 +34,7 @@ export class LlmFailure extends Error {
   readonly retryAfterMs: number | null;
   /** Whether the provider refused the request for a reason that a shorter history may remove. */
   readonly mayBeHistory: boolean;
-  /** Whether images may be the reason: the request was refused for none that is known, or for its bytes. */
+  /** Whether images may be the reason: the refusal has no known one, or is about the size of the request. */
   readonly mayBeImages: boolean;
 
   constructor(

@@ -72,10 +72,10 @@ const LIMIT =
   /\b(lengths?|windows?|sizes?|limit(s|ed)?|maximum|max|maximal|capacity|budget|range|allowed|supports?|n ctx)\b|\d{4,}[^]{1,200}?\d{4,}/;
 const EXCEEDED =
   /\b(exceed(s|ed|ing)?|too (long|large|big|many|much)|(longer|larger|greater|bigger|more|higher) than|over|beyond|overflow(s|ed)?|reached|reduce|shorten|truncate|fit|but|however|requested|should be)\b|>|must be (<|less|at most|below|under|smaller|shorter)/;
-/** These are enough without a limit. */
+/** These words are enough without a limit. */
 const TOO_LONG = /\btoo (long|large|big|many|much)\b/;
 const CONTEXT_SIZE = /\bcontext (length|window|size|limit)\b/;
-/** A limit of a period, or of the answer, is none of the prompt. */
+/** Limits of a period or of the answer say nothing of the prompt. */
 const RATE =
   /\b(per|every|each) ?(min(ute)?|hour|day|second|month)\b|\b[tr]p[mdh]\b|\brate limit|\bquota|too many requests/;
 const OUTPUT = /\b(max (completion |output |new )?tokens|completion tokens)\b/;

@@ -115,7 +115,7 @@ function addMembers(call: OriginalCall, members: OpaqueMembers): void {
   }
 }
 
-/** Anthropic's answers name nothing but nulls where there is nothing to say. */
+/** Anthropic's metadata holds only nulls where there is nothing to say. */
 function opaqueFrom(metadata: OpaqueData | undefined): OpaqueData | null {
   const entries = Object.entries(metadata ?? {}).flatMap(([provider, members]) => {
     const given = Object.fromEntries(Object.entries(members).filter(([, value]) => (value ?? null) !== null));

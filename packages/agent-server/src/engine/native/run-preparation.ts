@@ -4,7 +4,7 @@ import { conversationFailure } from '../limits.js';
 import type { NativeTools } from './native-tools.js';
 import { dynamicContext, systemPrompt } from './system-prompt.js';
 
-/** Connects the tool servers and reports their problems; writes the system prompt if it has changed. */
+/** Connects the tool servers and reports their problems; writes the system prompt unless the log has it. */
 export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
   await report(host, await tools.connect());
   const { settings } = host;

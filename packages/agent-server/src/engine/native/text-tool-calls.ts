@@ -129,7 +129,7 @@ function valueAt(whole: string, start: number, others: readonly string[]): Span 
   return after === -1 ? null : { end: isOnOneLine && whole[after - 1] === '\n' ? after - 1 : after, after };
 }
 
-/** The tag that closes a value: the first behind which the call goes on, and better one that no tag in it opens. */
+/** The tag that closes a value: the first behind which the call goes on, preferably one that no tag in it opens. */
 function closingTag(whole: string, start: number): { end: number; isBalanced: boolean } | null {
   let depth = 0;
   let first: number | null = null;

@@ -44,7 +44,7 @@ export class McpConnection {
       if (other === null) {
         throw error;
       }
-      // The user is told about the transport that the user has chosen.
+      // The user needs the failure of the transport that the user has chosen.
       return await McpConnection.#open(other, options).catch(() => Promise.reject(error));
     }
   }

@@ -13,7 +13,7 @@ import { StdioTransport } from './stdio-transport.js';
 /** The client's own code. */
 const REQUEST_TIMEOUT = -32_001;
 const CLOSE_TIMEOUT_MS = 2_000;
-/** Of a request whose server says again and again that it makes progress. */
+/** Limit of a request whose server reports progress again and again. */
 const MAX_TOTAL_MS = 3_600_000;
 
 export interface McpSessionOptions {

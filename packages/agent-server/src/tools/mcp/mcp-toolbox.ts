@@ -41,9 +41,7 @@ export class McpToolbox {
   readonly #told = new Map<string, string | null>();
   #options: McpConnectionOptions | null = null;
 
-  /**
-   * Connects new servers, reconnects those that ended or have another configuration, and closes those that are gone.
-   */
+  /** Connects new servers, reconnects ended and changed ones, and closes those that are gone. */
   async connect(servers: McpServers, options: McpConnectionOptions): Promise<ToolNotice[]> {
     this.#options = options;
     const stale = [...this.#servers].filter(

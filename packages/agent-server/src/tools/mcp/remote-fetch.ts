@@ -155,7 +155,7 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
     events.forEach((event) => controller.enqueue(this.#repaired(event)));
   }
 
-  /** What has no empty line behind it is passed on too. */
+  /** Passes on the last event too, even without an empty line behind it. */
   flush(controller: TransformStreamDefaultController<Uint8Array>): void {
     if (this.#waiting.trim() !== '') {
       controller.enqueue(this.#repaired(this.#waiting));

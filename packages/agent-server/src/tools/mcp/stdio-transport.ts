@@ -107,7 +107,7 @@ export class StdioTransport implements Transport {
     this.onclose?.();
   }
 
-  /** Programs write more than messages to standard output; what is none is skipped. */
+  /** Programs write more than messages to standard output; other lines are skipped. */
   #receive(line: string): void {
     for (const value of parsedLine(line)) {
       const message = repairedMessage(value);
