@@ -4,12 +4,10 @@ export class ActivityTracker {
   readonly #isBusy: () => boolean;
   #last = this.#startedAt;
 
-  /** @param isBusy whether anything is running right now */
   constructor(isBusy: () => boolean) {
     this.#isBusy = isBusy;
   }
 
-  /** Records activity. */
   touch(): void {
     this.#last = performance.now();
   }

@@ -1,21 +1,17 @@
 import type { CreateEngine, EngineServerOptions } from './engine/agent-engine.js';
 import type { Relay } from './port-relay.js';
 
-/** Where an agent server listens. */
 export interface ListenOptions {
-  /** The Unix socket that it listens on instead of a port; null: it listens on host and port. */
+  /** Listens on this Unix socket; null: on host and port. */
   socket: string | null;
-  /** Further connections that it forwards. */
   relays: readonly Relay[];
   host: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   port: number;
 }
 
-/** Everything that configures an agent server. */
 export interface AgentServerOptions extends EngineServerOptions, ListenOptions {
   bashEventsPath: string;
-  /** Where the agent works. */
   workspace: string;
   /** Further folders that clients may read and write, besides `/tmp`. */
   fileRoots: string[];
@@ -41,7 +37,6 @@ export interface SocketLimits {
   maxSubscribers: number;
 }
 
-/** Limits that only tests change, and the stock server's limit of concurrent runs. */
 export const DEFAULT_LIMITS: Pick<
   AgentServerOptions,
   'maxUploadBytes' | 'maxConcurrentRuns' | 'pauseGraceMs' | 'stopGraceMs' | 'sockets'

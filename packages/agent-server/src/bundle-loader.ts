@@ -8,11 +8,8 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 export const CODE_CACHE = '.cache';
 
 /**
- * Loads a file of the bundle with the files that it requires, each with the code cache that the build recorded: what V8
- * had compiled by the end of a conversation (docs/adr/0054). A cache that another version of V8 wrote, or that is missing,
- * only costs the time to compile. Files are in ASCII, and are CommonJS modules.
- *
- * @param entry absolute path
+ * Loads a file of the bundle and what it requires, each with its recorded code cache (docs/adr/0054). A cache that
+ * is missing, or from another version of V8, only costs the time to compile. Files are ASCII CommonJS modules.
  */
 export function loadBundle(entry: string): unknown {
   return load(path.normalize(entry), new Map());
@@ -44,7 +41,7 @@ function load(file: string, loaded: Map<string, LoadedModule>): unknown {
   try {
     compile(file)(module.exports, require, module, file, folder);
   } catch (error) {
-    // Half of a module is worse than none: whoever asks again gets the error again, or the whole.
+    // A half-loaded module must not stay: the next caller gets the error again, or the whole module.
     loaded.delete(file);
     throw error;
   }
@@ -52,7 +49,7 @@ function load(file: string, loaded: Map<string, LoadedModule>): unknown {
 }
 
 function compile(file: string): ModuleFunction {
-  // Latin-1: one byte per character, and nothing to decode.
+  // Latin-1 needs no decoding, and the files are ASCII.
   const source = readFileSync(file, 'latin1');
   const cachedData = readCache(`${file}${CODE_CACHE}`);
   const script = new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {

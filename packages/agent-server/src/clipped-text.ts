@@ -35,7 +35,6 @@ export class OutputWindow {
     this.#add(this.#decoder.write(Buffer.from(bytes)));
   }
 
-  /** What was kept, with a note where the middle is missing. */
   text(): string {
     const head = this.#head;
     if (this.#tail.length > this.#tailLimit) {
@@ -63,7 +62,6 @@ export class OutputWindow {
   }
 }
 
-/** @param missing number of characters between the two */
 function joinEnds(head: string, tail: string, missing: number): string {
   return `${head}\n[... ${missing} characters left out ...]\n${tail}`;
 }

@@ -29,15 +29,12 @@ type ParsedOptions = Pick<
   | 'toolWrapper'
   | 'maxConcurrentRuns'
 > & {
-  /** Whether the session key comes as a line of JSON on standard input. */
   secretsOnStdin: boolean;
-  /** What the workspace is called from now on; null: it keeps its configured path. */
   workspaceName: WorkspaceName | null;
 };
 
 /**
- * Reads the options from the command line, and those that it does not name from the environment.
- *
+ * Reads the options from the command line, and the missing ones from the environment.
  * @throws TypeError for unknown flags and invalid values
  */
 export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string): ParsedOptions {
@@ -88,9 +85,8 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
 }
 
 /**
- * Reads the session key from one line of JSON, `{"session_api_key":"…"}`, which may come much later. Unlike with
- * variables and arguments, no other process can read it afterwards. Nothing after the line is read.
- *
+ * Reads the session key from one line of JSON, `{"session_api_key":"…"}`, which may come much later. Unlike a
+ * variable or an argument, no other process can read it afterwards.
  * @throws Error when the first line is something else, or the input ends before it
  */
 export async function readSessionKey(input: Readable): Promise<string> {
@@ -101,7 +97,7 @@ export async function readSessionKey(input: Readable): Promise<string> {
   return key;
 }
 
-/** The first line, without its end. Leaving the loop closes the input. */
+/** Leaving the loop closes the input. */
 async function readLine(input: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -133,7 +129,6 @@ export function takeSessionKeys(env: NodeJS.ProcessEnv): string[] {
   return keys;
 }
 
-/** Values of `NAME_0`, `NAME_1`, …, in that order. */
 export function numberedVariables(env: NodeJS.ProcessEnv, prefix: string): string[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))

@@ -16,13 +16,11 @@ const MAX_LINE_BYTES = 32 * MIB;
 const MAX_LOG_BYTES = 256 * MIB;
 
 interface EventLogLimits {
-  /** Maximum size of the file. */
   maxBytes: number;
   /** What a log without room for another entry does: refuse the entry, or start over without the old ones. */
   whenFull: 'refuse' | 'clear';
 }
 
-/** The log has reached its maximum size. */
 export class EventLogFullError extends Error {
   constructor(maxBytes: number) {
     super(
@@ -39,11 +37,8 @@ export interface EventIdentity {
 }
 
 /**
- * An append-only file with one line of JSON per entry; all entries are in memory too. The position of an entry is its
- * line number.
- *
- * Listeners hear of an entry only after the operating system has it, so a crash of this process loses none. `sync`
- * flushes to disk; without it a power failure may lose the latest entries.
+ * An append-only file with a line of JSON per entry; all entries are in memory too, and positions are line numbers.
+ * Listeners hear of an entry once the operating system has it; only `sync` makes it survive a power failure.
  */
 export class EventLog<E extends EventIdentity> {
   readonly #file: FileHandle;
@@ -64,9 +59,7 @@ export class EventLog<E extends EventIdentity> {
   }
 
   /**
-   * Opens or creates the file. An incomplete last line, left by a process that was killed, is removed.
-   *
-   * @param isEntry whether a line is intact; nobody else writes the file, so it only has to detect damage
+   * Opens or creates the file, and removes the incomplete last line of a killed process.
    * @throws EventLogFullError when the log is too large to be held in memory, unless a full log is cleared
    */
   static async open<E extends EventIdentity>(
@@ -108,10 +101,8 @@ export class EventLog<E extends EventIdentity> {
   }
 
   /**
-   * Writes an entry, then notifies the listeners.
-   *
-   * @throws Error when the file cannot be written or the entry is too large, EventLogFullError when there is no room; the
-   *   log is unchanged then
+   * Writes an entry, then notifies the listeners. The log is unchanged when this throws.
+   * @throws Error when the file cannot be written or the entry is too large, EventLogFullError without room
    */
   async append(make: (identity: EventIdentity) => E): Promise<E> {
     return await this.#enqueue(async () => {
@@ -132,10 +123,7 @@ export class EventLog<E extends EventIdentity> {
     });
   }
 
-  /**
-   * Calls the listener with every later entry, in order, right after it was written. Returns a function that
-   * unsubscribes.
-   */
+  /** Calls the listener with every later entry, in order, once written. Returns a function that unsubscribes. */
   onAppend(listener: (entry: E) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -184,7 +172,6 @@ export class EventLog<E extends EventIdentity> {
 
 interface LogSearch<E> {
   matches: (entry: E) => boolean;
-  /** Id of the first entry of the page. */
   pageId: string | undefined;
   limit: number;
   descending: boolean;
@@ -195,11 +182,7 @@ interface LogPage<E> {
   next_page_id: string | null;
 }
 
-/**
- * One page of the matching entries.
- *
- * @throws InvalidRequestError when the log does not have the entry that the page begins with
- */
+/** @throws InvalidRequestError when the log does not have the entry that the page begins with */
 export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search: LogSearch<E>): LogPage<E> {
   const { entries } = eventLog;
   const step = search.descending ? -1 : 1;
@@ -224,12 +207,10 @@ export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search
   }
 }
 
-/** Whether a line of a conversation's log is intact. */
 export function isConversationEvent(value: unknown): value is AgentEvent {
   return hasIdentity(value);
 }
 
-/** Whether a line of the log of bash commands is intact. */
 export function isBashEvent(value: unknown): value is BashEvent {
   return hasIdentity(value);
 }
@@ -238,12 +219,7 @@ function hasIdentity(value: unknown): boolean {
   return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
 }
 
-/**
- * Timestamp for the next entry of a log: now, but always later than the previous entry, so that time and order agree.
- *
- * @param now milliseconds since 1970
- * @returns ISO 8601, UTC, microseconds, no zone; always the same length, so that they sort as text
- */
+/** Later than the previous entry: ISO 8601, UTC, microseconds, no zone, so that times sort as text. */
 export function nextTimestamp(previous: string | undefined, now: number): string {
   const current = format(now * 1000);
   return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
@@ -272,11 +248,7 @@ function toMicroseconds(timestamp: string): number {
   return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
 }
 
-/**
- * Reads the complete lines of a log, piece by piece: no more than one line is in memory besides the entries.
- *
- * @returns the intact entries, and where the last complete line ends
- */
+// Keeps only one line in memory besides the entries; returns where the last complete line ends.
 async function readLines<E>(
   handle: FileHandle,
   file: string,

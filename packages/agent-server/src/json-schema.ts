@@ -3,11 +3,9 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 const MAX_ERRORS = 5;
 
 /**
- * Compiles a client's JSON Schema (draft 2020-12). Formats and unknown keywords are not checked, and nothing is
- * fetched.
- *
- * @returns a function that says what is wrong with a value, for the model; null when nothing is
- * @throws Error when the schema cannot be used, with the reason
+ * Compiles a JSON Schema (draft 2020-12); formats and unknown keywords are not checked, and nothing is fetched. The
+ * function tells the model what is wrong with a value; null when nothing is.
+ * @throws Error with the reason when the schema cannot be used
  */
 export function jsonSchemaCheck(schema: Record<string, unknown>): (value: unknown) => string | null {
   const { $schema: _, ...rules } = schema;

@@ -8,16 +8,12 @@ import { log } from './log.js';
 export interface WorkspaceName {
   /** Where the folder is, in the same mount as the configured workspace. */
   folder: string;
-  /** What tools and clients call it. */
   name: string;
 }
 
 /**
- * Gives the workspace the name that clients assume. A workspace that is (still) elsewhere in the volume, as in
- * sandboxes of earlier versions and in images that come with one, is moved, and a link stays behind, because scripts
- * may have its old path in them. A workspace that cannot be moved stays, and the name is an alias.
- *
- * @returns the options that change
+ * Gives the workspace the name that clients assume, and returns the options that change. A moved workspace leaves a
+ * link, because scripts may have its old path; one that cannot be moved gets an alias.
  */
 export async function nameWorkspace(
   workspace: string,
@@ -76,7 +72,6 @@ async function kindOf(file: string): Promise<'folder' | 'link' | 'other' | null>
 
 /**
  * Reads `FOLDER:NAME`; null for nothing.
- *
  * @throws TypeError
  */
 export function parseWorkspaceName(text: string | undefined): WorkspaceName | null {

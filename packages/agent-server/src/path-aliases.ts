@@ -7,10 +7,8 @@ export interface PathAlias {
 }
 
 /**
- * The path that tools would use for one that a client has named: absolute, and below a folder's own name instead of its
- * alias. It only compares texts; whether a path may be used is for the view of tools to decide.
- *
- * @param base the folder that relative paths start from
+ * The path that tools would use for a path of a client: absolute, relative to `base`, without aliases. It only
+ * compares texts; whether a path may be used is for the view of tools to decide.
  */
 export function resolvePath(aliases: readonly PathAlias[], base: string, given: string): string {
   const absolute = path.resolve('/', base, given);
@@ -24,7 +22,6 @@ export function resolvePath(aliases: readonly PathAlias[], base: string, given: 
 
 /**
  * Reads `NAME=FOLDER`.
- *
  * @throws TypeError
  */
 export function parseAlias(text: string): PathAlias {

@@ -5,7 +5,6 @@ import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { log } from './log.js';
 
-/** Forwards connections: what arrives at one end is connected to the other one. */
 export interface Relay {
   from: RelayEnd;
   to: RelayEnd;
@@ -15,7 +14,6 @@ type RelayEnd = { kind: 'unix'; socket: string } | { kind: 'tcp'; host: string; 
 
 /**
  * Reads `unix:/path=tcp:host:port` and the like; the first end listens.
- *
  * @throws TypeError for any other text
  */
 export function parseRelay(text: string): Relay {
@@ -26,10 +24,7 @@ export function parseRelay(text: string): Relay {
   return { from, to };
 }
 
-/**
- * Starts all relays. One that cannot listen, because a program of the sandbox has the port, is logged: the others and the
- * sandbox work without it.
- */
+/** Starts all relays. One whose port a program of the sandbox has taken is logged; the others work without it. */
 export async function startRelays(relays: readonly Relay[]): Promise<{ close(): void }> {
   const servers = await Promise.all(
     relays.map(async ({ from, to }) => {
@@ -47,8 +42,8 @@ export async function startRelays(relays: readonly Relay[]): Promise<{ close(): 
 }
 
 /**
- * Listens on a Unix socket that replaces a leftover of an earlier process. Socket addresses are limited to 107 bytes
- * (unix(7)), so the path is given relative to the working directory where that is shorter.
+ * Listens on a Unix socket, and replaces a leftover one. Addresses are limited to 107 bytes (unix(7)), so the path
+ * is given relative to the working directory where that is shorter.
  */
 export async function listenOnSocket(server: Server, socket: string): Promise<void> {
   await mkdir(path.dirname(socket), { recursive: true, mode: 0o700 });

@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 
-/** Environment variable that marks the processes of one tree, also those that left its group and lost their parents. */
+/** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
 
 export interface RunCommandOptions {
@@ -27,8 +27,7 @@ export interface CommandResult {
 }
 
 /**
- * Runs a program and waits until it has ended. Every process that it started and left behind is killed.
- *
+ * Runs a program until it has ended, then kills every process that it left behind.
  * @throws Error when the program cannot be started; whatever `onOutput` throws
  */
 export async function runCommand(options: RunCommandOptions): Promise<CommandResult> {
@@ -51,12 +50,10 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
   return { exitCode: end.exitCode, timedOut: end.timedOut };
 }
 
-/** A process that may start others. */
 interface StartedProcess {
   child: ChildProcess;
   /** 128 + n when signal n ended it. */
   exited: Promise<number>;
-  /** Ends it with everything that it started. */
   kill: () => Promise<void>;
 }
 
@@ -67,7 +64,6 @@ export async function startProcess(
 ): Promise<StartedProcess> {
   const [program = '', ...args] = command;
   const marker = randomUUID();
-  // A process group of its own.
   const child = spawn(program, args, {
     cwd,
     env: { ...env, [MARKER_VARIABLE]: marker },
@@ -88,10 +84,7 @@ export async function startProcess(
   return { child, exited, kill: async () => await killTree(pid, marker) };
 }
 
-/**
- * Kills a process, its group, its session, its descendants and every process with the marker, however often they fork
- * meanwhile. Resolves when none is left.
- */
+/** Kills a process, its group, session and descendants, and all with the marker. Resolves when none is left. */
 export async function killTree(pid: number, marker: string): Promise<void> {
   await endProcesses({ root: pid, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
 }

@@ -9,10 +9,9 @@ import { toolEnvironment } from './tool-environment.js';
 
 const STOP = Symbol('stop');
 
-/** Creates a conversation's engine from the server's options. */
 type EngineFactory = (context: EngineContext, server: EngineServerOptions) => Promise<AgentEngine>;
 
-/** The whole life of the process: reads options, listens, waits for its secrets, serves, and stops at SIGTERM or SIGINT. */
+/** The life of the process: reads options, listens, waits for its secrets, serves, and stops at SIGTERM or SIGINT. */
 export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
   const stopping = stopSignal();
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
@@ -71,11 +70,7 @@ async function stopSignal(): Promise<typeof STOP> {
 /** As in `engines` of package.json. */
 export const OLDEST_NODE = '22.19';
 
-/**
- * Why a program does not run on this Node.js; null: it does. An older one starts, and fails later at what it does not have.
- *
- * @param version such as `20.19.2`
- */
+/** Why a program does not run on this Node.js; null: it does. An older one starts, and fails later. */
 export function nodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = OLDEST_NODE.split('.').map(Number);

@@ -1,7 +1,6 @@
 import { unmaskableReason } from '@slipway/common/secret-mask.js';
 import { CUT_MARK } from './clipped-text.js';
 
-/** What a text shows in place of a secret. */
 export const HIDDEN = '<secret-hidden>';
 /** Shorter fragments give nothing away, and many words end with them by chance. */
 const MIN_FRAGMENT = 4;
@@ -28,8 +27,8 @@ const PROTOCOL_MEMBERS = new Set([
 const FREE_JSON_MEMBERS = new Set(['data', 'raw_input', 'raw_output']);
 
 /**
- * Replaces known secrets that are not too common for that, also in base64, URL-encoded or escaped as in JSON, single
- * lines of long ones, and the fragments of one that a clipped text leaves on either side of the cut.
+ * Replaces known secrets that are not too common, also in base64, URL-encoded or escaped as in JSON, single lines of
+ * long ones, and the fragments of one on either side of a cut.
  */
 export class SecretMasker {
   readonly #pattern: RegExp | null;
@@ -52,7 +51,6 @@ export class SecretMasker {
     return this.#longestFragment(text, (form, length) => text.endsWith(form.slice(0, length)));
   }
 
-  /** The same value with every text in it masked, at any depth. */
   value<T>(value: T): T {
     const masked = this.#pattern === null ? value : this.#deep(value, false);
     return isSameShape(masked, value) ? masked : value;

@@ -35,13 +35,12 @@ export interface RunningAgentServer {
   stop(): Promise<void>;
 }
 
-/** A server that listens and responds to liveness probes. It serves nobody until it has its session key. */
+/** Responds only to liveness probes until it has its session key. */
 export interface UnassignedAgentServer extends RunningAgentServer {
   /** Loads the state that an earlier server left, then serves. To be called once. */
   assign(options: AgentServerOptions): Promise<void>;
 }
 
-/** Starts a server that has its keys already. */
 export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
   const server = await listenUnassigned(options);
   await server.assign(options);
@@ -174,7 +173,6 @@ interface ConversationReports {
   activity: ActivityTracker;
 }
 
-/** Sends what happens to conversations to the webhooks, and counts it as activity. */
 function reportConversations({ conversations, webhooks, activity }: ConversationReports): void {
   conversations.subscribe({
     added: (conversation) => {

@@ -4,10 +4,8 @@ const INHERITED_VARIABLES =
 /** Lists the names of further variables for tools, such as the ports that they may use. */
 const EXTRA_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 
-/**
- * Lists the variables that were set when the container was started. All others are the image's own, such as
- * `JAVA_HOME`, and tools get them. Without this list, it is unknown which variables are the image's.
- */
+// Lists the variables that were set when the container was started. All others are the image's own, such as
+// `JAVA_HOME`, and tools get them. Without this list, the image's variables are unknown.
 const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 /** Variables that tools never get: those of the agent server itself, and those that may be secret. */
 const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
@@ -15,8 +13,8 @@ const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|
 const ENGINE_VARIABLES = /^(HOSTNAME$|KUBERNETES_)/;
 
 /**
- * The variables that child processes inherit from the agent server: an allowlist of what programs need, and those of the
- * container's image, never a secret. `SLIPWAY_SANDBOX` is the sandbox's name, by which its processes are found when it ends.
+ * The variables that child processes inherit: an allowlist of what programs need, and those of the container's
+ * image, never a secret. `SLIPWAY_SANDBOX` names the sandbox, so that its processes are found when it ends.
  */
 export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> {
   const named = new Set((own[EXTRA_VARIABLES] ?? '').split(','));
@@ -29,7 +27,7 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
-    // Nobody can answer a prompt or quit a pager.
+    // No user can answer a prompt or quit a pager.
     GIT_TERMINAL_PROMPT: '0',
     GIT_PAGER: 'cat',
     PAGER: 'cat',

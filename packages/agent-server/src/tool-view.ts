@@ -1,16 +1,14 @@
 import type { PathAlias } from './path-aliases.js';
 
 /**
- * How to run programs that see what tools see, and nothing else. Used for everything that opens a path of the workspace
- * or reads what tools have written there. A path may change between a check and its use, but a program cannot be led to
- * what it cannot see.
+ * How to run programs that see only what tools see. Everything that opens a path of the workspace, or reads what
+ * tools wrote, uses it: a path may change after a check, but no program can be led to what it cannot see.
  */
 export interface ToolView {
   /** Variables of every program; no secret of the agent server. */
   environment: Record<string, string>;
-  /** Program and arguments put before every other, which isolate it. Empty: tools see what the agent server sees. */
+  /** Program and arguments that isolate every other program. Empty: tools see what the agent server sees. */
   wrapper: readonly string[];
-  /** Other names for folders in the view, which clients and models may use. */
   aliases?: readonly PathAlias[];
 }
 
@@ -18,17 +16,10 @@ export interface ToolView {
 export const VIEW_START = '/';
 
 const NO_FOLDER = 126;
-/**
- * The flags keep variables and the home from making the shell read further files, as it would if its standard input
- * were a socket.
- */
+/** Without the flags, variables, the home or a socket as standard input would make the shell read further files. */
 const SHELL = ['bash', '--noprofile', '--norc', '-pc'];
 
-/**
- * The command that runs another one in a folder of the view, to be started in `VIEW_START`.
- *
- * @param prelude commands of bash that run before it
- */
+/** The command that runs another one in a folder of the view, after a `prelude` of bash; start it in `VIEW_START`. */
 export function inFolder(
   { wrapper }: ToolView,
   folder: string,

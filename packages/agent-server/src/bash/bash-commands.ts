@@ -23,12 +23,9 @@ const MAX_CONCURRENT_COMMANDS = 50;
 
 interface BashCommandsOptions {
   log: EventLog<BashEvent>;
-  /** Default working directory. */
   workspace: string;
-  /** Other names for folders that commands see. */
   aliases: readonly PathAlias[];
   environment: Record<string, string>;
-  /** Put before the shell. */
   wrapper: readonly string[];
   masker: () => SecretMasker;
 }
@@ -47,7 +44,6 @@ export function toBashId(id: string): string {
 export class BashCommands {
   readonly log: EventLog<BashEvent>;
   readonly #options: BashCommandsOptions;
-  /** By the id of the command. */
   readonly #running = new Map<string, RunningCommand>();
 
   constructor(options: BashCommandsOptions) {
@@ -59,7 +55,7 @@ export class BashCommands {
     return this.#running.size > 0;
   }
 
-  /** A log of an earlier version has ids with dashes. */
+  /** Logs of earlier versions have ids with dashes. */
   find(id: string): BashEvent | undefined {
     return this.log.get(toBashId(id)) ?? this.log.get(id);
   }
@@ -88,7 +84,7 @@ export class BashCommands {
     return command;
   }
 
-  /** Runs a command to its end. Returns its last output event, with all of the output in it. */
+  /** Runs a command to its end and returns its last output event, which holds all of the output. */
   async execute(request: ExecuteBashRequest): Promise<BashOutput> {
     const { command, last } = await this.#begin(request);
     const output = await last;
@@ -100,11 +96,7 @@ export class BashCommands {
     return { ...output, stdout: whole('stdout'), stderr: whole('stderr') };
   }
 
-  /**
-   * Kills a command and waits until its end is logged.
-   *
-   * @returns whether the command is known; one that has already ended is left alone
-   */
+  /** Kills a command and waits until its end is logged; false for an unknown command. */
   async stopCommand(id: string): Promise<boolean> {
     const running = this.#running.get(toBashId(id));
     if (running === undefined) {
@@ -120,7 +112,6 @@ export class BashCommands {
     return await this.log.clear();
   }
 
-  /** Kills all commands. */
   async stop(): Promise<void> {
     const running = [...this.#running.values()];
     running.forEach(({ aborter }) => aborter.abort());
@@ -231,7 +222,6 @@ const PIECE_CHARACTERS = 64_000;
 
 type Stream = 'stdout' | 'stderr';
 
-/** Masked output, ready to be logged. */
 interface OutputPiece {
   stdout: string | null;
   stderr: string | null;
@@ -251,7 +241,6 @@ export class CommandOutputBuffer {
   /** @returns whether a piece is full */
   add(stream: Stream, text: string): boolean {
     const room = MAX_CHARACTERS - this.#kept;
-    // Once something was left out, nothing more is kept.
     const kept = this.#dropped > 0 ? '' : textHead(text, room);
     this.#waiting[stream] += kept;
     this.#kept += kept.length;
@@ -269,7 +258,6 @@ export class CommandOutputBuffer {
     return piece.stdout === null && piece.stderr === null ? null : piece;
   }
 
-  /** The rest of the output. */
   takeRest(): OutputPiece {
     const masker = this.#masker();
     // A secret may begin where the output was cut; that beginning is dropped too.

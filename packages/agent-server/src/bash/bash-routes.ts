@@ -15,7 +15,6 @@ import {
 } from '../http/request-parsing.js';
 import { type BashCommands, toBashId } from './bash-commands.js';
 
-/** Body of both routes that run a command, and of the frames that clients send over the socket. */
 export const bashRequestSchema = z.object({
   command: z.string().min(1),
   cwd: z.string().nullish(),
@@ -34,7 +33,6 @@ const searchSchema = z.object({
 });
 const idsSchema = z.array(z.string()).max(100);
 
-/** `/api/bash`. */
 export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Router {
   const router = Router({ mergeParams: true });
   const commandOf = (request: Request): ExecuteBashRequest => {
@@ -92,7 +90,7 @@ export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Rout
   return router;
 }
 
-/** `order__gt` asks for later output: commands have no order and do not match. */
+/** `order__gt` asks for later output, so commands, which have no order, do not match. */
 function matcher(query: z.infer<typeof searchSchema>): (event: BashEvent) => boolean {
   const commandId = query.command_id__eq === undefined ? undefined : toBashId(query.command_id__eq);
   return (event) =>

@@ -8,7 +8,6 @@ const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
 const MAX_SETTINGS_BYTES = 512 * 1024;
 const MAX_SECRETS = 200;
 
-/** The parts of the settings that clients change by themselves. */
 export type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
 
 interface StoredSecret {
@@ -16,10 +15,7 @@ interface StoredSecret {
   description: string | null;
 }
 
-/**
- * What clients of the agent server keep here for each other: the settings of agents and named secrets. Kept in memory
- * only, as every secret is, and gone when the server ends. None of it reaches a conversation by itself.
- */
+/** Settings and named secrets that clients keep here for each other, in memory only; no conversation gets them. */
 export class ClientSettings {
   readonly #secrets = new Map<string, StoredSecret>();
   #parts: Record<SettingsPart, JsonObject> = {
@@ -28,7 +24,6 @@ export class ClientSettings {
     misc_settings: {},
   };
 
-  /** @param withSecrets whether secrets are shown, not masked */
   show(withSecrets: boolean): JsonObject {
     const { agent_settings, conversation_settings, misc_settings } = this.#parts;
     const agent = withoutEmptyModel(agent_settings);
@@ -46,7 +41,6 @@ export class ClientSettings {
 
   /**
    * Changes the given members. Null removes a nested member, and a mask keeps the stored value.
-   *
    * @throws HttpError 413 when the settings would become too large
    */
   update(changes: Partial<Record<SettingsPart, JsonObject>>): void {
@@ -66,16 +60,13 @@ export class ClientSettings {
     return [...this.#secrets].map(([name, { description }]) => ({ name, description }));
   }
 
-  /** The value of a secret; null if there is none. */
   secret(name: string): string | null {
     return this.#secrets.get(name)?.value ?? null;
   }
 
   /**
-   * The value of a secret whose lookup names this server. Clients may use an address that this server cannot reach
-   * itself, so they prove with its key which server they mean.
-   *
-   * @returns null when the lookup leads elsewhere
+   * The value of a secret whose lookup names this server; null when it leads elsewhere. Clients prove with the key
+   * which server they mean, because they may use an address that this server cannot reach.
    */
   lookedUp(url: string, headers: Record<string, string>, keys: SessionKeys): string | null {
     const [, name] = SECRET_PATH.exec(new URL(url).pathname) ?? [];
@@ -93,13 +84,12 @@ export class ClientSettings {
     this.#secrets.set(name, { value, description });
   }
 
-  /** @returns whether there was one */
   deleteSecret(name: string): boolean {
     return this.#secrets.delete(name);
   }
 }
 
-/** The SDK refuses a model without members, and takes its own where there is none. */
+/** The SDK refuses a model without members, and uses its own default where there is none. */
 function withoutEmptyModel({ llm, ...agent }: JsonObject): JsonObject {
   return isJsonObject(llm) && Object.keys(llm).length > 0 ? { llm, ...agent } : agent;
 }

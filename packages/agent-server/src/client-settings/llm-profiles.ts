@@ -6,12 +6,11 @@ import { HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import { requestedExposure } from './settings-routes.js';
 
-/** A model with its address, its key and its parameters. */
 export type ProfileModel = z.infer<typeof switchLlmSchema>['llm'];
 
 const MAX_PROFILES = 100;
 
-/** Models that clients give a name, so that a conversation can switch to one by its name. Kept in memory only. */
+/** Named models that a conversation can switch to, in memory only. */
 export class LlmProfiles {
   readonly #profiles = new Map<string, ProfileModel>();
 
@@ -49,7 +48,6 @@ const profileNameSchema = z
   );
 const saveSchema = switchLlmSchema.extend({ include_secrets: z.boolean().default(true) });
 
-/** `/api/profiles`. */
 export function profileRoutes(profiles: LlmProfiles): Router {
   const router = Router();
   router.use((_request, response, next) => {

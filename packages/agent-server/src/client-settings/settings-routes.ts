@@ -38,7 +38,6 @@ const exposureSchema = z
   .enum(['plaintext'], { error: "Input should be 'plaintext', or be left out" })
   .optional();
 
-/** `/api/settings`. Like every route, these need the session key, which no program in the sandbox has. */
 export function settingsRoutes(settings: ClientSettings): Router {
   const router = Router();
   router.use((_request, response, next) => {
@@ -92,7 +91,6 @@ export function settingsRoutes(settings: ClientSettings): Router {
   return router;
 }
 
-/** Whether a request asks for secrets as they are. */
 export function requestedExposure(request: Request): boolean {
   return parseRequest(exposureSchema, 'header', request.get('x-expose-secrets')) === 'plaintext';
 }

@@ -3,10 +3,10 @@ import { MASK } from '@slipway/common/secret-mask.js';
 
 const SECRET_MEMBER =
   /^(api_key|aws_access_key_id|aws_secret_access_key|auth|authorization|password|token|secret)$/i;
-/** Every value in these is a secret; their names are shown. */
+/** Every value in these members is a secret; their names are shown. */
 const SECRET_MAP = /^(env|acp_env|headers|extra_headers|secrets|litellm_extra_body)$/i;
 
-/** What of the way to sign in at a tool server is no secret. */
+/** Members of a tool server's authentication that are no secret. */
 const SHOWN_OF_AUTH = new Set(['strategy', 'username', 'header_name']);
 
 /** An agent's specification with its secrets replaced, safe to store and to show. */

@@ -14,9 +14,8 @@ const UNREADABLE = 'The verdict of the last round could not be read.';
 const RESUME =
   'The work on the goal was interrupted and goes on now. Look at how things really are, do not rely on memory, and continue until every requirement is shown to be met.';
 
-/** What the judge says of a goal. */
 export interface Verdict {
-  /** 0 to 1: how likely all of it is shown to be done. */
+  /** 0 to 1: how likely the whole goal is shown to be met. */
   score: number;
   complete: boolean;
   missing: string;
@@ -27,7 +26,6 @@ type GoalStatus = 'running' | 'complete' | 'capped' | 'interrupted';
 interface Goal {
   readonly objective: string;
   readonly maxIterations: number;
-  /** Verdicts so far. */
   iteration: number;
   isJudging: boolean;
   readonly aborter: AbortController;
@@ -43,9 +41,8 @@ interface GoalOptions {
 }
 
 /**
- * A goal that the agent works towards. When a run has finished, the model is asked beside the conversation whether the
- * goal is met; if not, what is missing is the next message, up to a number of rounds. The log has every step, so that an
- * interrupted goal goes on after a restart too.
+ * A goal that the agent works towards. After each run, the model judges beside the conversation whether it is met;
+ * what is missing is the next message, for a number of rounds. The log has every step, so a goal survives a restart.
  */
 export class ConversationGoal {
   readonly #options: GoalOptions;
@@ -83,13 +80,13 @@ export class ConversationGoal {
     }
   }
 
-  /** The server stops: the next one finds the goal as it is, and interrupts it. */
+  /** The next server finds the open goal in the log, and interrupts it. */
   close(): void {
     this.#current?.aborter.abort();
     this.#current = null;
   }
 
-  /** To be called when a run has ended. Never rejects. */
+  /** Call this when a run has ended. Never rejects. */
   async afterRun(): Promise<void> {
     const goal = this.#current;
     if (goal === null || goal.isJudging) {
@@ -168,7 +165,7 @@ export class ConversationGoal {
   }
 
   async #fail(goal: Goal, reason: string): Promise<void> {
-    // The end of the goal was told already, and made what was under way fail.
+    // The goal has already ended, which made the pending work fail.
     if (this.#current !== goal) {
       return;
     }
@@ -187,7 +184,7 @@ export class ConversationGoal {
   }
 }
 
-/** Interrupts the goal that an earlier process, or the conversation that this one is a copy of, was working towards. */
+/** Interrupts the goal that an earlier process, or the copied conversation, was working towards. */
 export async function interruptOpenGoal(state: ConversationState): Promise<void> {
   const last = lastGoal(state.log.entries);
   if (last?.status === 'running') {
@@ -213,7 +210,6 @@ function newGoal(objective: string, maxIterations: number, iteration: number): G
   return { objective, maxIterations, iteration, isJudging: false, aborter: new AbortController() };
 }
 
-/** What was last told of a goal; null when nothing was. */
 function lastGoal(entries: readonly AgentEvent[]): (ToldGoal & { status: string }) | null {
   const told = entries.findLast(
     (event) => event.kind === 'ConversationStateUpdateEvent' && event.key === KEY,
@@ -245,7 +241,7 @@ What is missing: ${missing || 'Some requirements are not shown to be met.'}
 Look at how things really are, do not rely on memory. Make progress on each requirement that is left, and prove it with tests or commands. Finish once every requirement of the whole goal is shown to be met.`;
 }
 
-/** A verdict that cannot be read says that the goal is not met. */
+/** An unreadable verdict says that the goal is not met. */
 export function readVerdict(answer: string): Verdict {
   const verdict = [answer, /\{[^]*\}/.exec(answer)?.[0] ?? '']
     .map(parseJson)

@@ -2,7 +2,6 @@ import type { ConversationInfo, MetricsSnapshot } from '@slipway/agent-protocol/
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { ConversationRecord } from './conversation-record.js';
 
-/** A conversation as clients see it. */
 export function toConversationInfo(record: ConversationRecord, folder: string): ConversationInfo {
   return {
     id: record.id,
@@ -29,7 +28,7 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
   };
 }
 
-/** What an agent that is not our own reports about itself, with the reference's member names where there are any. */
+/** Uses the member names of the reference where there are any. */
 function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {
   if (agentDetails === null) {
     return {};

@@ -9,8 +9,8 @@ import { redactAgent } from './agent-redaction.js';
 import type { Navigation } from './history-branch.js';
 
 /**
- * What a conversation stores besides its events. It is written to disk, so it holds no secret. Tools may be able to
- * change it there, so nothing in it decides where a secret is sent (see `Credentials`).
+ * What a conversation stores besides its events; it holds no secret. Tools may be able to change it on disk, so
+ * nothing in it decides where a secret is sent (see `Credentials`).
  */
 export interface ConversationRecord {
   /** UUID with dashes. */
@@ -23,9 +23,7 @@ export interface ConversationRecord {
   /** The server stopped while the agent was running. */
   wasRunning: boolean;
   kind: AgentKind;
-  /** What the engine keeps. */
   memory: EngineMemory;
-  /** What an agent that is not our own reports about itself. */
   agentDetails: AgentDetails | null;
   /** As the client sent it, secrets masked. */
   agent: Record<string, unknown>;
@@ -42,11 +40,9 @@ export interface ConversationRecord {
   condenserTokens: number | null;
   language: string | null;
   systemPromptSuffix: string | null;
-  /** Names of the skills that messages have brought into the conversation. */
   activatedSkills: string[];
-  /** Folders of the plugins whose skills the agent has too; absent in records of earlier versions. */
+  /** Folders of plugins; absent in records of earlier versions. */
   plugins?: string[];
-  /** Set by the client. */
   tags: Record<string, string>;
   navigations: Navigation[];
   modelPrices: Record<string, { input: number; output: number }>;
@@ -67,7 +63,6 @@ const NO_USAGE: ConversationRecord['usage'] = {
 };
 const TOKENS_PER_PRICE = 1_000_000;
 
-/** The record of a new conversation. */
 export function newRecord(
   id: string,
   workingDir: string,
@@ -111,7 +106,6 @@ export function newRecord(
   };
 }
 
-/** The record of a copy: idle, with a name and a time of its own. */
 export function forkedRecord(
   source: ConversationRecord,
   fork: ForkRequest & { id: string },
@@ -157,13 +151,11 @@ export function recordUpdate(
   };
 }
 
-/** The agent as clients see it, with the name of the model that it uses. */
 function withModel(agent: ConversationRecord['agent'], model: string): ConversationRecord['agent'] {
   const { llm } = agent;
   return typeof llm === 'object' && llm !== null ? { ...agent, llm: { ...llm, model } } : agent;
 }
 
-/** The parts of secrets that may be shown. */
 function describeSecrets(secrets: CreateConversationRequest['secrets']): ConversationRecord['secrets'] {
   return Object.fromEntries(
     Object.entries(secrets).map(([name, source]) => [

@@ -69,7 +69,6 @@ interface ConversationRoutesOptions {
   skills: SkillReader;
 }
 
-/** `/api/conversations`. */
 export function conversationRoutes({ conversations, profiles, skills }: ConversationRoutesOptions): Router {
   const router = Router();
   const conversationOf = (id: string): Conversation => conversations.get(requireConversationId(id));

@@ -23,13 +23,10 @@ interface ActiveRun {
 }
 
 export interface RunLimits {
-  /** Shared by all conversations of the server. */
   slots: RunSlots;
-  /** How long a tool that is running may go on after a request to pause. */
   pauseGraceMs: number;
 }
 
-/** Runs a conversation's engine, one run at a time. */
 export class ConversationRun {
   readonly #state: ConversationState;
   readonly #createEngine: () => Promise<AgentEngine>;
@@ -82,10 +79,7 @@ export class ConversationRun {
     }
   }
 
-  /**
-   * Resolves once the status is `running`; after a rejection once the run has ended, unless the agent continues for
-   * long.
-   */
+  /** Resolves once the status is `running`, or after a rejection once the run has ended, if it ends soon. */
   async confirm(accept: boolean, reason: string | null): Promise<void> {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
     if (!accept && this.#active !== null) {
@@ -93,7 +87,6 @@ export class ConversationRun {
     }
   }
 
-  /** Starts the agent as a run would. */
   async prepare(): Promise<void> {
     await this.#state.refreshSecrets();
     const engine = await this.#openEngine();
@@ -111,11 +104,7 @@ export class ConversationRun {
     return await engine.ask(this.#state, question, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
-  /**
-   * Condenses the history, as a run of its own.
-   *
-   * @returns whether there was anything to condense
-   */
+  /** Condenses the history in a run of its own; false if there was nothing to condense. */
   async condense(): Promise<boolean> {
     const { status } = this.#state.record;
     let condensed = false;
@@ -129,11 +118,7 @@ export class ConversationRun {
     return condensed;
   }
 
-  /**
-   * Ends the run. Does not wait for the model's response; interrupts a running tool after its grace period.
-   *
-   * @param immediately without the grace period
-   */
+  /** Ends the run without waiting for the model. A running tool gets its grace period, unless `immediately` is set. */
   async pause(immediately: boolean): Promise<void> {
     const active = this.#active;
     const { status, wasRunning } = this.#state.record;
@@ -239,7 +224,6 @@ export class ConversationRun {
     return await this.#engine;
   }
 
-  /** Leaves the conversation in a consistent state, whatever the engine left open. */
   async #conclude(signal: AbortSignal): Promise<void> {
     try {
       const { status } = this.#state.record;
@@ -270,7 +254,6 @@ export class ConversationRun {
     }
   }
 
-  /** Whether the run ended without answering the message that asked for another one. */
   #needsAnotherRun(): boolean {
     const { status } = this.#state.record;
     return (

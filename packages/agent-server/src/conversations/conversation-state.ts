@@ -25,10 +25,7 @@ import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '..
 import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
 import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
 
-/**
- * Members whose nulls are kept: arbitrary JSON, in which null has a meaning, and `command`, which strict clients
- * require even when it is null.
- */
+/** Their nulls are kept: null has a meaning in arbitrary JSON, and strict clients require `command` even when null. */
 const MEMBERS_WITH_NULLS = new Set([
   'data',
   'value',
@@ -45,14 +42,11 @@ export interface ConversationStateOptions {
   events: EventLog<AgentEvent>;
   originals: KeptOriginals;
   credentials: Credentials;
-  /** Variables that every tool gets. */
   baseEnvironment: Record<string, string>;
-  /** Secrets of the server itself. */
   serverSecrets: readonly string[];
   ownSecret: OwnSecret;
-  /** Called after each change of the record. */
   onChange: () => void;
-  /** The skills of the agent; called once. */
+  /** Called only once. */
   loadSkills: () => Promise<FoundSkills>;
 }
 
@@ -71,7 +65,6 @@ export class ConversationState implements EngineHost {
   #credentials: Credentials;
   #lookedUp: Record<string, string> = {};
   #masker: SecretMasker;
-  /** Aborted once a pause is requested. */
   #pause = new AbortController();
   #loadingSkills: Promise<void> | null = null;
   #skills: readonly Skill[] = [];
@@ -118,11 +111,7 @@ export class ConversationState implements EngineHost {
       : branchUpTo(this.log, navigations, this.log.entries.length);
   }
 
-  /**
-   * Moves the end of the history; the events after it stay in the log.
-   *
-   * @param leaf an event of the log; null: before the first one
-   */
+  /** Moves the end of the history to an event (null: before the first one); later events stay in the log. */
   async navigate(leaf: string | null): Promise<void> {
     const navigations = [...this.#record.navigations, { position: this.log.entries.length, leaf }];
     await this.change({ navigations });
@@ -153,7 +142,6 @@ export class ConversationState implements EngineHost {
     };
   }
 
-  /** @param also further changes that are written together with the status */
   async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
     if (status !== this.#record.status) {
       const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
@@ -210,14 +198,13 @@ export class ConversationState implements EngineHost {
     await this.change({ agentDetails: this.#masker.value(details) });
   }
 
-  /** Changes the record; resolves once it is on disk. */
   async change(part: Partial<ConversationRecord>): Promise<void> {
     this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
     await this.#recordFile.save(this.#record);
     this.#onChange();
   }
 
-  /** Loads the agent's skills the first time; they stay the same until the server's end. Says which are broken. */
+  /** Loads the agent's skills the first time, and reports broken ones; they stay the same until the server ends. */
   async openSkills(): Promise<void> {
     this.#loadingSkills ??= this.#readSkills();
     await this.#loadingSkills;
@@ -280,7 +267,7 @@ export class ConversationState implements EngineHost {
   }
 }
 
-/** The same event without its null members, as clients expect it. */
+/** Clients expect events without null members. */
 function compactEvent<T extends object>(event: T): T {
   const compact = withoutNulls(event);
   return isSameShape(compact, event) ? compact : event;

@@ -25,7 +25,6 @@ import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } 
 const MAX_NAVIGATIONS = 1_000;
 const FINAL_STATUSES: ReadonlySet<ExecutionStatus> = new Set(['finished', 'error', 'stuck']);
 
-/** What a copied conversation begins with. */
 export interface ConversationCopy {
   record: ConversationRecord;
   credentials: Credentials;
@@ -33,7 +32,6 @@ export interface ConversationCopy {
   originals: Originals;
 }
 
-/** One conversation, with everything that clients can do to it. */
 export class Conversation {
   readonly folder: string;
   readonly goal: ConversationGoal;
@@ -73,7 +71,6 @@ export class Conversation {
     return this.#state.log;
   }
 
-  /** Whether the agent is running right now. */
   get isRunning(): boolean {
     return this.#run.isActive;
   }
@@ -88,7 +85,7 @@ export class Conversation {
     return { ...toConversationInfo(this.record, this.folder), ...(failure && { error: failure }) };
   }
 
-  /** Why the agent gave up; null: it did not, or its log does not say. */
+  /** Null if the agent did not give up, or if its log does not say why. */
   get failure(): ConversationFailure | null {
     const last = hasFailed(this.record.status)
       ? this.log.entries.findLast((event) => event.kind === 'ConversationErrorEvent')
@@ -96,20 +93,18 @@ export class Conversation {
     return last ? { code: last.code, detail: last.detail } : null;
   }
 
-  /** Servers whose addresses users may configure; null: any. */
+  /** Servers that may be called at addresses from users; null: any. */
   get outboundAllowlist(): readonly string[] | null {
     return this.#state.credentials.outboundAllowlist;
   }
 
-  /** Every secret that the conversation was ever given. */
+  /** Includes secrets that were replaced. */
   get knownSecrets(): ReadonlySet<string> {
     return this.#state.knownSecrets;
   }
 
   /**
-   * Adds the user's message, which interrupts the work on a goal. With `run`, the agent starts to work on it, or reads
-   * it before its next step if it is running already.
-   *
+   * Adds the user's message, which interrupts a goal. With `run`, the agent starts, or reads it at its next step.
    * @throws HttpError 400 when the agent should run but cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {
@@ -148,8 +143,7 @@ export class Conversation {
   }
 
   /**
-   * Starts the agent. Calls that wait for confirmation are accepted: SDK clients confirm this way.
-   *
+   * Starts the agent. Accepts calls that wait for confirmation: SDK clients confirm this way.
    * @throws HttpError 409 when it is running already, 400 when there is nothing to work on or a key is missing
    */
   async run(): Promise<void> {
@@ -170,25 +164,20 @@ export class Conversation {
     }
   }
 
-  /** Pauses the run. A running tool has its grace period; a second request ends the run immediately. */
+  /** A running tool gets its grace period; a second request ends the run immediately. */
   async pause(): Promise<void> {
     await this.goal.interrupt();
     await this.#run.settle();
     await this.#run.pause(this.#state.pauseRequested());
   }
 
-  /** Pauses the run immediately. */
   async interrupt(): Promise<void> {
     await this.goal.interrupt();
     await this.#run.settle();
     await this.#run.pause(true);
   }
 
-  /**
-   * Accepts or rejects the calls that wait for confirmation.
-   *
-   * @throws HttpError 409 when there are none
-   */
+  /** @throws HttpError 409 when no calls wait for confirmation */
   async respond(accept: boolean, reason: string | null): Promise<void> {
     await this.#run.settle();
     if (this.isRunning || this.record.status !== 'waiting_for_confirmation') {
@@ -199,9 +188,7 @@ export class Conversation {
   }
 
   /**
-   * Moves the end of the history to an event, so that the agent goes on from there.
-   *
-   * @param eventId null: before the first event
+   * Moves the end of the history to an event (null: before the first one); the agent goes on from there.
    * @throws HttpError 409 while the agent is running, 404 for an unknown event
    */
   async navigate(eventId: string | null): Promise<void> {
@@ -225,9 +212,7 @@ export class Conversation {
   }
 
   /**
-   * What a copy of the conversation begins with.
-   *
-   * @param eventId the last event of the copy; null: all of the history
+   * What a copy begins with: the history up to and including an event; null: all of it.
    * @throws HttpError 404 for an unknown event
    */
   copy(eventId: string | null): ConversationCopy {
@@ -241,7 +226,7 @@ export class Conversation {
     return { record: this.record, credentials, events: [...events], originals: this.#state.originals() };
   }
 
-  /** What the agent said last to its user; empty if it has said nothing yet. */
+  /** The agent's last words to its user; empty before the first ones. */
   finalResponse(): string {
     return finalAnswer(this.#state.events());
   }
@@ -253,9 +238,8 @@ export class Conversation {
   }
 
   /**
-   * Refuses a conversation whose agent cannot be started. Our own agent needs no start.
-   *
-   * @throws HttpError 400 with the reason
+   * Starts an agent that is not our own.
+   * @throws HttpError 400 with the reason when it cannot be started
    */
   async prepare(): Promise<void> {
     if (this.record.kind === 'acp') {
@@ -263,11 +247,7 @@ export class Conversation {
     }
   }
 
-  /**
-   * Switches an agent that is not our own to another model.
-   *
-   * @throws HttpError 400 when the agent offers no choice of models, or not this model
-   */
+  /** @throws HttpError 400 when the agent offers no choice of models, or not this model */
   async switchAcpModel(model: string): Promise<void> {
     if (this.record.kind !== 'acp') {
       throw new HttpError(400, 'The agent of this conversation is our own: its model is a setting.');
@@ -277,9 +257,7 @@ export class Conversation {
   }
 
   /**
-   * Has the model summarise the oldest part of the history now.
-   *
-   * @returns whether there was anything to summarise
+   * Has the model summarise the oldest part of the history; false if there was nothing to summarise.
    * @throws HttpError 409 while the agent is running or waits for confirmation
    */
   async condense(): Promise<boolean> {
@@ -295,7 +273,6 @@ export class Conversation {
     await this.#state.change(members);
   }
 
-  /** A title from the first message. */
   suggestTitle(maxLength: number): string {
     return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
   }
@@ -312,9 +289,7 @@ export class Conversation {
     await this.#state.change({ securityAnalyzer: analyzer });
   }
 
-  /**
-   * Replaces the given members; secrets are kept in memory only. An active run uses the new ones from its next step on.
-   */
+  /** Replaces the given members, in memory only. An active run uses the new ones from its next step on. */
   async updateCredentials(update: CredentialsUpdate): Promise<void> {
     this.#state.setCredentials(mergeCredentials(this.#state.credentials, update));
     await this.#state.change(recordUpdate(this.record, update));
@@ -353,7 +328,7 @@ export class Conversation {
     }
   }
 
-  /** Logs an event, because clients that wait for interrupted work to resume send no request that could be refused. */
+  /** Clients that wait for interrupted work to resume send no request that could be refused. */
   async #reportWithheldKey(): Promise<void> {
     const last = this.log.entries.at(-1);
     const isReported = last?.kind === 'ConversationErrorEvent' && last.code === KEY_WITHHELD;
@@ -384,10 +359,7 @@ function textOf(content: readonly Content[]): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }
 
-/**
- * What the model reads after a message: the skills that the message triggers, and the client's suffix for every
- * message.
- */
+/** What the model reads after a message: the skills that it triggers, and the client's suffix for every message. */
 function additionsTo({ agent }: ConversationRecord, skills: string | null): TextContent[] {
   const suffix = jsonText(agent, 'agent_context', 'user_message_suffix')?.trim();
   return [skills, suffix].flatMap((text) => (text ? [{ type: 'text' as const, text }] : []));

@@ -35,30 +35,22 @@ export interface ConversationsOptions {
   folder: string;
   /** Relative working directories are resolved against it. */
   workspace: string;
-  /** Other names of folders that tools see. */
   aliases: readonly PathAlias[];
   createEngine: CreateEngine;
-  /** Variables that every tool gets. */
   baseEnvironment: Record<string, string>;
-  /** Masked in every event. */
   serverSecrets: readonly string[];
-  /** How many agents run at the same time. */
   maxConcurrentRuns: number;
-  /** How long a tool that is running may go on after a request to pause. */
   pauseGraceMs: number;
   skills: SkillReader;
   ownSecret: OwnSecret;
 }
 
-/** Notified of what happens to conversations. */
 export interface ConversationListener {
-  /** A conversation was started or loaded. */
   added(conversation: Conversation): void;
   changed(conversation: Conversation): void;
   removed(info: ConversationInfo): void;
 }
 
-/** All conversations of this server. */
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #byId = new Map<string, Conversation>();
@@ -86,7 +78,6 @@ export class Conversations {
     return this.#byId.get(id);
   }
 
-  /** Masks the secrets of all conversations and of the server. */
   masker(): SecretMasker {
     const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
     return new SecretMasker([...this.#options.serverSecrets, ...known]);
@@ -102,8 +93,8 @@ export class Conversations {
   }
 
   /**
-   * Loads the conversations that an earlier process left. One that was running is paused and its open tool calls are
-   * closed; a client must resume it. One that cannot be read stays on disk and is logged.
+   * Loads the conversations of an earlier process. A running one is paused, with its open tool calls closed, until a
+   * client resumes it. One that cannot be read stays on disk and is logged.
    */
   async load(): Promise<void> {
     const { folder } = this.#options;
@@ -157,8 +148,7 @@ export class Conversations {
   }
 
   /**
-   * Starts a copy of a conversation, which is idle and knows its history up to an event.
-   *
+   * Starts an idle copy of a conversation that knows its history up to an event.
    * @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken
    */
   async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
@@ -318,7 +308,7 @@ function recordFileIn(folder: string): RecordFile {
   return new RecordFile(path.join(folder, RECORD_FILE));
 }
 
-/** Whether the user had paused the run that the server's end interrupted: if so, nobody expects it to continue. */
+/** Whether the user had paused the run that the server's end interrupted; if so, it need not continue. */
 function isPauseRequested(events: readonly AgentEvent[]): boolean {
   const last = events.findLast(
     (event) =>

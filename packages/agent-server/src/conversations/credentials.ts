@@ -15,9 +15,8 @@ import type { ConversationRecord } from './conversation-record.js';
 export const KEY_WITHHELD = 'LlmKeyWithheld';
 
 /**
- * The secrets of a conversation and the addresses that they are sent to, kept in memory only: after a restart clients
- * must give both again, and until then nothing runs. The engine gets them with its settings
- * (`ConversationState.settings`); `language-model.ts` is the only place that uses the LLM key.
+ * A conversation's secrets and the addresses that they are sent to, in memory only: after a restart clients must
+ * give both again. `language-model.ts` is the only place that uses the LLM key.
  */
 export interface Credentials {
   /** Null: not named since the server's start. */
@@ -30,16 +29,14 @@ export interface Credentials {
   searchApiKey: string | null;
   /** Where the search key is sent; null: to its provider. */
   tavilyApiUrl: string | null;
-  /** Servers whose addresses users may configure; null: any. */
   outboundAllowlist: string[] | null;
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
   git: GitAccess | null;
-  /** How to start an agent that is not our own, which gets secrets; null: not given since the server's start. */
+  /** May hold secrets. Null: not given since the server's start. */
   acp: AcpLaunch | null;
 }
 
-/** A model and where it is called. */
 interface ModelAddress {
   name: string;
   /** Null: the provider's own. */
@@ -60,7 +57,6 @@ export const NO_CREDENTIALS: Credentials = {
   acp: null,
 };
 
-/** The credentials inside a request that starts a conversation. */
 export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
   const { llm } = request.agent;
   return {
@@ -78,10 +74,7 @@ export function credentialsFromRequest(request: CreateConversationRequest): Cred
   };
 }
 
-/**
- * Replaces the members that an update gives, and secrets one by one. A key belongs to the address that it was given
- * for: a new address without a key leaves the conversation without one. So do the parameters, whose headers may be keys.
- */
+/** A new address without a key drops the old key and parameters, because both belong to the old address. */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
   const isSame = isSameModel(old.model, model);
@@ -134,7 +127,6 @@ export function secretValues(credentials: Credentials): string[] {
 const DEFAULT_START_SECONDS = 90;
 const DEFAULT_IDLE_SECONDS = 1_800;
 
-/** @returns null when it names no agent to start */
 export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
   const command = [...(agent.acp_command ?? []), ...(agent.acp_args ?? [])];
   return command.length === 0
@@ -151,10 +143,8 @@ export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>):
 }
 
 /**
- * Tells the user why a conversation can call no model, lacks a key for it or cannot start its agent, and what to do. Until
- * a client names the model after the server's start, there is none to call, whatever the record says.
- *
- * @returns null when nothing is missing
+ * Tells the user what the conversation lacks to run, and what to do; null when nothing is missing. The record's
+ * model does not count: a client must name it after each start of the server.
  */
 export function missingCredentials(
   { id, kind, llmKeyNeeded }: Pick<ConversationRecord, 'id' | 'kind' | 'llmKeyNeeded'>,
@@ -188,7 +178,7 @@ function originNote(baseUrl: string | null): string {
   return URL.canParse(text) ? ` at ${new URL(text).origin}` : '';
 }
 
-/** Tool servers in the form that the engine needs; null if there are none. Entries with neither command nor URL are skipped. */
+/** Skips entries with neither command nor URL; null if none are left. */
 export function readMcpServers(entries: ParsedMcpServers | undefined): McpServers | null {
   const servers = Object.entries(entries ?? {}).flatMap(([name, entry]) => {
     const server = toServer(entry);
@@ -214,7 +204,6 @@ function toServer(entry: ParsedMcpServers[string]): McpServer | null {
   };
 }
 
-/** The secret values of a configuration: variables and headers. */
 function mcpSecretValues(servers: McpServers | null): string[] {
   return Object.values(servers ?? {}).flatMap((server) => {
     if ('command' in server) {

@@ -9,10 +9,8 @@ import type { Credentials } from './credentials.js';
 const DEFAULT_TAVILY_URL = 'https://api.tavily.com';
 
 /**
- * The engine's settings, as record and credentials have them right now. Every secret in them, and every address that one
- * is sent to, comes from the credentials.
- *
- * @throws Error when nobody has named the model since the server's start; callers refuse to run before
+ * The engine's settings right now. Every secret, and every address that one is sent to, comes from the credentials.
+ * @throws Error when no client has named the model since the server's start; callers refuse to run before
  */
 export function toEngineSettings(
   record: ConversationRecord,
@@ -85,9 +83,9 @@ function systemPromptSuffix(
 const MAX_LISTED = 200;
 const MAX_DESCRIPTION = 300;
 
-/** What the prompt says about the secrets of a conversation: names and descriptions, no values. Null: there are none. */
+/** Names and descriptions of the conversation's secrets, no values; null: there are none. */
 function secretsPrompt(secrets: Readonly<Record<string, ParsedSecret>>): string | null {
-  // In an order of its own, so that giving them again does not change the prompt.
+  // Sorted, so that giving the same secrets again does not change the prompt.
   const given = Object.entries(secrets)
     .filter(([, secret]) => secret.kind === 'LookupSecret' || secret.value !== null)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));

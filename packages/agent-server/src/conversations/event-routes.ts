@@ -33,7 +33,6 @@ const searchSchema = filterSchema.extend({
 const idsSchema = z.array(z.string()).max(100);
 const responseSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
 
-/** `/api/conversations/{id}/events`. */
 export function eventRoutes(conversations: Conversations): Router {
   const router = Router({ mergeParams: true });
   const conversationOf = (params: object): Conversation =>
@@ -100,7 +99,6 @@ interface EventFilter {
   timestamp__lt?: string | undefined;
 }
 
-/** Whether an event matches the filter of a search. */
 function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
   const kind = filter.kind?.split('.').at(-1);
   const body = filter.body?.toLowerCase();

@@ -10,11 +10,8 @@ export interface Navigation {
 }
 
 /**
- * The events of the branch that ends at a position, as the navigations define it. The log itself only grows: events
- * that a navigation left behind stay in it. Navigations are kept beside the log and not in its events, because clients
- * reject events with unknown members.
- *
- * @param end position after the last event
+ * The events of the branch that ends before position `end`, as the navigations define it. Navigations are kept
+ * beside the log, because clients reject events with unknown members.
  */
 export function branchUpTo(
   log: EventLog<AgentEvent>,
@@ -35,11 +32,7 @@ export function branchUpTo(
   }
 }
 
-/**
- * The events up to and including one of the log.
- *
- * @returns null if the log does not have it
- */
+/** The events up to and including one of the log; null if the log does not have it. */
 export function branchTo(
   log: EventLog<AgentEvent>,
   navigations: readonly Navigation[],

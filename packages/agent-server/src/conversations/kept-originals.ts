@@ -12,14 +12,12 @@ const PRIVATE = { mode: 0o600 };
 const MAX_ORIGINAL = 4 * 1024 * 1024;
 
 /**
- * The originals of a conversation's responses: in memory as the model wrote them, on disk without the secrets in them.
- * The exception are calls that wait for confirmation. They must outlast a restart as they are, so they are in a file of
- * their own until they are answered.
+ * The original responses: in memory as the model wrote them, on disk without secrets. Calls that wait for
+ * confirmation must survive a restart unchanged, so a file of their own holds them until they are answered.
  */
 export class KeptOriginals {
   readonly #folder: string;
   readonly #byId: Map<string, OriginalResponse>;
-  /** Those that hold secrets. */
   readonly #concealed: Set<string>;
   #isWaiting: boolean;
 
@@ -30,7 +28,6 @@ export class KeptOriginals {
     this.#isWaiting = waiting.length > 0;
   }
 
-  /** @param folder of the conversation */
   static async open(folder: string): Promise<KeptOriginals> {
     const lines = (await textOf(path.join(folder, KEPT_FILE))).split('\n').map((line) => parseJson(line));
     const waiting = parseJson(await textOf(path.join(folder, WAITING_FILE)));
@@ -45,7 +42,7 @@ export class KeptOriginals {
     return this.#byId;
   }
 
-  /** To be called before the events of the response are written. */
+  /** Call this before the events of the response are written. */
   async keep(original: OriginalResponse, masker: SecretMasker): Promise<void> {
     const parts = original.parts.map((part) => shownPart(part, masker));
     const isConcealed = JSON.stringify(parts) !== JSON.stringify(original.parts) || parts.some(looksMasked);
@@ -64,7 +61,6 @@ export class KeptOriginals {
     }
   }
 
-  /** @param responses that have calls which wait for confirmation */
   async setWaiting(responses: ReadonlySet<string>): Promise<void> {
     const waiting = [...responses].flatMap((id) => (this.#concealed.has(id) ? [this.#byId.get(id)] : []));
     const file = path.join(this.#folder, WAITING_FILE);

@@ -1,8 +1,6 @@
 /**
- * Limits how many agents run at the same time; further runs are queued in order of arrival.
- *
- * An abort must remove a queued run, but leave a running engine alone, which ends by itself and keeps its slot until
- * then. p-queue has one signal for both and would free the slot at once; p-limit has no signal.
+ * Limits how many agents run at once; further runs queue in order of arrival. An aborted engine keeps its slot until
+ * it ends, but a queued run leaves at once: p-queue frees both at once, and p-limit takes no signal.
  */
 export class RunSlots {
   readonly #max: number;
@@ -13,11 +11,7 @@ export class RunSlots {
     this.#max = max;
   }
 
-  /**
-   * Waits for a slot.
-   *
-   * @returns the function that releases it; null if the signal aborted first
-   */
+  /** Waits for a slot and returns the function that releases it; null if the signal aborted first. */
   async acquire(signal: AbortSignal): Promise<(() => void) | null> {
     if (signal.aborted) {
       return null;

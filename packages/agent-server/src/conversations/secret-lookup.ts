@@ -5,12 +5,12 @@ const LOOKUP_TIMEOUT_MS = 10_000;
 /** More would not fit into an environment variable. */
 const MAX_SECRET_BYTES = 128 * 1024;
 
-/** Returns the value of a secret that this server itself holds; null when the lookup leads elsewhere. */
+/** Null when the lookup leads elsewhere. */
 export type OwnSecret = (url: string, headers: Record<string, string>) => string | null;
 
 /**
- * Fetches the secrets that are stored elsewhere. One that cannot be fetched keeps its last value or, without one, is
- * left out: the tools that need it will fail with a reason.
+ * Fetches the secrets that are stored elsewhere. One that fails keeps its last value, or is left out without one:
+ * the tools that need it will fail with a reason.
  */
 export async function lookUpSecrets(
   secrets: Record<string, ParsedSecret>,
@@ -39,7 +39,7 @@ export async function lookUpSecrets(
 async function fetchSecret(url: string, headers: Record<string, string>): Promise<string> {
   const response = await fetch(url, {
     headers,
-    // The headers hold a key for this address and for no other.
+    // The headers hold a key for this address only.
     redirect: 'error',
     signal: AbortSignal.timeout(LOOKUP_TIMEOUT_MS),
   });

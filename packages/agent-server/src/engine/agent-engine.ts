@@ -36,7 +36,6 @@ export interface EngineSettings {
   systemPromptSuffix: string | null;
   /** USD per million tokens, by model name. */
   modelPrices: Record<string, { input: number; output: number }>;
-  /** Whether a run ends when the agent repeats itself. */
   stuckDetection: boolean;
   /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
   resultSchema: Record<string, unknown> | null;
@@ -48,7 +47,6 @@ export interface EngineSettings {
 
 /** How to start an agent that speaks the Agent Client Protocol. The model settings above do not concern it. */
 export interface AcpLaunch {
-  /** Program and arguments. */
   command: readonly string[];
   /** Added to the variables of tools; may hold secrets. */
   environment: Readonly<Record<string, string>>;
@@ -63,19 +61,15 @@ export interface AcpLaunch {
   idleTimeoutMs: number;
 }
 
-/**
- * What an engine stores with its conversation across restarts. Small, and never secret: tools may write to its disk.
- */
+/** What an engine stores across restarts: small, and never secret, because tools may write to its disk. */
 export type EngineMemory = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A model that an agent offers. */
 export interface OfferedModel {
   model_id: string;
   name: string | null;
   description: string | null;
 }
 
-/** What is known of an agent that is not our own, once it has been started. */
 export interface AgentDetails {
   name: string;
   version: string;
@@ -95,11 +89,9 @@ export interface Usage {
   completionTokens: number;
   /** null: the price is unknown. */
   costUsd: number | null;
-  /** Whether it counts as a step of the agent. */
   isStep: boolean;
 }
 
-/** What a conversation offers its engine. */
 export interface EngineHost {
   /** Read again for each step: the user may change them during a run. */
   readonly settings: EngineSettings;
@@ -114,7 +106,6 @@ export interface EngineHost {
   /** Variables for tools: the allowlisted base and the conversation's secrets. */
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
-  /** Adds to the usage of the conversation. */
   addUsage(usage: Usage): Promise<void>;
   /** Iterations since the last user message, and the cost of the whole conversation. */
   totals(): { iterations: number; costUsd: number };
@@ -123,20 +114,15 @@ export interface EngineHost {
   /** Aborts when the run should pause; already aborted if a pause is requested. */
   pauseSignal(): AbortSignal;
   memory(): EngineMemory;
-  /** Replaces the memory. */
   remember(memory: EngineMemory): Promise<void>;
-  /** Tells clients about the agent. */
   describeAgent(details: AgentDetails): Promise<void>;
 }
 
 /** Runs a conversation's agent: one instance per conversation, one run at a time. */
 export abstract class AgentEngine {
-  /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status accordingly. */
+  /** Runs until it finishes, pauses, waits for confirmation, reaches a limit or fails, and sets the status. */
   abstract run(host: EngineHost, signal: AbortSignal): Promise<void>;
-  /**
-   * Runs the calls that wait for confirmation, then continues as `run` does; or rejects them and leaves the
-   * conversation idle, unless the agent itself responds to the rejection.
-   */
+  /** Runs the waiting calls and continues as `run` does; or rejects them and stays idle, unless the agent responds. */
   abstract confirm(
     host: EngineHost,
     accept: boolean,
@@ -145,27 +131,20 @@ export abstract class AgentEngine {
   ): Promise<void>;
   /**
    * Answers a question from what the agent knows by now. Records only the usage; may be called during a run.
-   *
    * @throws AgentUnavailableError with a reason for the user
    */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
   /**
-   * Condenses the history, however short it is; changes the status only on failure. Never called during a run.
-   *
-   * @returns whether there was anything to condense
+   * Condenses the history, however short; false if there was nothing to do. Changes the status only on failure. Never
+   * called during a run.
    */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
   /**
    * Starts the agent as a run would, so that a conversation that cannot run is refused when it begins.
-   *
    * @throws AgentUnavailableError with a reason for the user
    */
   abstract prepare(host: EngineHost): Promise<void>;
-  /**
-   * Switches the agent to another model.
-   *
-   * @throws AgentUnavailableError when the agent offers no choice of models, or not this model
-   */
+  /** @throws AgentUnavailableError when the agent offers no choice of models, or not this model */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;
   /** Releases the engine's resources: tool servers, shells, processes. */
   abstract close(): Promise<void>;
@@ -179,10 +158,8 @@ export class AgentUnavailableError extends Error {
   }
 }
 
-/** Our own agent, or one that speaks the Agent Client Protocol. */
 export type AgentKind = 'native' | 'acp';
 
-/** What an engine knows of its conversation when it is created. */
 export interface EngineContext {
   conversationId: string;
   kind: AgentKind;
@@ -190,30 +167,23 @@ export interface EngineContext {
   gitAccess: () => GitAccess | null;
 }
 
-/** Creates the engine of a conversation when the conversation first runs. */
 export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 
-/** The options of the agent server that concern engines. */
 export interface EngineServerOptions {
-  /** Folder of the conversations' records and logs. */
   conversationsPath: string;
-  /** Without any key, the server is open to everybody. */
+  /** Without any key, the server is open to all clients. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
   /** Variables of every child process. */
   environment: Record<string, string>;
   /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
   toolWrapper: string[];
-  /** Other names for folders that tools see. */
   aliases: readonly PathAlias[];
 }
 
 export type OpaqueMembers = ProviderMetadata[string];
 
-/**
- * What belongs to a part and means something to its provider only: a signature, for example. In the form in which the
- * AI SDK takes it back.
- */
+/** A part's data for its provider only, such as a signature, in the form in which the AI SDK takes it back. */
 export type OpaqueData = ProviderMetadata;
 
 export interface OriginalText {
@@ -233,10 +203,7 @@ export interface OriginalCall {
 
 export type OriginalPart = OriginalText | OriginalCall;
 
-/**
- * A response as the model wrote it, with what events must not show (secrets) or have no member for (the provider's own
- * data). It is executed and sent back to the model, and never shown.
- */
+/** A response as the model wrote it, including secrets: it is executed and sent back to the model, never shown. */
 export interface OriginalResponse {
   /** The `llm_response_id` of its events. */
   id: string;

@@ -1,7 +1,7 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { NewEvent } from './agent-engine.js';
 
-/** How often in a row an answer is continued that was cut at the limit of its length. */
+/** How often in a row a cut answer is continued. */
 export const MAX_CONTINUATIONS = 3;
 const CONTINUE =
   'Your answer was cut at the limit of its length. Go on exactly where it ends; repeat nothing and do not comment on this.';
@@ -10,10 +10,8 @@ const CONTINUE =
 export const CUT_CALL =
   'Not run: your answer was cut at the limit of its length before this call was complete. Make smaller calls: write long files in several steps.';
 
-/** For the user. */
 export const ANSWER_CUT = `The model's answer was cut at the limit of its length ${MAX_CONTINUATIONS + 1} times in a row. Raise max_output_tokens in the settings of the model, or ask for something smaller, and send a message to go on.`;
 
-/** Asks for the rest of an answer. */
 export function continuation(): NewEvent {
   return {
     kind: 'MessageEvent',
@@ -57,14 +55,11 @@ export function finalAnswer(events: readonly AgentEvent[]): string {
 export type AnswerEnding = 'complete' | 'cut' | 'filtered';
 
 const CUT = /^(length|max_?tokens|max_output_tokens|model_length|model_context_window_exceeded)$/i;
-/** OpenAI, Anthropic, Gemini, Qwen. */
+/** Finish reasons of OpenAI, Anthropic, Gemini and Qwen. */
 const FILTERED =
   /^(content[_-]?filter(ed)?|refusal|safety|recitation|blocklist|prohibited_content|spii|sensitive|language|.*policy.*)$/i;
 
-/**
- * @param unified the finish reason in the words of the SDK
- * @param raw the provider's own
- */
+/** Takes the finish reason in the words of the SDK, and the provider's own. */
 export function answerEnding(unified: string, raw: string | undefined): AnswerEnding {
   if (unified === 'length' || CUT.test(raw ?? '')) {
     return 'cut';

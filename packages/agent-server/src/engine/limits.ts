@@ -1,12 +1,10 @@
 import type { EngineSettings, NewEvent } from './agent-engine.js';
 
-/** A limit of the settings that is reached, and what the user can do about it. */
 export interface Limit {
   code: 'MaxIterationsReached' | 'MaxBudgetReached';
   detail: string;
 }
 
-/** The limit that prevents another step, if any. */
 export function limitReached(
   { maxIterations, maxBudget }: Pick<EngineSettings, 'maxIterations' | 'maxBudget'>,
   { iterations, costUsd }: { iterations: number; costUsd: number },
@@ -30,10 +28,7 @@ export function limitReached(
   return null;
 }
 
-/**
- * Cost of a step in USD; null if the model's price is unknown. A price is looked up by the model's name in the settings,
- * then by the name without its provider.
- */
+/** Cost of a step in USD; null without a price for the model's name, with or without its provider. */
 export function stepCost(
   prices: EngineSettings['modelPrices'],
   model: string,

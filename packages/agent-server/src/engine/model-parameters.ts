@@ -12,7 +12,6 @@ export interface ModelParameters {
   max_input_tokens?: number | null | undefined;
   /** False: tools are called in text. */
   native_tool_calling?: boolean | null | undefined;
-  /** Images are not sent. */
   disable_vision?: boolean | null | undefined;
   /** `api-version` of the address, as Azure has it. */
   api_version?: string | null | undefined;
@@ -21,14 +20,12 @@ export interface ModelParameters {
   openrouter_app_name?: string | null | undefined;
   /** Whether calls in text are sent without a stop sequence, which some servers refuse. */
   disable_stop_word?: boolean | null | undefined;
-  /** Tokens that Anthropic's models may think. */
   extended_thinking_budget?: number | null | undefined;
   /** False: a parameter that the server does not know is an error; otherwise it is left out. */
   drop_params?: boolean | null | undefined;
   reasoning_effort?: string | null | undefined;
   /** Seconds in which the model may send nothing. */
   timeout?: number | null | undefined;
-  /** A call is repeated so often. */
   num_retries?: number | null | undefined;
   retry_multiplier?: number | null | undefined;
   /** Seconds. */
@@ -40,7 +37,6 @@ export interface ModelParameters {
   litellm_extra_body?: Record<string, unknown> | null | undefined;
 }
 
-/** The parameters among the members of a model. */
 export function parametersOf(llm: ModelParameters): ModelParameters {
   return {
     temperature: llm.temperature,
@@ -110,12 +106,8 @@ const OPTIONAL = [
 const REFUSED =
   /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|only the default|only \S+ is allowed/i;
 
-/**
- * The parameters that models refuse. They are left out from then on, as `drop_params` says: a model that takes no
- * temperature must not end each conversation of a user who has set one.
- */
+/** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
 export class RefusedParameters {
-  /** By the name of the model. */
   readonly #refused = new Map<string, ReadonlySet<string>>();
 
   /** Leaves out what was refused before, and repeats a request without what is refused now. */

@@ -34,12 +34,10 @@ export function openAcpCalls(events: readonly AgentEvent[]): ACPToolCallEvent[] 
   return [...open.values()];
 }
 
-/** Whether it is the last event of its call. */
 export function hasCallEnded({ status }: Pick<ACPToolCallEvent, 'status'>): boolean {
   return status === 'completed' || status === 'failed';
 }
 
-/** Closes every open call with an error in place of its result. */
 export async function closeOpenCalls(host: EventWriter, error: string): Promise<void> {
   for (const call of openCalls(host.events())) {
     await host.append(callError(call, error));
@@ -47,7 +45,6 @@ export async function closeOpenCalls(host: EventWriter, error: string): Promise<
   await failAcpCalls(host, error);
 }
 
-/** Closes every open call with the user's refusal. */
 export async function rejectOpenCalls(host: EventWriter, reason: string): Promise<void> {
   for (const { id, tool_name, tool_call_id } of openCalls(host.events())) {
     await host.append({
@@ -79,7 +76,6 @@ async function failAcpCalls(host: EventWriter, error: string): Promise<void> {
   }
 }
 
-/** The event that closes a call without a result. */
 export function callError(
   { tool_name, tool_call_id }: Pick<ActionEvent, 'tool_name' | 'tool_call_id'>,
   error: string,

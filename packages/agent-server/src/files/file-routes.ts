@@ -17,9 +17,7 @@ type UploadedFile = AsyncIterable<Uint8Array>;
 
 /**
  * Streams the part `file` of a multipart request.
- *
- * @param store throws what the content throws
- * @throws HttpError 413 when it is larger than allowed, InvalidRequestError without such a part, whatever `store` throws
+ * @throws HttpError 413 when it is too large, InvalidRequestError without such a part, whatever `store` throws
  */
 export async function receiveUpload(
   request: IncomingMessage,
@@ -75,7 +73,6 @@ interface FileRoutesOptions {
   baseFolder: BaseFolder;
 }
 
-/** `/api/file`; the path is in the query or behind the route. */
 export function fileRoutes({ files, maxUploadBytes, conversations, baseFolder }: FileRoutesOptions): Router {
   const router = Router({ mergeParams: true });
   const fileOf = (request: Request): string => absolutePath(requestedPath(request), baseFolder(request));
@@ -112,7 +109,7 @@ function* trajectory(conversation: Conversation): Iterable<ZipEntry> {
 }
 
 /**
- * @param base where a relative path begins; null: it is refused
+ * Resolves a relative path against `base`; without a base it is refused.
  * @throws HttpError 400
  */
 export function absolutePath(given: string, base: string | null = null): string {

@@ -1,10 +1,8 @@
 /**
- * One operation on a file of the workspace, as a script of bash that runs where tools see the same files:
- * `operation path rest max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0` and then the data of that kind.
- *
- * The script enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links), and uses names
- * relative to it, so no link can redirect it after the check. An opened file is checked again by its descriptor. So the
- * checks also hold where tools have no view of their own and may replace folders meanwhile.
+ * One operation on a file of the workspace, as a bash script that runs where tools see the same files:
+ * `operation path rest max-bytes max-entries temporary root…`. It writes `kind\0size\0path\0`, then the data of that
+ * kind. It enters folders one by one, checks each from inside (`PWD` after `cd -P` has no links) and uses relative
+ * names, so no link can redirect it after the check. An opened file is checked again by its descriptor.
  */
 export const FILE_SCRIPT = `
 operation=$1 path=$2 max_bytes=$4 max_entries=$5 temporary=$6

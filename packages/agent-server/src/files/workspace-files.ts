@@ -20,7 +20,6 @@ const MAX_DIAGNOSIS = 1_000;
 const ENDED_EARLY = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
 const NO_SPACE = /no space left on device|disk quota exceeded/i;
 
-/** Why an operation can fail, with the words for the user. */
 const FAILURES = {
   outside: 'is not inside the workspace',
   missing: 'does not exist',
@@ -51,7 +50,6 @@ export class WorkspaceFileError extends Error {
   }
 }
 
-/** An open file of the workspace. */
 export interface OpenFile {
   /** Without links. */
   path: string;
@@ -67,8 +65,8 @@ export type ViewedPath =
   | { kind: 'folder'; path: string; names: string[]; isCut: boolean };
 
 /**
- * Files below some folders, as tools see them: each operation runs where tools run, so no link leads it to anything
- * that tools could not reach themselves. Its output is untrusted and bounded. Every method throws WorkspaceFileError.
+ * Files below some folders. Each operation runs where tools run, so no link leads it to what tools could not reach.
+ * Its output is untrusted and bounded. Every method throws WorkspaceFileError.
  */
 export class WorkspaceFiles {
   readonly #view: ToolView;
@@ -90,7 +88,6 @@ export class WorkspaceFiles {
     return await this.#run({ name: 'enclosing', file }, async (reply) => reply.path);
   }
 
-  /** @param maxBytes a larger file is refused */
   async view(file: string, maxBytes: number): Promise<ViewedPath> {
     return await this.#run(
       { name: 'view', file, limit: maxBytes },
@@ -105,10 +102,7 @@ export class WorkspaceFiles {
     );
   }
 
-  /**
-   * @param maxBytes a larger file is refused
-   * @param rest of the path, below `file`: a text for `printf %b`
-   */
+  /** Refuses a file larger than `maxBytes`. `rest` is the path below `file`, a text for `printf %b`. */
   async read(file: string, maxBytes: number, rest = ''): Promise<Buffer> {
     return await this.#run({ name: 'read', file, rest, limit: maxBytes }, async ({ size, body }) =>
       collect(exactly(body, size, file), size),
@@ -123,10 +117,8 @@ export class WorkspaceFiles {
   }
 
   /**
-   * Replaces a file, and creates the folders above it. The old file stays until the new one is complete, and stays
-   * unchanged when the content throws.
-   *
-   * @returns the path without links
+   * Replaces a file, creates the folders above it and returns the path without links. The old file stays until the
+   * new one is complete, and when the content throws.
    * @throws also whatever the content throws
    */
   async write(file: string, content: AsyncIterable<Uint8Array>): Promise<string> {
@@ -181,15 +173,12 @@ interface Operation {
   name: 'resolve' | 'enclosing' | 'view' | 'read' | 'write' | 'remove';
   file: string;
   rest?: string;
-  /** Bytes. */
   limit?: number;
   /** What to write; without it there is no standard input. */
   content?: AsyncIterable<Uint8Array>;
-  /** Whether the operation has no time limit. */
   isStream?: boolean;
 }
 
-/** How the script answered, and what it wrote after that. */
 interface Reply {
   kind: string;
   size: number;
@@ -262,7 +251,6 @@ async function* exactly(
   }
 }
 
-/** Collects a content, up to a size. */
 async function collect(content: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -2,9 +2,8 @@ import type { ToolView } from '../tool-view.js';
 import { handOver } from './hand-over.js';
 import { describeClone, PrivateRepository, type PrivateRepositoryOptions } from './private-repository.js';
 
-/** Of one repository, those of its submodules included. */
+/** Limit per repository, submodules of submodules included. */
 const MAX_SUBMODULES = 50;
-/** How many levels of submodules of submodules. */
 const MAX_DEPTH = 3;
 const TOO_MANY_SUBMODULES = `Of submodules, ${MAX_SUBMODULES} are fetched at most, ${MAX_DEPTH} levels deep: there are more.`;
 const MAX_TEXT = 500;
@@ -15,9 +14,7 @@ export interface WantedParts {
   lfs: boolean;
 }
 
-/** A repository in the view whose parts are added. */
 interface PartialRepository {
-  /** Absolute. */
   folder: string;
   /** For the user; empty for the outermost one. */
   path: string;
@@ -32,7 +29,7 @@ interface ClonePartsOptions extends WantedParts {
   deadlineAt: number;
 }
 
-/** `folder path name url format commit default-branch`; each folder is checked from inside, as a link may stand there. */
+// `folder path name url format commit default-branch`; each folder is checked from inside, because it may be a link.
 const ADD_SUBMODULE = `
 set -e
 cd -P -- "$1"
@@ -79,7 +76,6 @@ export class CloneParts {
     this.#options = options;
   }
 
-  /** @param own has the objects of the repository */
   async add(own: PrivateRepository, repository: PartialRepository, depth = 0): Promise<void> {
     if (this.#options.lfs) {
       await this.#addLfsFiles(own, repository);
@@ -191,20 +187,14 @@ function reasonOf({ timedOut, output }: { timedOut: boolean; output: string }): 
 /** A submodule that may be fetched with the credentials of its repository. */
 interface Submodule {
   name: string;
-  /** Below the repository. */
   path: string;
   /** http(s), at the origin of the repository. */
   url: string;
   commit: string;
 }
 
-/**
- * The submodules of a commit. `.gitmodules` is the repository's own text, so it names servers and files of anybody's
- * choice: those at the repository's own origin are taken, by whatever protocol they are named.
- *
- * @param parentUrl of the repository, http(s)
- * @returns the submodules, and why others are left out
- */
+// The submodules of a commit, and why others are left out. `.gitmodules` may name any server or file, so only those at
+// the repository's own origin are taken, by whatever protocol they are named.
 async function readSubmodules(
   repository: PrivateRepository,
   commit: string,
@@ -269,9 +259,7 @@ async function linkedCommit(
 const SCP_LIKE = /^(?:[\w.-]+@)?([\w.-]+):(?!\/\/)(.+)$/;
 
 /**
- * The address of a submodule at the origin of its repository; null for every other one.
- *
- * @param url as `.gitmodules` has it: relative, http(s), or ssh to the same host
+ * The http(s) address of a submodule at its repository's origin (also from ssh or a relative one); null for others.
  */
 export function submoduleUrl(url: string, parentUrl: string): string | null {
   const parent = new URL(parentUrl);

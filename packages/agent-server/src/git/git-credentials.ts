@@ -1,11 +1,8 @@
 import type { GitAccess, GitServerCredential } from '@slipway/agent-protocol/git.js';
 
 /**
- * Environment variables that give git its credentials and its user's name. Each credential serves its own server only,
- * and credential helpers that a file configures for that server are skipped. The environment of the git process is the
- * only place that holds the credentials: no file, argument or address does.
- *
- * @param settings further configuration
+ * Variables that give git its user's name and credentials, each for its own server only; credential helpers of files
+ * are skipped for that server. No file, argument or address holds the credentials.
  * @see git-config(1), "GIT_CONFIG_COUNT"; gitcredentials(7)
  */
 export function gitVariables(

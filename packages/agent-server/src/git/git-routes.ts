@@ -19,7 +19,6 @@ interface GitRoutesOptions {
   baseFolder: BaseFolder;
 }
 
-/** `/api/git`; the path is in the query or behind the route. */
 export function gitRoutes({ git, preparation, baseFolder }: GitRoutesOptions): Router {
   const router = Router({ mergeParams: true });
   const pathOf = (request: Request): string => absolutePath(requestedPath(request), baseFolder(request));

@@ -54,9 +54,8 @@ export async function commitOf(view: ToolView, folder: string, name: string): Pr
 }
 
 /**
- * What the work in a repository is compared with, so that the work stays visible after it was committed or pushed: the
- * branch on the remote while the two differ, else where the branch left the default branch, else the last commit, else
- * no files.
+ * What the work is compared with, so that it stays visible after a commit or push: the branch on the remote while
+ * the two differ, else the point where it left the default branch, else the last commit, else no files.
  */
 export async function comparisonBase(view: ToolView, folder: string): Promise<string> {
   const git = async (...args: string[]): Promise<string | null> =>
@@ -121,10 +120,7 @@ export class GitWorkspace {
   }
 
   /**
-   * Changed, new and deleted files below a folder, by path, also those of repositories directly in it; none where there
-   * is no repository.
-   *
-   * @param ref what to compare with; null: see `comparisonBase`
+   * Changed files below a folder, also of repositories directly in it. A null `ref` compares with `comparisonBase`.
    * @throws WorkspaceFileError
    */
   async changes(given: string, ref: string | null): Promise<GitChange[]> {
@@ -146,7 +142,6 @@ export class GitWorkspace {
 
   /**
    * Both sides of a file's change: empty where the file does not exist, null outside of repositories.
-   *
    * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
    */
   async diff(given: string, ref: string | null): Promise<GitDiff> {
@@ -174,7 +169,6 @@ export class GitWorkspace {
 
   /**
    * What a commit changed against its first parent.
-   *
    * @throws WorkspaceFileError; HttpError 400 when there is no such commit
    */
   async changesOfCommit(given: string, sha: string): Promise<GitChange[]> {
@@ -189,7 +183,6 @@ export class GitWorkspace {
 
   /**
    * Both sides of what a commit changed in a file, neither of them read from the disk.
-   *
    * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
    */
   async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
@@ -207,7 +200,7 @@ export class GitWorkspace {
     return { modified: '', original: '' };
   }
 
-  /** What a path can mean: a file of that name, or one whose name is shown like that as it is no UTF-8. */
+  /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */
   async #candidates(given: string): Promise<Candidate[]> {
     const file = await this.#files.resolve(given);
     // A deleted file's own folder may be gone with it.
@@ -256,11 +249,7 @@ export class GitWorkspace {
     }
   }
 
-  /**
-   * A file as it is in a commit; null if it is not in it.
-   *
-   * @param name a text for `printf %b`
-   */
+  /** Null if the commit does not have the file. The name is a text for `printf %b`. */
   async #textAt(folder: string, commit: string, name: string): Promise<string | null> {
     const object = `${commit}:./`;
     const size = await runGit(this.#view, folder, ['cat-file', '-s', object], name);
@@ -298,11 +287,9 @@ export class GitWorkspace {
 }
 
 interface Candidate {
-  /** In which git is asked. */
   folder: string;
   /** Below the folder, a text for `printf %b`. */
   name: string;
-  /** As `WorkspaceFiles.read` takes it, with the rest. */
   file: string;
   rest: string;
 }

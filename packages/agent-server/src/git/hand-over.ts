@@ -10,7 +10,6 @@ const MAX_OUTPUT = 8_000;
 interface ViewScript {
   script: string;
   args: readonly string[];
-  /** Milliseconds. */
   timeoutMs: number;
   signal?: AbortSignal;
   /** Characters of output that are kept. */
@@ -32,8 +31,8 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
 }
 
 /**
- * Hands what a private repository has received over to a script in the view, as a tar archive on its standard input:
- * `objects`, `packed-refs` if there is one, or `lfs`.
+ * Hands what a private repository has received to a script in the view, as tar on its standard input: `objects`,
+ * `packed-refs` if there is one, or `lfs`.
  */
 export async function handOver(
   repository: PrivateRepository,

@@ -17,7 +17,6 @@ export interface PrivateRepositoryOptions {
   signal?: AbortSignal;
 }
 
-/** What a private repository knows of an agent's repository. */
 export interface KnownRepository {
   /** The agent's object store, which is only read. */
   objects: string;
@@ -26,22 +25,18 @@ export interface KnownRepository {
   refs: Refs;
 }
 
-/**
- * Where agents' server-side transfers happen, below the folder of conversations. Whatever it holds at the start is left
- * over.
- */
+/** Folder of server-side transfers, below that of conversations. What it holds at the start is left over. */
 export function privateFolder(conversationsPath: string): string {
   return path.join(conversationsPath, '.private');
 }
 
 /**
- * A bare repository without any configuration but our own, for whatever needs credentials. In a repository that an
- * agent may have configured, `url.insteadOf`, a proxy, hooks, filters or a certificate authority of the agent's choice
- * could get at the credentials. It has no working tree: its objects are handed over to the agent's repository, where
- * they are checked out without credentials.
+ * A bare repository with no configuration but our own, for whatever needs credentials: in an agent's repository, a
+ * hook, a filter, a proxy, `url.insteadOf` or a certificate authority could get at them. Its objects are handed over
+ * to the agent's repository and checked out there without credentials.
  */
 export class PrivateRepository {
-  /** Of objects alone: `objects` and `packed-refs` are to be handed over. */
+  /** Holds objects only: `objects` and `packed-refs` are to be handed over. */
   readonly gitDir: string;
   readonly #options: PrivateRepositoryOptions;
   readonly #folder: string;
@@ -90,12 +85,10 @@ export class PrivateRepository {
     }
   }
 
-  /** @param args of a command that contacts a remote server */
   async git(...args: string[]): Promise<GitOutcome> {
     return await this.#trusted(args, { GIT_DIR: this.gitDir });
   }
 
-  /** Its current refs below the prefixes. */
   async refs(...prefixes: string[]): Promise<Refs> {
     return parseRefs((await this.ask(...listRefs(...prefixes))) ?? '');
   }
@@ -106,7 +99,6 @@ export class PrivateRepository {
     return await runGit({ environment, wrapper: [] }, this.gitDir, args);
   }
 
-  /** Names all refs that its objects are handed over with. */
   async packRefs(refs: Refs): Promise<void> {
     const lines = [...refs].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, id]) => `${id} ${name}\n`);
     await writeFile(path.join(this.gitDir, 'packed-refs'), `# pack-refs with: sorted\n${lines.join('')}`);
@@ -156,7 +148,6 @@ export function parseRefs(text: string): Refs {
   return new Map(lines.flatMap((match) => (match?.[1] && match[2] ? [[match[2], match[1]]] : [])));
 }
 
-/** What a private clone received; null where there is nothing. */
 export interface CloneContent {
   /** With the names that they get in the agent's repository. */
   refs: Refs;
@@ -167,15 +158,12 @@ export interface CloneContent {
   branch: string | null;
   /** Null: there is nothing to be checked out. */
   commit: string | null;
-  /** What the user should know of it; empty: nothing. */
   notice: string;
 }
 
 /**
- * Turns the branches of a bare clone into remote branches, as a repository with a working tree has them.
- *
- * @param asked a branch or a tag; null: the server's default branch, or another one where that does not exist
- * @returns null when the clone does not have that branch
+ * Turns the branches of a bare clone into remote branches; null when it lacks the asked branch or tag. Null for
+ * `asked` takes the server's default branch, or another one where that does not exist.
  */
 export async function describeClone(
   cloned: PrivateRepository,

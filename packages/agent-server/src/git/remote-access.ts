@@ -45,11 +45,7 @@ export class RemoteAccess {
     this.#options = options;
   }
 
-  /**
-   * Pushes a branch to `origin`.
-   *
-   * @param cwd a folder in the repository
-   */
+  /** Pushes a branch to `origin`; `cwd` is any folder in the repository. */
   async push(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
     const repository = await this.#inspect(cwd, ['remote', 'get-url', '--push', 'origin']);
     const commit = repository?.refs.get(`refs/heads/${branch}`);
@@ -173,7 +169,6 @@ function failed(output: string): GitOutcome {
   return { ok: false, timedOut: false, output };
 }
 
-/** As few arguments as possible, each small enough for a command line. */
 function joinToArguments(lines: readonly string[]): string[] {
   const joined: string[] = [];
   for (const line of lines) {

@@ -43,7 +43,6 @@ export class RepositoryPreparation {
 
   /**
    * Requests for a folder that is being prepared share that attempt and its result.
-   *
    * @throws WorkspaceFileError when the folder is not inside the workspace
    */
   async prepare(request: PrepareRequest): Promise<GitPrepareResponse> {
@@ -95,24 +94,20 @@ export class RepositoryPreparation {
 interface RepositoryPlan {
   /** null: an empty repository. */
   url: string | null;
-  /** Absolute. */
   folder: string;
   branch: string | null;
   newBranch: string | null;
   identity: { name: string; email: string } | null;
   credentials: readonly GitServerCredential[];
-  /** None by default. */
   parts?: WantedParts;
   timeoutMs: number;
   signal?: AbortSignal;
 }
 
 /**
- * Clones or creates a repository in a temporary folder beside its final one, then renames it, so that it is complete or
- * not there at all. A folder that is a repository already is left alone.
- *
- * Its objects come from a private clone, the only step with credentials. All else happens as tools would do it: the
- * repository is theirs from its first moment, and checking out runs whatever filters they have configured by then.
+ * Clones or creates a repository in a temporary folder, then renames it, so that it is complete or absent. An
+ * existing one is left alone. Only the private clone has credentials; all else runs as tools would do it, because a
+ * checkout runs the filters that they have configured.
  */
 export async function prepareRepository(
   plan: RepositoryPlan,
@@ -136,7 +131,6 @@ export async function prepareRepository(
   }
 }
 
-/** What is at a folder. */
 const FIND_FOLDER = `
 if [ -e "$1/.git" ]; then echo repository; exit; fi
 shopt -s nullglob dotglob
@@ -145,10 +139,8 @@ entries=("$1"/*)
 if [ \${#entries[@]} -eq 0 ]; then echo empty; else echo used; fi
 `;
 
-/**
- * `folder url format branch commit default-branch new-branch name email`, empty where there is none. A branch name from
- * a server is never passed to git where git could read it as an option.
- */
+// `folder url format branch commit default-branch new-branch name email`, empty where there is none. A branch name
+// from a server is never passed to git where git could read it as an option.
 const CREATE_REPOSITORY = `
 set -e
 folder=$1 url=$2 format=$3 branch=$4 commit=$5 default=$6 new_branch=$7 name=$8 email=$9
@@ -258,13 +250,11 @@ function temporaryFolder(folder: string): string {
   return path.join(path.dirname(folder), `.new-${path.basename(folder)}`);
 }
 
-/** How a clone went, and what its user should know of it. */
 type CloneOutcome = GitOutcome & { notices?: readonly string[] };
 
 /** The start of git's output, with a folder that the user does not know. */
 const BARE_CLONE = /^Cloning into bare repository '[^'\n]*'/m;
 
-/** Who commits: name and address. */
 function who({ identity }: RepositoryPlan): [string, string] {
   return [identity?.name ?? '', identity?.email ?? ''];
 }

@@ -13,10 +13,8 @@ const MAX_OUTPUT = 20_000_000;
 const QUIET_GIT = ['git', '-c', 'safe.directory=*', '-c', 'core.fsmonitor=false', '--no-pager'];
 
 /**
- * Runs git in a folder as tools would, for questions: without hooks, pager or editor, and without any credentials.
- * Returns its standard output; null when git fails, or there is no such folder.
- *
- * @param name added to the last argument, a text for `printf %b`: no argument of ours can be other than UTF-8
+ * Asks git in a folder as tools would, without hooks, pager, editor or credentials; null when that fails. `name`, a
+ * text for `printf %b`, is added to the last argument, because our arguments can only be UTF-8.
  */
 export async function runGit(
   view: ToolView,
@@ -65,12 +63,10 @@ interface TrustedGitOptions {
   args: readonly string[];
   /** Private, and the home of git as well: no tool writes there. */
   cwd: string;
-  /** Variables of any program; no secrets. */
   environment: Record<string, string>;
   credentials: readonly GitServerCredential[];
   /** Further variables of git, for example `GIT_DIR`. */
   variables?: Record<string, string>;
-  /** Milliseconds. */
   timeoutMs: number;
   signal?: AbortSignal;
 }
@@ -83,10 +79,8 @@ export interface GitOutcome {
 }
 
 /**
- * Runs git with credentials, where tools cannot see it. Nothing that an agent can write decides what it does: it reads
- * no configuration of the machine or of a home, runs no hook, looks into no submodule and speaks only http(s). Callers
- * must not run it in a repository that an agent has configured, nor have it check out anything.
- *
+ * Runs git with credentials, where tools cannot see it: no configuration of the machine or a home, no hooks, no
+ * submodules, only http(s). Never run it in a repository that an agent has configured, and let it check out nothing.
  * @throws Error when git is not installed
  */
 export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
@@ -116,11 +110,7 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
   return { ok: exitCode === 0, timedOut, output: output.text().trim() };
 }
 
-/**
- * Variables that keep git from every configuration but a repository's own.
- *
- * @param home a private folder. The home of tools may hold more than configuration, such as `.netrc`.
- */
+/** Keeps git from every configuration but a repository's own. `home` is private: that of tools may hold a `.netrc`. */
 export function ownConfiguration(home: string): Record<string, string> {
   return {
     HOME: home,
@@ -135,10 +125,7 @@ function isMissing(error: unknown, cwd: string): boolean {
   return errorCode(error) === 'ENOENT' && existsSync(cwd);
 }
 
-/**
- * How names of files that are no UTF-8 are shown, as git shows them: bytes beyond ASCII in octal, backslashes doubled
- * (`caf\351.txt`). Other names stay as they are, backslashes included.
- */
+/** Shows a name that is not UTF-8 as git does: bytes beyond ASCII in octal, backslashes doubled (`caf\351.txt`). */
 export function shownName(name: Buffer): string {
   return isUtf8(name) ? name.toString('utf8') : escaped(name);
 }
@@ -149,12 +136,12 @@ export function parseGitName(text: string): string {
   return quoted === undefined ? text : shownName(unquoted(quoted));
 }
 
-/** The text that `printf %b` of bash makes the name of. */
+/** The text that bash's `printf %b` turns into the name. */
 export function printable(name: string): string {
   return name.replaceAll('\\', String.raw`\\`);
 }
 
-/** A path with a name that may be no UTF-8, as {@link shownName} shows them. */
+/** A path with a name that may not be UTF-8, as {@link shownName} shows them. */
 export interface EscapedPath {
   /** The deepest folder above it with nothing but usual names. */
   parent: string;
@@ -182,7 +169,7 @@ function escaped(name: Buffer): string {
   }).join('');
 }
 
-/** What C writes behind a backslash. */
+/** The letters of C's backslash escapes. */
 const CONTROLS: Record<string, number> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
 
 function unquoted(text: string): Buffer {

@@ -29,7 +29,7 @@ import type { SessionKeys } from './session-keys.js';
 
 /** Version of the protocol that we implement; clients compare it. */
 const PROTOCOL_VERSION = '1.58.2';
-/** Of those that the published server names, what this one does too. */
+/** The capabilities of the published server that this one has too. */
 const CAPABILITIES = ['conversation_runtime_routes_v1', 'idempotent_conversation_create_v1'];
 const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 /** How long a client may keep sending a body that was answered unread. */
@@ -91,7 +91,7 @@ function createExpressApp(options: HttpAppOptions): Express {
     }
     next();
   });
-  // After the check of the key, so that no body is received or unpacked for anybody without one.
+  // After the check of the key, so that no body without a key is received or unpacked.
   app.use('/api', jsonBodies());
   app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   const profiles = new LlmProfiles();
@@ -126,7 +126,6 @@ function workspaceRoutes(options: HttpAppOptions, baseFolder: BaseFolder): Route
   return router;
 }
 
-/** Routes without a key: liveness, and what identifies this start of the server and how long it has been idle. */
 function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   const router = Router();
   router.get('/alive', (_request, response) => {
@@ -153,7 +152,6 @@ function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   return router;
 }
 
-/** What clients ask about the server's features: its tools, and desktops, which it does not have. */
 function capabilityRoutes(): Router {
   const router = Router();
   router.get('/tools', (_request, response) => {

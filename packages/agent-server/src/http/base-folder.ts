@@ -9,7 +9,6 @@ export const nowhere: BaseFolder = () => null;
 
 /**
  * The working directory of the conversation whose path a request came by.
- *
  * @throws HttpError 404 when there is no such conversation
  */
 export function runtimeFolder(conversations: Conversations): BaseFolder {

@@ -45,7 +45,7 @@ export function errorHandler(error: unknown, request: Request, response: Respons
   response.status(500).json({ detail: 'Internal Server Error', exception, error_id: errorId });
 }
 
-/** Bodies that could not be read, and failures of Express, which carry a status. Their messages may quote the request. */
+/** Unreadable bodies, and failures of Express, which carry a status. Their messages may quote the request. */
 function bodyProblemOf(error: unknown): { status: number; detail: unknown } | null {
   if (error instanceof MalformedBodyError) {
     return malformedBody(error);

@@ -3,14 +3,12 @@ import type { Duplex } from 'node:stream';
 import type { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { agentSpan } from './request-spans.js';
 
-/** The routes and sockets of the server, once they are loaded. */
 export interface HttpApp {
   handle: (request: IncomingMessage, response: ServerResponse) => void;
   upgrade: (request: IncomingMessage, stream: Duplex, head: Buffer) => void;
   close: () => void;
 }
 
-/** Creates the app, and loads its modules unless they are loaded already. */
 type CreateApp = () => Promise<HttpApp>;
 
 /** The app is loaded after this time even if no request has needed it. */
@@ -22,31 +20,25 @@ const UNASSIGNED =
   'This agent server waits for its session key and serves nobody yet. Try again when /alive says that it is assigned.';
 
 /**
- * Responds to liveness probes from the first moment on. Until the server is assigned, that is, has its session key, it
- * responds to nothing else. Routes and sockets take far longer to load than everything else, so they are loaded after
- * that, and requests that need them wait.
+ * Responds only to liveness probes until the server is assigned, that is, has its session key. Routes and sockets
+ * take longest to load, so they are loaded after that, and requests that need them wait.
  */
 export class LazyApp {
   readonly #hosts: AllowedHosts;
   readonly #preload: () => Promise<unknown>;
   readonly #timer: NodeJS.Timeout;
   #isTimeUp = false;
-  /** Null until the server is assigned. */
   #create: CreateApp | null = null;
   #loading: Promise<HttpApp> | null = null;
   #app: HttpApp | null = null;
 
-  /**
-   * @param hosts the names under which the server answers
-   * @param preload loads the app's modules before anybody needs the app
-   */
+  /** @param preload loads the app's modules before a request needs them */
   constructor(hosts: AllowedHosts, preload: () => Promise<unknown>) {
     this.#hosts = hosts;
     this.#preload = preload;
     this.#timer = setTimeout(() => this.#loadUnasked(), LOAD_AFTER_MS);
   }
 
-  /** The server has its key: requests are served from now on. */
   assign(create: CreateApp): void {
     this.#create = create;
     if (this.#isTimeUp) {
@@ -74,7 +66,7 @@ export class LazyApp {
   };
 
   readonly upgrade = (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
-    // Nobody else listens for errors until the stream is handed on.
+    // Without a listener, an error before the stream is handed on would end the process.
     stream.once('error', ignoreError);
     if (!this.#hosts.accepts(request)) {
       refuse(stream, '421 Misdirected Request');
@@ -85,7 +77,6 @@ export class LazyApp {
     }
   };
 
-  /** Closes the app, if it was loaded. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     (await this.#loading)?.close();
@@ -127,7 +118,7 @@ function refuse(stream: Duplex, status: string): void {
 }
 
 function ignoreError(): void {
-  // The client left while it waited: there is nobody to respond to.
+  // The client left while it waited, so there is no response to send.
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {

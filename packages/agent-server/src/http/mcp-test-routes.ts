@@ -18,7 +18,6 @@ const TESTS_AT_ONCE = 4;
 
 interface Candidate {
   server: McpServer;
-  /** Where it is started. */
   folder: string;
 }
 
@@ -56,10 +55,7 @@ interface McpTestOptions {
   view: ToolView;
 }
 
-/**
- * `/api/mcp`: tries a tool server before it is stored anywhere. That it cannot be used is an answer, not an error of the
- * request.
- */
+/** Tries a tool server before it is stored. That it cannot be used is an answer, not an error of the request. */
 export function mcpTestRoutes(options: McpTestOptions): Router {
   const router = Router();
   const limit = new KeyedLimit(TESTS_AT_ONCE);
@@ -104,7 +100,7 @@ function connectionOptions(
   connectTimeoutMs: number,
   { conversations, workspace, view }: McpTestOptions,
 ): McpConnectionOptions {
-  // A server that is not for the conversations here is not to be called from here either.
+  // A server that conversations here may not call is not tested from here either.
   const allowlists = conversations
     .all()
     .map(({ outboundAllowlist }) => new OutboundAddresses(outboundAllowlist));
@@ -118,7 +114,7 @@ function connectionOptions(
   };
 }
 
-/** What a tool says of itself is reported, and no failure of the test: its words are for the caller to judge. */
+/** What a tool says of itself is reported, and is no failure of the test: the caller judges it. */
 async function callTool(
   connection: McpConnection,
   { name, arguments: args }: NonNullable<TestRequest['tool_call']>,

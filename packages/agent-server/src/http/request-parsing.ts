@@ -32,7 +32,6 @@ export function jsonBodies(): RequestHandler {
 
 /**
  * A part of a request, validated and in the shape of its schema.
- *
  * @throws InvalidRequestError naming every broken rule, without the values
  */
 export function parseRequest<T>(
@@ -47,10 +46,7 @@ export function parseRequest<T>(
   throw new InvalidRequestError(toProblems(result.error, part));
 }
 
-/**
- * The path that a request names, as `?path=` or as `*path` behind the route (there with its own slash, or with the
- * slashes escaped).
- */
+/** The path from `?path=`, or from `*path` behind the route, there with its own slash or with escaped slashes. */
 export function requestedPath(request: Request): string {
   const params: Record<string, unknown> = request.params;
   const behind = params['path'];
@@ -73,16 +69,14 @@ export function requireConversationId(text: string): string {
   return id;
 }
 
-/** Where a page begins; an empty one is none. */
+/** An empty `page_id` counts as none. */
 export const pageIdSchema = z
   .string()
   .transform((id) => id || undefined)
   .optional();
 
-/** Page size. */
 export const limitSchema = z.coerce.number().int().min(1).max(100).default(100);
 
-/** A time, normalized to the form that event logs use. */
 export const timestampSchema = z.string().transform((text, context) => {
   const timestamp = normalizeTimestamp(text);
   if (timestamp === null) {

@@ -13,12 +13,10 @@ const REQUEST = 0;
 
 interface ActiveRequest {
   traceId: string;
-  /** `performance.now()` of its arrival. */
   arrivedAt: number;
   entries: AgentSpanEntry[];
 }
 
-/** The entry of a request that the caller's work belongs to. */
 interface Place {
   request: ActiveRequest;
   index: number;
@@ -28,10 +26,7 @@ const places = new AsyncLocalStorage<Place>();
 /** The start of the process belongs to the first trace that asks. */
 let isStartReported = false;
 
-/**
- * Handles a request. A request with a `traceparent` is measured, and a header of its response says how long each part
- * took, and nothing else. Other requests cost nothing.
- */
+/** A request with a `traceparent` gets a response header that says how long each part took. Others cost nothing. */
 export function handleTraced(
   request: IncomingMessage,
   response: ServerResponse,

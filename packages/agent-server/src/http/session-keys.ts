@@ -22,7 +22,6 @@ export class SessionKeys {
     return this.#digests.map((known) => timingSafeEqual(known, given)).includes(true);
   }
 
-  /** Middleware that lets only requests with a valid key through. */
   readonly guard: RequestHandler = (request, response, next) => {
     if (this.accepts(request.get('x-session-api-key'))) {
       next();

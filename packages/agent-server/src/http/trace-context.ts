@@ -4,18 +4,18 @@ export interface TraceContext {
   traceId: string;
   /** 16 hexadecimal digits. */
   spanId: string;
-  /** Whether whoever sent it records the trace. */
+  /** Whether the sender records the trace. */
   sampled: boolean;
 }
 
 export const TRACEPARENT_HEADER = 'traceparent';
 
 const SAMPLED = 1;
-/** Later versions may append fields, which nobody reads here; more than a header of that length is not looked at. */
+/** Later versions may append fields, which are not read; a longer header is ignored. */
 const MAX_LENGTH = 256;
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Null for anything that is no valid `traceparent`: whoever sent that continues no trace. */
+/** Null for anything that is no valid `traceparent`: such a request continues no trace. */
 export function parseTraceparent(value: unknown): TraceContext | null {
   if (typeof value !== 'string' || value.length > MAX_LENGTH) {
     return null;

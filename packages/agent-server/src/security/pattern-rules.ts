@@ -3,7 +3,7 @@ import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
 import type { PatternRule, PatternSecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { policyRailRisk } from './policy-rails.js';
 
-/** Patterns of clients may take for ever with the right text. */
+/** With the right text, patterns of clients may run forever. */
 const TIMEOUT_MS = 250;
 const RM_FORCED =
   /\brm\s+(?:-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r\s+-f|-f\s+-r|--recursive\s+--force|--force\s+--recursive)/;
@@ -49,15 +49,12 @@ const INJECTION_MEDIUM: readonly PatternRule[] = [
 /** Finds the first list of patterns that one of the texts beside it has; -1: none. */
 const SEARCH =
   'lists.findIndex(({ patterns, text }) => patterns.some((pattern) => new RegExp(pattern, "i").test(text)))';
-// What shows in these characters is nothing, but they split a word for a pattern.
+// These characters are invisible, but split a word for a pattern.
 const INVISIBLE =
   /[\p{Cf}\p{Variation_Selector}\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{ffa0}]|(?![\t\n\v\f\r])\p{Cc}/gu;
 
-/** Texts of a call, each of a field of its own. */
 export interface CallTexts {
-  /** What would be executed. */
   executed: readonly string[];
-  /** What the model thinks about it. */
   thought: readonly string[];
 }
 
@@ -97,7 +94,7 @@ function search(lists: readonly { rules: readonly PatternRule[]; text: string }[
   }
 }
 
-/** The text as it would be read: without characters that do not show, and with plain ones for those that look alike. */
+/** The text as it would be read: without invisible characters, and with plain ones for those that look alike. */
 function plain(texts: readonly string[]): string {
   return texts
     .join(' ')

@@ -6,7 +6,7 @@ const MAX_NESTING = 8;
 const MAX_WRAPPERS = 20;
 const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash']);
 const INTERPRETERS = /^(?:python[\d.]*|perl|ruby|node|php|lua|deno|bun)$/;
-/** They run what their words say. */
+/** These commands run what their arguments say. */
 const SOURCES = new Set(['eval', 'source', '.']);
 const FETCHERS = new Set(['curl', 'wget']);
 const PRINTERS = new Set(['echo', 'printf']);
@@ -45,16 +45,14 @@ interface Call {
   command: ShellCommand;
 }
 
-/** What was seen of a program. */
 interface Findings {
   isHigh: boolean;
   isUncertain: boolean;
 }
 
 /**
- * The risk of texts that may be programs of the shell: HIGH for a download that goes on into another program, for what is
- * written to a disk itself, and for the deletion of a folder of the system or a home; UNKNOWN where one of these depends
- * on what is known only when the program runs.
+ * The risk of texts that may be shell programs: HIGH for a download that goes into another program, a write to a
+ * disk itself, or the deletion of a system folder or a home; UNKNOWN where that depends on the run.
  */
 export function policyRailRisk(segments: readonly string[]): SecurityRisk {
   const findings: Findings = { isHigh: false, isUncertain: false };
@@ -110,7 +108,6 @@ function scanPipeline(pipeline: ShellPipeline, depth: number, findings: Findings
   }
 }
 
-/** Programs inside the words of a call, and those that it is given to run. */
 function scanScripts(call: Call, depth: number, findings: Findings): void {
   const { name, args, command } = call;
   const words = [...command.words, ...command.files, ...(command.input ? [command.input] : [])];
@@ -249,7 +246,6 @@ function isFetcher({ name }: Call): boolean {
   return name !== null && FETCHERS.has(name);
 }
 
-/** Whether a program inside a word downloads something. */
 function fetches({ nested }: ShellWord): boolean {
   return nested.some((program) => parseShell(program).flat(2).map(toCall).some(isFetcher));
 }

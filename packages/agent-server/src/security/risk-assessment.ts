@@ -8,7 +8,6 @@ import { policyRailRisk } from './policy-rails.js';
 const MAX_CHARACTERS = 100_000;
 const SEVERITY: Readonly<Record<SecurityRisk, number>> = { UNKNOWN: 0, LOW: 1, MEDIUM: 2, HIGH: 3 };
 
-/** Who judges the risk of a call, and which calls must be confirmed. */
 export interface RiskPolicy {
   analyzer: SecurityAnalyzer;
   /** Calls of this risk and above are confirmed. */
@@ -16,10 +15,8 @@ export interface RiskPolicy {
   confirmUnknown: boolean;
 }
 
-/** The settings of a conversation that decide which calls must be confirmed. */
 interface ConfirmationSettings {
   confirmationPolicy: 'never' | 'always' | 'risky';
-  /** With `risky`. */
   risk?: RiskPolicy;
 }
 
@@ -29,18 +26,13 @@ const DEFAULT_RISK_POLICY: RiskPolicy = {
   confirmUnknown: true,
 };
 
-/** A call that was not run yet. */
 export interface JudgedCall {
   name: string;
-  /** As the model wrote them: usually JSON. */
   arguments: string;
-  /** Its text and its reasoning before the call. */
   thought: readonly string[];
-  /** What the model says of the risk. */
   stated: SecurityRisk;
 }
 
-/** Whether the model is asked for the risk of its calls. */
 export function asksForRisk({
   confirmationPolicy,
   risk = DEFAULT_RISK_POLICY,
@@ -54,7 +46,6 @@ function asksModel(analyzer: SecurityAnalyzer): boolean {
     : analyzer.kind === 'LLMSecurityAnalyzer';
 }
 
-/** The risk of a call as the conversation's analyzer sees it. */
 export function judgedRisk(
   { confirmationPolicy, risk = DEFAULT_RISK_POLICY }: ConfirmationSettings,
   call: JudgedCall,
@@ -62,7 +53,6 @@ export function judgedRisk(
   return confirmationPolicy === 'risky' ? riskOf(risk.analyzer, call) : call.stated;
 }
 
-/** Whether the user must confirm a call. */
 export function mustConfirm(
   { confirmationPolicy, risk: policy = DEFAULT_RISK_POLICY }: ConfirmationSettings,
   needsConfirmation: boolean,
@@ -74,7 +64,6 @@ export function mustConfirm(
   return confirmationPolicy === 'always' || isRisky(policy, risk);
 }
 
-/** The risk of a call. */
 export function riskOf(analyzer: SecurityAnalyzer, call: JudgedCall): SecurityRisk {
   if (analyzer.kind === 'LLMSecurityAnalyzer') {
     return call.stated;

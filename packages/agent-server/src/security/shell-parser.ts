@@ -3,13 +3,11 @@ export interface ShellWord {
   text: string;
   /** Part of it is known only when it runs: a variable, a substitution, a pattern, or a quote that never ends. */
   isDynamic: boolean;
-  /** Programs inside it. */
   nested: string[];
 }
 
 export interface ShellCommand {
   words: ShellWord[];
-  /** Files that its output or input is redirected to. */
   files: ShellWord[];
   /** What it reads, if that stands in the program itself. */
   input: ShellWord | null;
@@ -243,7 +241,6 @@ class ShellParser {
     }
   }
 
-  /** The program inside parentheses; the opening one is behind. */
   #substitution(word: ShellWord): void {
     const start = this.#at;
     let depth = 1;
@@ -277,7 +274,6 @@ function isPattern(before: string, sign: string): boolean {
   return before === '' ? sign === '{' : /[*?[{]/.test(sign) && /^(?:\/|~)[^/]*$/.test(before);
 }
 
-/** The text of a quote with C's escapes. */
 function unescaped(text: string): string {
   return text.replaceAll(
     /\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|([^]))/g,

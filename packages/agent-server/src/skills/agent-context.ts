@@ -4,10 +4,7 @@ import type { SkillReader } from './skill-reader.js';
 
 const NOTHING: FoundSkills = { skills: [], problems: [] };
 
-/**
- * The skills that an agent gets: those that its client sent, then those of the repository and of the user, where the
- * client asks for them; without those that it disables.
- */
+/** The client's skills, then those of repository and user where the client asks for them, without disabled ones. */
 export async function skillsOfAgent(
   agent: Record<string, unknown>,
   workingDir: string,

@@ -7,7 +7,6 @@ import type { SkillReader } from './skill-reader.js';
 
 const MANIFESTS = ['.plugin/marketplace.json', '.claude-plugin/marketplace.json'];
 
-/** A plugin of a marketplace: where it lies, and its skills. */
 export interface FoundPlugin extends FoundSkills {
   folder: string;
 }
@@ -18,10 +17,7 @@ interface Marketplace {
 }
 
 /**
- * Finds a plugin in the marketplaces that the agent was started with, as far as these are folders of the workspace: this
- * server downloads nothing by itself.
- *
- * @param reference `plugin` or `plugin@marketplace`
+ * Finds `plugin` or `plugin@marketplace` in the agent's marketplaces in the workspace: this server downloads nothing.
  * @throws HttpError 400 when no marketplace can be searched, 404 when none has the plugin
  */
 export async function findPlugin(

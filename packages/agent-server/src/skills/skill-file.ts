@@ -4,14 +4,9 @@ import { jsonAt } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import type { Skill, SkillTrigger } from './skill.js';
 
-/** A file of skills, as it was found. */
 export interface SkillFile {
-  /**
-   * `rules`: instructions for any agent, such as `AGENTS.md`; `skill`: a file of a folder of skills; `unread`: one that
-   * cannot be read, with the reason as its content.
-   */
+  /** `rules`: instructions for any agent, such as `AGENTS.md`; `unread`: it has the reason as its content. */
   kind: 'rules' | 'skill' | 'unread';
-  /** Absolute. */
   file: string;
   /** Relative to the repository for rules, to the folder of skills for skills. */
   name: string;
@@ -39,10 +34,7 @@ export class SkillFileError extends Error {
   }
 }
 
-/**
- * @param maxBytes of the file
- * @throws SkillFileError
- */
+/** @throws SkillFileError */
 export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
   if (found.kind === 'unread') {
     throw new SkillFileError(found.content);
@@ -125,11 +117,7 @@ function toTrigger(head: unknown, name: string): SkillTrigger | null {
   return words.length === 0 ? null : { kind: 'words', words };
 }
 
-/**
- * A single text is a list of one.
- *
- * @throws SkillFileError
- */
+// A single text is a list of one.
 function toTexts(value: unknown, member: string, maySplit: boolean): string[] {
   const single = maySplit && typeof value === 'string' ? value.split(',') : [value ?? ''];
   const list: readonly unknown[] = Array.isArray(value) ? value : single;

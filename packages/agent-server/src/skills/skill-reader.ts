@@ -10,9 +10,7 @@ import type { SkillFile } from './skill-file.js';
 import { SKILL_SCRIPT } from './skill-script.js';
 
 const MAX_FILES = 100;
-/** Largest skill file; a larger file is not a skill. */
 const MAX_FILE_BYTES = 100_000;
-/** Maximum size of all files together. */
 const MAX_CHARACTERS = 2_000_000;
 const MAX_NESTED = 30;
 const TIMEOUT_MS = 10_000;
@@ -32,8 +30,8 @@ interface SkillReaderOptions {
 }
 
 /**
- * Reads the skills that a repository or a user has in files, bounded in number and size. A file that is not a skill is
- * left out and named among the problems: it must not keep a conversation from starting.
+ * Reads the skill files of a repository or a user, bounded in number and size. A broken file is named among the
+ * problems: it must not keep a conversation from starting.
  */
 export class SkillReader {
   readonly #options: SkillReaderOptions;
@@ -44,7 +42,6 @@ export class SkillReader {
 
   /**
    * The skills of a working directory and of the repository around it, the nearer ones first.
-   *
    * @throws WorkspaceFileError for a folder outside of the workspace
    */
   async project(folder: string): Promise<FoundSkills> {
@@ -53,24 +50,18 @@ export class SkillReader {
     return await toSkills([...own, ...nested].slice(0, MAX_FILES + 1));
   }
 
-  /** The skills in the home of tools. */
   async user(): Promise<FoundSkills> {
     const home = this.#options.view.environment['HOME'];
     return home === undefined ? NOTHING : await toSkills(await this.#read('user', home));
   }
 
-  /**
-   * The skills of a plugin.
-   *
-   * @throws WorkspaceFileError for a folder outside of the workspace
-   */
+  /** @throws WorkspaceFileError for a folder outside of the workspace */
   async plugin(folder: string): Promise<FoundSkills> {
     return await toSkills(await this.#read('plugin', await this.#options.files.resolve(folder)));
   }
 
   /**
    * A file of the workspace; undefined if it is missing, or is no JSON.
-   *
    * @throws WorkspaceFileError for one that cannot be read
    */
   async readJson(file: string): Promise<unknown> {
@@ -150,7 +141,6 @@ export class SkillReader {
   }
 }
 
-/** The complete records of the script's output. */
 function toFiles(output: string): SkillFile[] {
   const fields = output.split('\0');
   const files: SkillFile[] = [];

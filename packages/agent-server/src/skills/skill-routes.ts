@@ -7,7 +7,6 @@ import { parseRequest } from '../http/request-parsing.js';
 import { mergeSkills, type Skill, toSkillInfo } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
 
-/** The prefix of the names that sandboxes give the ports of their programs. */
 const PROGRAM_PORT = 'WORKER_';
 const MAX_HOOKS_BYTES = 100_000;
 
@@ -30,10 +29,7 @@ const hooksSchema = z.object({ project_dir: z.string().nullish() }).default({});
 
 type ExposedUrls = NonNullable<z.infer<typeof skillsSchema>['sandbox_config']>['exposed_urls'];
 
-/**
- * `/api/skills`: the skills of a folder's repository and of the sandbox's user. Public skills and those of an
- * organization are not loaded: this server downloads nothing by itself.
- */
+/** `/api/skills`: skills of a folder's repository and of the sandbox's user. This server downloads no public ones. */
 export function skillRoutes(reader: SkillReader): Router {
   const router = Router();
 
@@ -90,7 +86,6 @@ async function readHooks(files: WorkspaceFiles, folder: string): Promise<unknown
   }
 }
 
-/** Where the user sees what runs on the ports of the sandbox. */
 function programsSkill(urls: ExposedUrls): Skill[] {
   const lines = urls
     .filter(({ name }) => name.startsWith(PROGRAM_PORT))

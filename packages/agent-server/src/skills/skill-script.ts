@@ -1,12 +1,9 @@
 /**
- * Finds and reads the files of skills below a folder, as a script of bash that runs where tools see the same files:
- * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`; of one that
- * cannot be read, the content is the reason and the kind `unread`. `limit` is
- * the folder above which no repository is searched for. The scope `nested` reads the named rules files below the
- * folder: git lists their names, and the other files do not wait for that.
- *
- * Only regular files are read, and only those that lie in the repository once links are followed: the repository may be
- * untrusted, and a link must not show the agent, or those who list skills, files that lie elsewhere.
+ * Finds and reads skill files below a folder, as a bash script that runs where tools see the same files:
+ * `scope folder limit max-files max-bytes nested…`. For each file it writes `kind\0path\0name\0content\0`; the kind
+ * `unread` has the reason as its content. No repository is searched for above `limit`. The scope `nested` reads the
+ * named rules files, whose names git lists, so that other files need not wait. Only regular files that lie in the
+ * repository once links are followed are read: an untrusted repository could link elsewhere.
  */
 export const SKILL_SCRIPT = `
 scope=$1 folder=$2 limit=$3 max_files=$4 max_bytes=$5

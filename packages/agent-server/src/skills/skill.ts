@@ -1,20 +1,15 @@
-/** What gives a skill's content to the agent without a request. */
 export type SkillTrigger =
   /** A user's message with one of these words. */
   | { kind: 'words'; words: string[] }
   /** Work on files that match one of these globs. */
   | { kind: 'paths'; globs: string[] };
 
-/** Knowledge that a repository, a user or a client has for agents. */
 export interface Skill {
   name: string;
   content: string;
-  /** Its file; null: it has none. */
   source: string | null;
   description: string | null;
-  /**
-   * Null: a skill of the older form is always part of the prompt, and one of the AgentSkills form is read on demand.
-   */
+  /** Null: an older skill is always part of the prompt, and one of the AgentSkills form is read on demand. */
   trigger: SkillTrigger | null;
   /** Whether it is a `SKILL.md` in a folder of its own (https://agentskills.io/specification). */
   isAgentSkill: boolean;
@@ -22,7 +17,6 @@ export interface Skill {
   isHidden: boolean;
 }
 
-/** A file that should be a skill, and is none. */
 export interface SkillProblem {
   file: string;
   reason: string;

@@ -4,11 +4,9 @@ import type { NewEvent } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
 import { matchedWord, type Skill, type SkillProblem } from './skill.js';
 
-/** Maximum size of the instructions that are always part of the prompt. */
 const MAX_RULES = 60_000;
 const MAX_LISTED = 100;
 const MAX_DESCRIPTION = 500;
-/** Maximum size of the skills that one message triggers. */
 const MAX_TRIGGERED = 60_000;
 
 /** What the system prompt says about skills; null: there are none. */
@@ -19,7 +17,6 @@ export function skillsPrompt(skills: readonly Skill[], model: string): string | 
   return parts.filter((part) => part !== '').join('\n\n') || null;
 }
 
-/** Skills that a user's message triggers, and the text that is added after the message. */
 export interface TriggeredSkills {
   names: string[];
   text: string;
@@ -104,7 +101,6 @@ function pathsPart(skills: readonly Skill[]): string {
     : `<path_rules>\nInstructions for some files only. Read them before you change a file that matches.\n${entries.slice(0, MAX_LISTED).join('\n')}\n</path_rules>`;
 }
 
-/** The first line that is no heading. */
 function firstLine(content: string): string {
   return (
     content
@@ -127,11 +123,7 @@ const CODE = 'SkillUnreadable';
 const MAX_TOLD = 20;
 const MAX_PATH = 500;
 
-/**
- * The events that name skills which are left out, and why; the conversation goes on.
- *
- * @param log what it has already is not said again
- */
+/** The events that name left-out skills and the reasons, unless the log has them already; the conversation goes on. */
 export function skillProblemEvents(
   problems: readonly SkillProblem[],
   log: readonly AgentEvent[],
@@ -149,7 +141,7 @@ export function skillProblemEvents(
   return details.filter((detail) => !known.has(detail)).map((detail) => conversationFailure(CODE, detail));
 }
 
-/** Names of files are the repository's. */
+/** File names come from the repository. */
 function toPrintable(file: string): string {
   return textTail(file.replaceAll(/\p{Cc}+/gu, ' '), MAX_PATH);
 }

@@ -78,7 +78,6 @@ export function stateFrame(info: ConversationInfo): string {
   });
 }
 
-/** Tells a client that its frame was invalid or could not be executed. */
 export function errorFrame(code: string, detail: string): string {
   return JSON.stringify({ kind: 'ServerErrorEvent', ...identity(), source: 'environment', code, detail });
 }

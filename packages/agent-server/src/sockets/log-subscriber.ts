@@ -6,7 +6,6 @@ import type { EventIdentity, EventLog } from '../event-log.js';
 const HIGH_WATER_MARK = 256 * 1024;
 const MAX_EXTRA_FRAMES = 20;
 
-/** Close codes of the protocol. */
 export const CLOSE_CODES = {
   AUTH_FAILED: 4001,
   UNKNOWN: 4004,
@@ -18,13 +17,10 @@ export const CLOSE_CODES = {
 interface LogSubscriberOptions<E extends EventIdentity> {
   socket: WebSocket;
   log: EventLog<E>;
-  /** Position of the first entry to send. */
   from: number;
   /** Whether each entry comes with the id of the one before it. */
   linked: boolean;
-  /** A frame to send before the log. */
   first: (() => string) | null;
-  /** A client that reads nothing for this long is dropped. */
   stallMs: number;
 }
 

@@ -5,13 +5,12 @@ import { normalizeTimestamp } from '../event-log.js';
 
 const BASE_URL = 'http://localhost';
 
-/** What a client requests with the address of its socket. */
 export interface SocketRequest {
   /** null: the events of bash commands. */
   conversationId: string | null;
   /** From the query or the header; undefined: the first frame must have it. */
   key: string | undefined;
-  /** Whether each event comes with the id of the one before it in the log, so that a reader notices when it misses one. */
+  /** Whether each event comes with the id of its predecessor in the log, so that a reader notices a gap. */
   linked: boolean;
   resend: { mode: 'none' } | { mode: 'all' } | { mode: 'since'; timestamp: string };
 }
@@ -53,7 +52,6 @@ function resendOf(query: URLSearchParams): SocketRequest['resend'] {
     : { mode: 'none' };
 }
 
-/** Position of the first entry to send to the client. */
 export function firstPosition(
   entries: readonly { timestamp: string }[],
   resend: SocketRequest['resend'],

@@ -25,7 +25,6 @@ const MAX_FRAME_BYTES = 7 * 1024 * 1024;
 const MAX_WITHOUT_KEY = 32;
 /** Bytes that a client has not read, above which its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
-/** Key of the subscribers to bash events, beside those of conversations. */
 const BASH_EVENTS = 'bash';
 
 export interface SocketServerOptions {
@@ -33,12 +32,8 @@ export interface SocketServerOptions {
   commands: BashCommands;
   keys: SessionKeys;
   limits: SocketLimits;
-  /** Called when a user does something. */
   touch: () => void;
-  /**
-   * Called when a client follows the log of a conversation, so that its events need not be reported. Returns a function
-   * to call when the client has left.
-   */
+  /** Called when a client reads a conversation's log itself; no reports until the returned function is called. */
   withholdReports: (conversationId: string) => () => void;
 }
 
@@ -57,7 +52,6 @@ export class SocketServer {
   });
   #withoutKey = 0;
   readonly #listeners = new Map<string, Map<WebSocket, FrameReceiver>>();
-  /** Clients that have not responded to the last ping. */
   readonly #unresponsive = new WeakSet<WebSocket>();
   readonly #pings: NodeJS.Timeout;
 
@@ -88,7 +82,6 @@ export class SocketServer {
     });
   }
 
-  /** Closes all sockets. */
   close(): void {
     clearInterval(this.#pings);
     for (const socket of this.#server.clients) {
@@ -156,7 +149,7 @@ export class SocketServer {
       const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, first);
       const { failure } = conversation;
       if (failure !== null && !requested.linked && requested.resend.mode !== 'all') {
-        // Clients show the reason of an error that they see happen: those that come later would show the status alone.
+        // Clients show the reason of an error only if they see it happen, so it is sent to those that come later.
         listener.sendExtra(() => errorFrame(failure.code, failure.detail));
       }
       await this.#receive(frames, listener, async (message) => {
@@ -208,7 +201,6 @@ export class SocketServer {
     return subscriber;
   }
 
-  /** Executes what the client sends, in order, until it disconnects. */
   async #receive(
     frames: ClientFrames,
     listener: FrameReceiver,

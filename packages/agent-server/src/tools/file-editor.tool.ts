@@ -39,14 +39,12 @@ const schema = z.object({
 type Input = z.output<typeof schema>;
 
 interface Outcome {
-  /** Without links. */
   path: string;
   text: string;
   before: string | null;
   after: string | null;
 }
 
-/** Shows and changes text files of the workspace. */
 export class FileEditorTool extends SchemaTool<typeof schema> {
   readonly name = 'file_editor';
   readonly description =
@@ -128,7 +126,7 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
     return { path, text, before, after };
   }
 
-  /** Reverts the last edit of this tool, provided that nobody has changed the file since. */
+  /** Reverts the last edit of this tool, unless the file has changed since. */
   async #undo(file: TextFile): Promise<Outcome> {
     const path = await file.resolve();
     const edit = this.#history.last(path);
@@ -150,12 +148,10 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
   }
 }
 
-/** A text file of the workspace, as tools see it. */
 class TextFile {
   readonly #path: string;
   readonly #files: WorkspaceFiles;
 
-  /** @param path absolute, or relative to the workspace */
   constructor(view: ToolView, workspace: string, path: string) {
     this.#path = isAbsolute(path) ? path : join(workspace, path);
     this.#files = new WorkspaceFiles(view, [workspace]);
@@ -175,7 +171,6 @@ class TextFile {
     return { path, text: lines.join('\n'), before: null, after: null };
   }
 
-  /** Null if it does not exist. */
   async read(): Promise<string | null> {
     try {
       return await this.existing();
@@ -191,7 +186,6 @@ class TextFile {
     return decode(this.#path, await this.#files.read(this.#path, MAX_TEXT_FILE_BYTES));
   }
 
-  /** @returns the path without links */
   async write(content: string): Promise<string> {
     return await this.#files.write(this.#path, Readable.from([Buffer.from(content)]));
   }
@@ -213,7 +207,6 @@ function decode(path: string, bytes: Uint8Array): string {
   }
 }
 
-/** Written for the model. */
 function describe(error: WorkspaceFileError | ToolInputError, workspace: string): string {
   if (!(error instanceof WorkspaceFileError)) {
     return error.message;
@@ -250,7 +243,6 @@ function required<T>(value: T | null | undefined, name: string): T {
   return value;
 }
 
-/** Size of all remembered edits together. */
 const MAX_HISTORY_CHARACTERS = 20_000_000;
 
 interface Edit {
@@ -260,7 +252,7 @@ interface Edit {
   after: string;
 }
 
-/** The edits that can be undone; the oldest are dropped when they grow too large. */
+/** The oldest edits are dropped when they grow too large. */
 class EditHistory {
   readonly #edits: Edit[] = [];
   #characters = 0;
@@ -274,7 +266,6 @@ class EditHistory {
     }
   }
 
-  /** The last edit of a file; null if none is known. */
   last(path: string): Edit | null {
     return this.#edits.findLast((edit) => edit.path === path) ?? null;
   }

@@ -11,7 +11,6 @@ const MESSAGE = 'What was done, how it was checked, what is left; for the user.'
 
 const schema = z.object({ message: z.string().describe(MESSAGE) });
 
-/** Ends the agent's run. */
 export class FinishTool extends SchemaTool<typeof schema> {
   readonly name = NAME;
   readonly description = DESCRIPTION;
@@ -34,10 +33,7 @@ export class FinishTool extends SchemaTool<typeof schema> {
 /** In characters of JSON. */
 export const MAX_RESULT_LENGTH = 262_144;
 
-/**
- * Ends the agent's run with a result in the form that the client asked for. In the log, it is the `result` argument of
- * the call.
- */
+/** Ends the run with a result in the form that the client asked for; in the log it is the call's `result` argument. */
 export class FinishWithResultTool extends Tool {
   readonly name = NAME;
   readonly description = `${DESCRIPTION} Give the result in the form of its schema: programs read it.`;

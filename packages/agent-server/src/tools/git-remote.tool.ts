@@ -34,7 +34,6 @@ export class GitRemoteTool extends McpSchemaTool<typeof schema> {
   readonly #view: ToolView;
   readonly #currentDir: () => string;
 
-  /** @param currentDir a folder inside the repository */
   constructor(access: RemoteAccess, view: ToolView, currentDir: () => string) {
     super();
     this.#access = access;

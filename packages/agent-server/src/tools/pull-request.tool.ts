@@ -8,7 +8,6 @@ import type { GitOutcome } from '../git/run-git.js';
 import { McpSchemaTool } from './schema-tool.js';
 import type { ToolContext } from './tool.js';
 
-/** A request to merge a branch that was already pushed. */
 interface PullRequest {
   source_branch: string;
   target_branch?: string;
@@ -22,16 +21,11 @@ interface OpenedPullRequest {
   url: string;
 }
 
-/**
- * Opens a pull request through the service that holds the user's token.
- *
- * @throws Error with a reason that the model may read
- */
+/** Uses the service that holds the user's token. Errors have a reason that the model may read. */
 type OpenPullRequest = (request: PullRequest, signal: AbortSignal) => Promise<OpenedPullRequest>;
 
 export interface PullRequestOptions {
   open: OpenPullRequest;
-  /** Pushes a branch of the repository in this folder to its remote. */
   push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
 }
 
@@ -43,7 +37,6 @@ const schema = z.object({
   draft: z.boolean().optional(),
 });
 
-/** Pushes a branch and has a pull request opened for it. */
 export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
   readonly name = 'create_pull_request';
   readonly description =
@@ -54,7 +47,6 @@ export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
   readonly #options: PullRequestOptions;
   readonly #currentDir: () => string;
 
-  /** @param currentDir a folder inside the repository */
   constructor(options: PullRequestOptions, currentDir: () => string) {
     super();
     this.#options = options;
@@ -83,9 +75,7 @@ const MAX_REASON = 500;
 const responseSchema = z.object({ number: z.number().int(), url: z.string() });
 
 interface PullRequestCallback {
-  /** Address of the service's endpoint. */
   url: string;
-  /** Sent as `X-Session-API-Key`. */
   sessionKey: string;
   conversationId: string;
 }

@@ -9,7 +9,6 @@ import type {
 import { clipText } from '../clipped-text.js';
 import { mcpToolDefinition, type PreparedCall, Tool, type ToolContext, ToolInputError } from './tool.js';
 
-/** A tool whose arguments a zod schema describes. */
 export abstract class SchemaTool<Schema extends z.ZodObject> extends Tool {
   abstract readonly schema: Schema;
   #inputSchema: Record<string, unknown> | null = null;
@@ -35,7 +34,7 @@ export abstract class SchemaTool<Schema extends z.ZodObject> extends Tool {
   abstract run(input: z.output<Schema>, context: ToolContext): Promise<Observation>;
 }
 
-/** A tool of ours for which the protocol has no kind of its own: its events look like those of a tool server's tool. */
+/** For tools without a kind of their own in the protocol: their events look like those of a tool server's tool. */
 export abstract class McpSchemaTool<Schema extends z.ZodObject> extends SchemaTool<Schema> {
   toAction(input: z.output<Schema>): MCPToolAction {
     return { kind: 'MCPToolAction', data: input };

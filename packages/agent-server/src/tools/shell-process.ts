@@ -4,14 +4,10 @@ import { constants } from 'node:os';
 import { Writable } from 'node:stream';
 import { killTree, MARKER_VARIABLE } from '../process-tree.js';
 
-/**
- * The main loop of the shell: it reads commands from descriptor 3, each ended by a zero byte, and evaluates them in
- * place, so that folder, variables, functions and background jobs persist. When a command has ended, it writes
- * `\0mark\0status\0folder\0` to standard output, behind the command's own output.
- *
- * Commands have an empty standard input and cannot reach the shell's own descriptors. `set -e` and `exit` end the
- * shell; the next command gets a new one.
- */
+// The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
+// that folder, variables, functions and background jobs persist. After a command and its output it writes
+// `\0mark\0status\0folder\0` to standard output. Commands have an empty standard input and cannot reach the shell's
+// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one.
 const SHELL_SCRIPT = `
 exec 9>&1
 while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
@@ -23,19 +19,16 @@ done
 interface ShellProcessOptions {
   cwd: string;
   environment: Record<string, string>;
-  /** Program and arguments put before the shell. */
   wrapper: readonly string[];
 }
 
-/** A running shell that executes commands one by one. */
 export class ShellProcess {
-  /** The exit code (128 + n after signal n), once every process that it started is gone and all output was read. */
+  /** The exit code (128 + n after signal n), once all its processes are gone and all output was read. */
   readonly ended: Promise<number>;
   /** Receives the output; background jobs also write between commands. */
   output: (chunk: Buffer) => void = () => undefined;
   /** Called when `ended` resolves. A callback, because each command would add another listener to the promise. */
   onEnd: (exitCode: number) => void = () => undefined;
-  /** Set when `ended` has resolved. */
   exitCode: number | null = null;
   readonly #pid: number;
   readonly #marker: string;
@@ -75,7 +68,6 @@ export class ShellProcess {
       cwd,
       env: { ...environment, [MARKER_VARIABLE]: marker },
       stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
-      // A process group of its own.
       detached: true,
     });
     await new Promise<void>((resolve, reject) => {
@@ -89,12 +81,10 @@ export class ShellProcess {
     return new ShellProcess(child, child.pid, commands, marker);
   }
 
-  /** @param mark what the shell writes when the command has ended */
   send(mark: string, command: string): void {
     this.#commands.write(`${mark}\0${command.replaceAll('\0', '')}\0`);
   }
 
-  /** Kills the shell and every process that it started. */
   async kill(): Promise<void> {
     await killTree(this.#pid, this.#marker);
   }
@@ -103,7 +93,6 @@ export class ShellProcess {
 /** Maximum size of an exit code and a folder: Linux limits paths to 4096 bytes. */
 const MAX_END_BYTES = 4 + 4096 + 1;
 
-/** What the shell reports at the end of a command. */
 export interface CommandEnd {
   exitCode: number;
   workingDir: string;

@@ -9,7 +9,6 @@ import { type CommandEnd, EndMarkScanner, ShellProcess } from './shell-process.j
 interface ShellCommand {
   command: string;
   timeoutMs: number;
-  /** The whole environment. */
   environment: Record<string, string>;
   signal: AbortSignal;
 }
@@ -22,7 +21,6 @@ export interface ShellResult {
   /** null if the command did not end by itself. */
   exitCode: number | null;
   ending: 'exited' | 'timeout' | 'aborted';
-  /** Working directory of the next command. */
   workingDir: string;
   /** Whether variables and background jobs are lost. */
   shellEnded: boolean;
@@ -35,9 +33,8 @@ type Ending =
   | { how: 'aborted' };
 
 /**
- * The shell of a conversation: folder, variables and background jobs persist from command to command. Aborting a
- * command, or its timeout, kills the shell with every process that it started; the next command gets a new shell in
- * the last known folder.
+ * A conversation's shell: folder, variables and background jobs persist. An abort or a timeout kills it with every
+ * process that it started; the next command gets a new shell in the last known folder.
  */
 export class ShellSession {
   readonly #home: string;
@@ -48,10 +45,7 @@ export class ShellSession {
   #environment: Record<string, string> = {};
   #unread = new ShownOutput();
 
-  /**
-   * @param wrapper program and arguments put before the shell, for example one that isolates it
-   * @param prelude runs in each new shell before its first command
-   */
+  /** @param prelude runs in each new shell before its first command */
   constructor(workingDir: string, wrapper: readonly string[] = [], prelude: Prelude = () => '') {
     this.#prelude = prelude;
     this.#home = workingDir;
@@ -59,14 +53,12 @@ export class ShellSession {
     this.#wrapper = wrapper;
   }
 
-  /** Working directory of the next command. */
   get workingDir(): string {
     return isFolder(this.#lastDir) ? this.#lastDir : this.#home;
   }
 
   /**
    * Runs a command; never call it while another one is running.
-   *
    * @throws Error when the shell cannot be started
    */
   async run(command: ShellCommand): Promise<ShellResult> {
@@ -207,11 +199,8 @@ export function quoteForShell(value: string): string {
 }
 
 /**
- * A script of bash that exports what the setup script of a repository has exported. It runs where tools run, because the
- * repository may set variables that change programs (`LD_PRELOAD`), and tools may change the file.
- *
- * @param folder of the repository
- * @param own names of variables that stay as they are
+ * A bash script that exports what a repository's setup script has exported, except the variables in `own`. It runs
+ * where tools run: the repository may set variables such as `LD_PRELOAD`, and tools may change the file.
  */
 export function loadSetup(folder: string, own: readonly string[]): string {
   const file = quoteForShell(`${folder}/.git/${SETUP_ENVIRONMENT}`);

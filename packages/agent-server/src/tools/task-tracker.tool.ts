@@ -28,7 +28,6 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
   readonly schema = schema;
   readonly #currentPlan: () => readonly TaskItem[];
 
-  /** @param currentPlan reads the list from the conversation's log */
   constructor(currentPlan: () => readonly TaskItem[]) {
     super();
     this.#currentPlan = currentPlan;
@@ -62,7 +61,6 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
 
 const MARKS = { todo: '[ ]', in_progress: '[>]', done: '[x]' };
 
-/** A task list for people and models, one line each. */
 export function describeTasks(tasks: readonly TaskItem[]): string {
   if (tasks.length === 0) {
     return 'The task list is empty.';
@@ -75,7 +73,6 @@ export function describeTasks(tasks: readonly TaskItem[]): string {
     .join('\n');
 }
 
-/** The task list of the last plan in a log. */
 export function lastPlan(events: readonly AgentEvent[]): readonly TaskItem[] {
   const last = events.findLast(
     (event) =>

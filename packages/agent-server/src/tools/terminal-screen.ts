@@ -7,7 +7,7 @@ const MAX_COLUMNS = 2_000;
 /** Longest control sequence that is waited for. */
 const MAX_SEQUENCE = 4_096;
 
-/** Everything but tabs that is no character to show. */
+/** Control characters except tabs. */
 const CONTROL = /(?!\t)\p{Cc}/gu;
 const ESC = '\u001B';
 const [DCS, SOS, C1_CSI, ST] = ['\u0090', '\u0098', '\u009B', '\u009C'];
@@ -24,13 +24,11 @@ const ESCAPE = new RegExp(`${ESC}[ -/]*[0-Z\\\\\`-~]`, 'y');
 const INTRODUCER = new RegExp(`[${ESC}${DCS}${SOS}${C1_CSI}${LATE_STRINGS}]`);
 
 /**
- * Reduces the output of programs to what a terminal would show: carriage returns, backspaces and movements of the cursor
- * are applied, colours are gone. Lines are not wrapped, and tabs and CR LF stay. Memory and time are bounded, so it has
- * no more of a terminal than programs use to show progress.
+ * Reduces output to what a terminal would show: carriage returns, backspaces and cursor movements are applied,
+ * colours are gone. Memory and time are bounded, so it knows only what programs use to show progress.
  */
 export class TerminalScreen {
   readonly #commit: (text: string) => void;
-  /** With the line break that ends each; the last one has none yet. */
   #rows = [{ text: '', end: '' }];
   #row = 0;
   #column = 0;
@@ -63,7 +61,6 @@ export class TerminalScreen {
     }
   }
 
-  /** Commits the rest. */
   end(): void {
     this.#commitRows(this.#rows.length);
   }
@@ -227,7 +224,7 @@ export class TerminalScreen {
       row.text = '';
     }
     if (mode !== 1) {
-      // What is blank down to the end is no output.
+      // Blank rows at the end are no output.
       const kept = mode === 0 ? this.#row : this.#top();
       this.#rows.length = Math.max(kept + 1, 1);
       this.#row = Math.min(this.#row, this.#rows.length - 1);
@@ -256,7 +253,6 @@ export class TerminalScreen {
   }
 }
 
-/** A whole text, reduced in the same way. */
 export function terminalText(text: string): string {
   if (!new RegExp(CONTROL).test(text.replaceAll(/\r?\n/g, ''))) {
     return text;

@@ -21,7 +21,6 @@ const schema = z.object({
     .describe('Ends the shell and everything that it started first, and runs the command in a new one.'),
 });
 
-/** Runs commands in the conversation's shell. */
 export class TerminalTool extends SchemaTool<typeof schema> {
   readonly name = 'terminal';
   readonly description =

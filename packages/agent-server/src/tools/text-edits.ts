@@ -1,15 +1,12 @@
 import { ToolInputError } from './tool.js';
 
-/** Lines shown before and after an edit. */
 const CONTEXT_LINES = 4;
 
 /** The mark that some editors put before the text; models neither see nor write it. */
 const BOM = '\uFEFF';
 
 /**
- * Replaces the only occurrence of a text. Line breaks match whatever their form is, and the new text gets those of the
- * place where it stands.
- *
+ * Replaces the only occurrence of a text. Any form of line break matches, and the new text gets that of its place.
  * @throws ToolInputError when it does not occur, or more than once
  */
 export function replaceUnique(content: string, old: string, replacement: string): string {
@@ -21,7 +18,7 @@ export function replaceUnique(content: string, old: string, replacement: string)
   }
   const [wanted, text] = [withLf(old), withLf(content)];
   if (wanted === withLf(replacement) && old !== replacement) {
-    // The breaks themselves are to change.
+    // The edit changes the line breaks themselves.
     return replaceExact(content, old, replacement);
   }
   const first = findUnique(text, wanted);
@@ -53,8 +50,7 @@ function findUnique(content: string, old: string): number {
 }
 
 /**
- * Inserts lines after a line; 0 means before the first. They get the line breaks of the lines around them.
- *
+ * Inserts lines after a line (0: before the first), with the line breaks of the lines around them.
  * @throws ToolInputError when the file has no such line
  */
 export function insertAfter(content: string, line: number, text: string): string {
@@ -86,7 +82,7 @@ function withEnding(text: string, ending: string | null): string {
   return ending === null ? text : withLf(text).replaceAll('\n', ending);
 }
 
-/** Where a position in the text with LF only is in the text itself. */
+/** Maps a position in the text with LF only to the text itself. */
 function positionIn(content: string, position: number): number {
   let shift = 0;
   for (let at = content.indexOf('\r\n'); at !== -1; at = content.indexOf('\r\n', at + 2)) {
@@ -110,9 +106,7 @@ function lineEnding(content: string, start: number, end: number): string | null 
 }
 
 /**
- * Lines with their numbers in front.
- *
- * @param range first and last line, from 1; -1 as the last means the end
+ * Numbers the lines of a range, first and last from 1; -1 as the last means the end.
  * @throws ToolInputError when the file has no such lines
  */
 export function numberedLines(content: string, range: readonly number[] | null): string {
@@ -149,7 +143,6 @@ export function changedLines(before: string, after: string): string {
   return after === '' ? '(empty)' : numberedLines(after, range);
 }
 
-/** Lines including their line breaks. */
 function splitLines(content: string): string[] {
   return content.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

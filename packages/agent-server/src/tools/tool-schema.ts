@@ -3,12 +3,12 @@ import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { cleanJson, cleanText } from '@slipway/common/well-formed-text.js';
 
 const MAX_DEPTH = 24;
-/** Schemas in one schema: definitions that are used often are copied, and may be large. */
+/** Counts nested schemas: a definition is copied for each reference to it, and may be large. */
 const MAX_SCHEMAS = 2_000;
 const MAX_PROPERTY_NAME = 64;
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
-/** Names that other languages have for them. */
+/** Names of the types in other languages. */
 const OTHER_TYPES: Readonly<Record<string, string>> = {
   str: 'string',
   text: 'string',
@@ -57,9 +57,8 @@ export interface RepairedSchema {
 }
 
 /**
- * A tool's schema as every model server accepts it: an object at the root, without combinations there, without
- * references, and with valid keywords only. It may allow more than the original, never less: the tool itself validates
- * the arguments.
+ * A tool's schema as every model server accepts it: an object at the root, without combinations there, references or
+ * invalid keywords. It may allow more, never less: the tool itself validates the arguments.
  */
 export function repairSchema(schema: unknown): RepairedSchema {
   const repair = new Repair(schema);
@@ -76,7 +75,6 @@ export function repairSchema(schema: unknown): RepairedSchema {
   return { ...root, repairs: [...repair.repairs] };
 }
 
-/** The repaired schema alone. */
 export function repairedSchema(schema: unknown): Schema {
   return repairSchema(schema).schema;
 }
@@ -131,7 +129,6 @@ class Repair {
     });
   }
 
-  /** Notes what servers refuse here. */
   #check(schema: JsonObject): void {
     const { type, properties, items, prefixItems, pattern } = schema;
     const types = typesOf(schema);
@@ -220,7 +217,6 @@ function ownValue(table: Readonly<Record<string, string>>, name: string): string
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
-/** The keywords that hold no schema, those of them that are valid. */
 function plainKeywords(schema: JsonObject): Schema {
   const plain: Schema = {};
   for (const name of TEXT_KEYWORDS) {
@@ -278,7 +274,6 @@ function objectKeywords(schema: JsonObject, inner: (value: unknown) => Schema): 
   return {
     properties,
     ...(required.length > 0 && { required }),
-    // Patterns of names are not passed on.
     ...(typeof others === 'boolean' && !('patternProperties' in schema) && { additionalProperties: others }),
     ...(isJsonObject(others) && { additionalProperties: Object.keys(others).length === 0 || inner(others) }),
   };

@@ -5,17 +5,12 @@ import type {
   ToolDefinition,
 } from '@slipway/agent-protocol/events.js';
 
-/** What a tool knows about the conversation that calls it. */
 export interface ToolContext {
-  /** Absolute. */
   workingDir: string;
-  /** The whole environment of child processes. */
   environment: Record<string, string>;
-  /** Aborts the call. */
   signal: AbortSignal;
 }
 
-/** A call with valid arguments. */
 export interface PreparedCall {
   action: Action;
   /** @throws Error when the tool fails as such; a negative result is an observation */
@@ -30,7 +25,6 @@ export class ToolInputError extends Error {
   }
 }
 
-/** Something that the model can call. */
 export abstract class Tool {
   /** As the model calls it; unique among the offered tools. */
   abstract readonly name: string;
@@ -38,14 +32,12 @@ export abstract class Tool {
   abstract readonly description: string;
   /** Whether a user who wants to confirm calls is asked. */
   abstract readonly needsConfirmation: boolean;
-  /** JSON schema of the arguments, an object. */
   abstract readonly inputSchema: Record<string, unknown>;
   /** What servers refuse in the schema that its author wrote, in words for the user. */
   readonly repairs: readonly string[] = [];
 
   /** @throws ToolInputError */
   abstract prepare(args: Record<string, unknown>): PreparedCall;
-  /** For the `SystemPromptEvent`. */
   abstract definition(): ToolDefinition;
 }
 

@@ -22,7 +22,6 @@ const responseSchema = z.object({
 
 export interface WebSearchOptions {
   apiKey: string;
-  /** Base address of Tavily's API. */
   apiUrl: string;
 }
 

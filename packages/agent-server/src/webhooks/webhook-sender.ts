@@ -41,7 +41,6 @@ export class WebhookQueue {
     this.#schedule();
   }
 
-  /** Resolves once the queue is empty. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -78,7 +77,6 @@ export interface WebhookOptions {
   /** Without a trailing slash. */
   baseUrl: string;
   sessionKey: string | null;
-  /** Number of queued events of a conversation that are sent without further delay. */
   batchSize: number;
   flushDelayMs: number;
   retries: number;
@@ -95,10 +93,7 @@ export const WEBHOOK_DEFAULTS: Omit<WebhookOptions, 'baseUrl' | 'sessionKey'> = 
   timeoutMs: 10_000,
 };
 
-/**
- * Notifies the service of what happens, soon after it happens. Webhooks are hints, not the record: what cannot be
- * delivered is dropped, because the service reads the event log itself. Nothing waits for a delivery.
- */
+/** Webhooks are hints: what cannot be delivered is dropped, because the service reads the event log itself. */
 export class WebhookSender {
   readonly #options: WebhookOptions;
   readonly #queues = new Map<string, WebhookQueue>();
@@ -120,9 +115,7 @@ export class WebhookSender {
     }
   }
 
-  /**
-   * Sends no events of a conversation while the service reads them over a socket. Returns a function that ends that.
-   */
+  /** Sends no events of a conversation while the service reads its log, until the returned function is called. */
   withhold(conversationId: string): () => void {
     this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
     return () => {
@@ -135,7 +128,6 @@ export class WebhookSender {
     };
   }
 
-  /** Sends what is queued, within the grace period. */
   async stop(graceMs: number): Promise<void> {
     const timer = setTimeout(() => this.#stopped.abort(), graceMs);
     await Promise.all([...this.#queues.values()].map((queue) => queue.flush()));
@@ -177,7 +169,6 @@ export class WebhookSender {
     }
   }
 
-  /** @throws DeliveryError */
   async #post(path: string, json: string): Promise<void> {
     const { baseUrl, sessionKey, timeoutMs } = this.#options;
     const response = await fetch(`${baseUrl}${path}`, {
@@ -204,7 +195,6 @@ export class WebhookSender {
 class DeliveryError extends Error {
   readonly isTemporary: boolean;
 
-  /** @param isTemporary whether another attempt may succeed */
   constructor(reason: string, isTemporary: boolean) {
     super(reason);
     this.name = 'DeliveryError';

@@ -7,17 +7,14 @@ import { AcpConversation } from './acp-conversation.js';
 import { toMcpServers } from './acp-mcp-servers.js';
 import { AcpSession } from './acp-session.js';
 
-/** A running agent with its session, and our side of the session. */
 export interface OpenAgent {
   session: AcpSession;
   conversation: AcpConversation;
-  /** Ends it, and what runs for it. */
   close: () => Promise<void>;
 }
 
 /**
  * Starts a conversation's agent, and continues its earlier session if it can.
- *
  * @throws AcpProcessError, AcpRequestError
  */
 export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
@@ -102,7 +99,7 @@ export function launchOf({ settings }: EngineHost): AcpLaunch {
   return settings.acp;
 }
 
-/** A text from an engine's memory; null if it is none, because tools may write to the disk that it is on. */
+/** Null for anything but a text: tools may change the engine's memory on disk. */
 export function rememberedText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }

@@ -35,7 +35,7 @@ export interface ExitStatus {
   signal: string | null;
 }
 
-/** What an agent may ask its client for. Errors are returned to the agent with their message. */
+/** What an agent may ask its client for. The agent gets the message of an error. */
 export interface AcpClient {
   /** Must not reject; the agent's next message is read when it resolves. */
   update(sessionId: string, update: SessionUpdate): Promise<void>;
@@ -61,7 +61,6 @@ export class AcpRequestError extends Error {
   }
 }
 
-/** The connection to an agent's process: requests both ways, checked on arrival. */
 export class AcpConnection {
   readonly #process: AcpProcess;
   readonly #connection: ClientConnection;
@@ -94,9 +93,7 @@ export class AcpConnection {
 
   /**
    * Sends a request and checks its answer.
-   *
-   * @throws AcpProcessError when the agent ends before it answers
-   * @throws AcpRequestError when it refuses, or its response is invalid
+   * @throws AcpProcessError when the agent ends before, AcpRequestError when it refuses or its answer is invalid
    */
   async request<T>(method: string, params: unknown, answer: z.ZodType<T>): Promise<T> {
     let response: unknown;
@@ -115,13 +112,10 @@ export class AcpConnection {
     return parsed.data;
   }
 
-  /** Tells the agent to end its turn. */
   async cancel(sessionId: string): Promise<void> {
-    // An agent that has ended has nothing to cancel.
     await this.#connection.agent.notify(AGENT_METHODS.session_cancel, { sessionId }).catch(() => undefined);
   }
 
-  /** Ends the agent's process with everything that it started. */
   async close(): Promise<void> {
     this.#connection.close();
     await this.#process.kill();

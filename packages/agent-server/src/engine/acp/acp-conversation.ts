@@ -20,7 +20,6 @@ import { AcpTranscript } from './acp-transcript.js';
 import { type AcpTurn, mustAsk } from './acp-turn.js';
 import { countCost } from './acp-usage.js';
 
-/** Largest file that the agent may read through us. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_ANSWER = 100_000;
 
@@ -34,7 +33,6 @@ export class AcpConversation implements AcpClient {
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
   #tail: Promise<unknown> = Promise.resolve();
-  /** Answers of forked sessions, by session id. */
   readonly #forks = new Map<string, string>();
 
   constructor(host: EngineHost, view: ToolView) {
@@ -44,7 +42,6 @@ export class AcpConversation implements AcpClient {
     this.#transcript = new AcpTranscript(host);
   }
 
-  /** Tool calls of the turn. */
   get begunCalls(): number {
     return this.#transcript.begun;
   }
@@ -68,7 +65,6 @@ export class AcpConversation implements AcpClient {
     });
   }
 
-  /** Logs that the user rejected the calls of a turn. */
   async reject(turn: AcpTurn, reason: string | null): Promise<void> {
     await this.#inOrder(async () => {
       for (const { callId } of turn.questions) {
@@ -77,7 +73,6 @@ export class AcpConversation implements AcpClient {
     });
   }
 
-  /** Collects what the agent says in a forked session. */
   async collect(sessionId: string, work: () => Promise<void>): Promise<string> {
     this.#forks.set(sessionId, '');
     try {
@@ -173,7 +168,6 @@ export class AcpConversation implements AcpClient {
     await this.#terminals.release(terminalId);
   }
 
-  /** Ends everything that runs for the agent. */
   async close(): Promise<void> {
     await this.#terminals.close();
   }

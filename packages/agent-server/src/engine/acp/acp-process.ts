@@ -7,13 +7,11 @@ import { startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
-/** Largest message in either direction. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** How much an agent may write between its messages. */
+/** Bytes that an agent may write between its messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
 /** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
-/** How much of its standard error is kept. */
 const MAX_DIAGNOSIS = 4_000;
 /** How long an agent may take to end after it has closed its connection. */
 const END_GRACE_MS = 1_000;
@@ -37,34 +35,24 @@ export class AcpProcessError extends Error {
 
 export interface AcpProcessOptions {
   view: ToolView;
-  /** Program and arguments. */
   command: readonly string[];
-  /** Where the agent starts, as tools see it. */
   workingDir: string;
-  /** The whole environment. */
   environment: Record<string, string>;
   /** Takes one update of a session; no more is read before its promise settles. Must not reject. */
   onUpdate: (params: unknown) => Promise<void>;
 }
 
-/**
- * An agent's process, in the view of tools, and the messages that it exchanges with us. A line that is not a message is
- * dropped, because some agents write logs between messages. A line that is too long ends the connection.
- */
+/** Lines that are no message are dropped, because some agents log between them; too long ones end the connection. */
 export class AcpProcess {
-  /** The stream of the SDK's connection. */
   readonly stream: Stream;
   /** Resolves when the process has ended; never rejects. */
   readonly ended: Promise<void>;
   readonly #kill: () => Promise<void>;
   readonly #program: string;
-  /** What an operator can do about a program that is not there. */
   readonly #hint: string;
   readonly #diagnosis = new OutputWindow(MAX_DIAGNOSIS);
   readonly #onUpdate: (params: unknown) => Promise<void>;
-  /** Ids of our requests that the agent has not answered. */
   readonly #asked = new Set<unknown>();
-  /** Number of the agent's requests that we have not answered. */
   #unanswered = 0;
   #answered = Promise.withResolvers<void>();
   #exitCode: number | null = null;
@@ -132,7 +120,6 @@ export class AcpProcess {
     clearTimeout(timer);
   }
 
-  /** Ends it with everything that it started. */
   async kill(): Promise<void> {
     await this.#kill();
     await this.ended;
@@ -154,10 +141,8 @@ export class AcpProcess {
     return words === '' ? '' : ` It wrote: ${words}`;
   }
 
-  /**
-   * What the SDK reads. The SDK starts the handler of a message without waiting for it, so updates bypass it and are
-   * handled here, one after the other: an agent that writes faster than its events are stored has to wait.
-   */
+  // What the SDK reads. It does not wait for its handlers, so updates bypass it and are handled here one by one: an
+  // agent that writes faster than its events are stored has to wait.
   async *#messages(stdout: Readable): AsyncGenerator<AnyMessage> {
     const lines = new LineSplitter(MAX_LINE_BYTES);
     let noise = 0;

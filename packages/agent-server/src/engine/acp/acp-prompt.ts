@@ -4,17 +4,14 @@ import type { EngineSettings } from '../agent-engine.js';
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';
 
-/** The prompt that one turn of the agent answers. */
 export interface AcpPrompt {
   blocks: ContentBlock[];
-  /** Id of the last message in it; null: it has none. */
   lastMessage: string | null;
 }
 
 export interface PromptOptions {
-  /** Id of the last message that an agent was given; null: none was. */
+  /** Null: no agent was given a message yet. */
   lastMessage: string | null;
-  /** Whether the agent remembers what it was given before. */
   remembers: boolean;
   takesImages: boolean;
   settings: Pick<EngineSettings, 'systemPromptSuffix' | 'language'>;
@@ -22,13 +19,12 @@ export interface PromptOptions {
   remark: string | null;
 }
 
-/** The messages that the agent was not given yet. */
 export function unsentMessages(events: readonly AgentEvent[], lastMessage: string | null): MessageEvent[] {
   const after = lastMessage === null ? -1 : events.findLastIndex(({ id }) => id === lastMessage);
   return events.slice(after + 1).filter(isUserMessage);
 }
 
-/** What to give the agent now. An agent without memory is given the user's last message again, and is told the rest. */
+/** What to give the agent now. Without memory, it gets the user's last message again, and is told the rest. */
 export function toPrompt(events: readonly AgentEvent[], options: PromptOptions): AcpPrompt {
   const unsent = unsentMessages(events, options.lastMessage);
   const last = events.findLast(isUserMessage);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
-// What agents send, reduced to what is used. The agent is a third-party program that reads untrusted text: missing or
-// invalid members are left out where the rest still makes sense, and the code that writes a text into the log clips it.
+// What agents send, reduced to what is used. The agent is a third-party program that reads untrusted text: invalid
+// members are left out where the rest makes sense, and the code that writes a text into the log clips it.
 
 const id = z.string().min(1).max(512);
 const flag = z.boolean().catch(false);
@@ -108,7 +108,6 @@ const shownContent = z.object({
   name: text.optional(),
 });
 
-/** A piece of a message: its text, or a placeholder for it. */
 const contentBlock = z.unknown().transform((block) => {
   const { data } = shownContent.safeParse(block);
   if (data === undefined) {

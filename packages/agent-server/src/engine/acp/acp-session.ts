@@ -17,10 +17,7 @@ import {
 import { AcpProcessError } from './acp-process.js';
 import { z } from 'zod';
 
-/**
- * The sign-in methods that take a key from an environment variable. Agents that sign in without a request are not
- * listed.
- */
+/** Sign-in methods that take a key from a variable; agents that sign in without a request are not listed. */
 const AUTH_BY_VARIABLE: readonly (readonly [method: string, variable: string])[] = [
   ['gemini-api-key', 'GEMINI_API_KEY'],
   ['api-key', 'OPENAI_API_KEY'],
@@ -41,7 +38,6 @@ export interface AcpSessionOptions {
   mcpServers: (takes: { http: boolean; sse: boolean }) => OfferedMcpServers;
 }
 
-/** What the agent and the session report about themselves when they start. */
 interface OpenedSession {
   id: string;
   isLoaded: boolean;
@@ -50,7 +46,6 @@ interface OpenedSession {
   described: SessionDescription;
 }
 
-/** A session of an agent, in a process of its own. */
 export class AcpSession {
   readonly id: string;
   /** Whether the agent remembers what it did in an earlier process. */
@@ -75,9 +70,7 @@ export class AcpSession {
   }
 
   /**
-   * Starts the agent and opens its session. What the agent replays of an earlier session reaches the client before this
-   * resolves.
-   *
+   * Starts the agent and opens its session. What the agent replays reaches the client before this resolves.
    * @throws AcpProcessError, AcpRequestError
    */
   static async open(options: AcpSessionOptions): Promise<AcpSession> {
@@ -181,11 +174,7 @@ export class AcpSession {
     );
   }
 
-  /**
-   * Forks the session: the new one knows everything that this one knows.
-   *
-   * @returns the id of the new session; null when the agent cannot fork sessions
-   */
+  /** Forks the session with everything that it knows, and returns the new id; null when the agent cannot fork. */
   async fork(workingDir: string): Promise<string | null> {
     if (!this.#agent.agentCapabilities.sessionCapabilities.fork) {
       return null;
@@ -318,7 +307,6 @@ async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
 
 export type AcpFailure = AcpProcessError | AcpRequestError;
 
-/** Whether an error says what is wrong with an agent. */
 export function isAcpFailure(error: unknown): error is AcpFailure {
   return error instanceof AcpProcessError || error instanceof AcpRequestError;
 }

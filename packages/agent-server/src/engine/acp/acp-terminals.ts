@@ -15,7 +15,7 @@ interface Terminal {
   kill: () => Promise<void>;
 }
 
-/** The commands that an agent has us run, in the view of tools. Each ends with its terminal, and all with the conversation. */
+/** Commands that an agent has us run, in the view of tools; the conversation's end closes all terminals. */
 export class AcpTerminals {
   readonly #view: ToolView;
   readonly #terminals = new Map<string, Terminal>();
@@ -24,10 +24,7 @@ export class AcpTerminals {
     this.#view = view;
   }
 
-  /**
-   * @param environment of tools; the request's variables are added
-   * @throws Error with a message for the agent
-   */
+  /** @throws Error with a message for the agent */
   async create(
     { command, args, cwd, env, outputByteLimit }: CreateTerminalRequest,
     { workingDir, environment }: { workingDir: string; environment: Record<string, string> },
@@ -91,7 +88,6 @@ export class AcpTerminals {
     await kill();
   }
 
-  /** Ends all terminals. */
   async close(): Promise<void> {
     const open = [...this.#terminals.values()];
     this.#terminals.clear();

@@ -14,7 +14,7 @@ import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './a
 
 const MAX_DEPTH = 16;
 
-/** The same value if it is small and flat enough for the log, else its JSON as a clipped text. Undefined for nothing. */
+/** The same value if it is small and flat enough for the log, else its JSON as clipped text. Undefined for nothing. */
 export function boundedJson(value: unknown): unknown {
   if (value === undefined || value === null) {
     return undefined;
@@ -45,7 +45,6 @@ const MAX_TASKS = 200;
 
 type Update<Kind extends SessionUpdate['sessionUpdate']> = Extract<SessionUpdate, { sessionUpdate: Kind }>;
 
-/** A tool call as far as it is known. */
 interface KnownCall {
   /** Unique in the conversation, unlike the agent's own id. */
   id: string;
@@ -57,10 +56,7 @@ interface KnownCall {
   content: ToolContent[] | null;
 }
 
-/**
- * Writes what an agent does into the log: messages with the thoughts before them, tool calls with a first and a last
- * event, and plans as the task list. The agent's ids need not be unique, and its calls need not end.
- */
+/** Writes what an agent does into the log. The agent's ids need not be unique, and its calls need not end. */
 export class AcpTranscript {
   readonly #host: EngineHost;
   /** By the agent's own id. A call that has ended stays until the next call with that id. */
@@ -72,7 +68,6 @@ export class AcpTranscript {
     this.#host = host;
   }
 
-  /** Number of tool calls that have begun. */
   begun = 0;
 
   async addText(text: string): Promise<void> {
@@ -93,7 +88,6 @@ export class AcpTranscript {
     }
   }
 
-  /** Writes the message as received so far. */
   async flush(): Promise<void> {
     const [text, thoughts] = [this.#text, this.#thoughts];
     this.#text = '';
@@ -119,11 +113,7 @@ export class AcpTranscript {
     }
   }
 
-  /**
-   * Takes a report about a tool call, whether it is the first one or not.
-   *
-   * @returns the id of the call in the log; null if it had ended before
-   */
+  /** Takes a report about a tool call and returns the call's id in the log; null if it had ended before. */
   async addCall(report: ToolCallReport, isNew: boolean): Promise<string | null> {
     const known = this.#calls.get(report.toolCallId);
     if (known === undefined || (isNew && hasCallEnded(known))) {
@@ -141,7 +131,6 @@ export class AcpTranscript {
     return call.id;
   }
 
-  /** The kind of tool of a call, by the agent's own id. */
   kindOf(id: string): string | null {
     return this.#calls.get(id)?.toolKind ?? null;
   }

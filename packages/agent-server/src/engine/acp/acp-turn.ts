@@ -3,9 +3,7 @@ import type { Limit } from '../limits.js';
 import type { PermissionOutcome } from './acp-connection.js';
 import type { PermissionOption, PromptResponse } from './acp-schemas.js';
 
-/** A call that the agent may not make before the user has answered. */
 interface Question {
-  /** The id of the call in the log. */
   callId: string;
   options: readonly PermissionOption[];
   answer: (outcome: PermissionOutcome) => void;
@@ -20,16 +18,14 @@ export type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle'
 export class AcpTurn {
   /** Resolves when the agent has answered the prompt, or no longer can. */
   readonly finished: Promise<void>;
-  /** Set when `finished` has resolved. */
   result: TurnResult | null = null;
   limit: Limit | null = null;
-  /** A question was not answered with yes: an agent may end its turn because of that, in whatever way. */
+  /** A question was not answered with yes: the agent may end its turn because of that, in whatever way. */
   isRefused = false;
-  /** The agent is told to end the turn. */
   #isWithdrawn = false;
   #questions: Question[] = [];
   #changed = Promise.withResolvers<void>();
-  /** Monotonic time of the agent's last sign of life. */
+  /** Monotonic time, in milliseconds. */
   #lastActivity = performance.now();
 
   constructor(response: Promise<PromptResponse>) {
@@ -49,7 +45,6 @@ export class AcpTurn {
     this.#lastActivity = performance.now();
   }
 
-  /** Ends the run because of a limit of ours. */
   stop(limit: Limit): void {
     this.limit = limit;
     this.#wake();
@@ -71,7 +66,6 @@ export class AcpTurn {
     });
   }
 
-  /** Answers all open questions. */
   answer(accept: boolean): void {
     this.isRefused ||= !accept;
     this.#take().forEach(({ options, answer }) => answer(choose(options, accept)));
@@ -89,7 +83,6 @@ export class AcpTurn {
     this.#take().forEach(({ answer }) => answer({ outcome: 'cancelled' }));
   }
 
-  /** Waits until there is something to do about the turn. */
   async next(signals: readonly AbortSignal[], idleMs: number): Promise<TurnStop> {
     const interrupted = AbortSignal.any([...signals]);
     const aborted = new Promise<void>((resolve) => {
@@ -146,14 +139,13 @@ export class AcpTurn {
 /** Kinds of tools that change nothing. The kind is only the agent's claim, just as a risk is only the model's. */
 const HARMLESS_KINDS = new Set(['read', 'search', 'think']);
 
-/** Whether the user is asked, or the call is allowed at once. */
 export function mustAsk(policy: EngineSettings['confirmationPolicy'], toolKind: string | null): boolean {
   return policy === 'always' || (policy === 'risky' && !HARMLESS_KINDS.has(toolKind ?? ''));
 }
 
 /**
- * The option that says yes or no to this one call. A permanent option is only chosen if there is no other, because the
- * next call may differ. Without a matching option, the agent is told that nobody chose.
+ * The option that says yes or no to this one call, and a permanent one only if there is no other, because the next
+ * call may differ. Without a matching option, the question counts as cancelled.
  */
 export function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
   const kinds = accept ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];

@@ -23,10 +23,8 @@ const CANCEL_GRACE_MS = 5_000;
 const MAX_DETAIL = 2_000;
 
 /**
- * Runs an agent that is not our own, as a process in the view of tools, over the Agent Client Protocol. The agent has a
- * model, tools and a memory of its own; the log has what it reports about them. The process starts with the first run,
- * or before it, and ends with the conversation. This module loads the protocol's SDK: import it when the first such
- * conversation runs.
+ * Runs an agent that is not our own over the Agent Client Protocol, as a process in the view of tools. The log has
+ * only what it reports. This module loads the protocol's SDK: import it when the first such conversation runs.
  */
 export class AcpEngine extends AgentEngine {
   readonly #view: ToolView;
@@ -134,7 +132,6 @@ export class AcpEngine extends AgentEngine {
     }
   }
 
-  /** Gives the agent its unsent messages, turn by turn, until none are left. */
   async #work(host: EngineHost, signal: AbortSignal): Promise<void> {
     const agent = await this.#open(host);
     const { session, conversation } = agent;
@@ -174,11 +171,7 @@ export class AcpEngine extends AgentEngine {
     }
   }
 
-  /**
-   * Follows a turn until it ends or has to wait.
-   *
-   * @returns whether the agent is done with its prompt; otherwise the status says why the run ends
-   */
+  // Follows a turn until it ends or has to wait. True when the agent is done; else the status says why not.
   async #follow(host: EngineHost, agent: OpenAgent, turn: AcpTurn, signal: AbortSignal): Promise<boolean> {
     const { idleTimeoutMs } = launchOf(host);
     switch (await turn.next([signal, host.pauseSignal()], idleTimeoutMs)) {
@@ -302,7 +295,6 @@ export class AcpEngine extends AgentEngine {
   }
 }
 
-/** Creates the engine of a conversation, whose agent sees what tools see. */
 export function createAcpEngine({ environment, toolWrapper }: EngineServerOptions): AcpEngine {
   return new AcpEngine({ environment, wrapper: toolWrapper });
 }

@@ -59,7 +59,6 @@ export class AgentLoop {
   readonly #condenser: Condenser;
   readonly #createModel: ModelFactory;
   readonly #wait: Wait;
-  /** Answers in a row that were cut at the limit of their length. */
   #cuts = 0;
 
   constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {
@@ -71,7 +70,6 @@ export class AgentLoop {
     this.#wait = wait;
   }
 
-  /** Runs to the end and sets the status that says why the run ended. */
   async run(): Promise<void> {
     await this.#handleFailures(async () => {
       await prepareRun(this.#host, this.#tools);
@@ -79,7 +77,6 @@ export class AgentLoop {
     });
   }
 
-  /** Runs the calls that the user has confirmed, then continues. */
   async runOpenCalls(): Promise<void> {
     await this.#handleFailures(async () => {
       const seen = this.#host.events().length;
@@ -92,7 +89,6 @@ export class AgentLoop {
     });
   }
 
-  /** @returns whether there was anything to condense */
   async condense(): Promise<boolean> {
     let condensed = false;
     await this.#handleFailures(async () => {
@@ -149,11 +145,7 @@ export class AgentLoop {
     return true;
   }
 
-  /**
-   * One response of the model and the calls in it, or a condensation.
-   *
-   * @returns whether the run has ended
-   */
+  /** One response of the model and its calls, or a condensation; true when the run has ended. */
   async #step(): Promise<boolean> {
     const seen = this.#host.events().length;
     await refreshTools(this.#host, this.#tools, this.#signal);
@@ -203,7 +195,6 @@ export class AgentLoop {
     }
   }
 
-  /** Logs a response, then runs its calls. */
   async #handleResponse(
     response: ModelResponse,
     tools: ReadonlyMap<string, Tool>,
@@ -272,7 +263,6 @@ export class AgentLoop {
     return true;
   }
 
-  /** Closes the calls that are invalid. */
   async #parseCalls(
     actions: readonly ActionEvent[],
     tools: ReadonlyMap<string, Tool>,
@@ -310,10 +300,7 @@ export class AgentLoop {
     return (await runCalls(this.#host, calls, this.#signal)) && (await this.#finish(seen, true));
   }
 
-  /**
-   * @param isComplete whether the agent has given everything that it was asked for
-   * @returns false if there is more to do, or the user has written meanwhile
-   */
+  /** False if there is more to do, or the user has written meanwhile. */
   async #finish(seen: number, isComplete: boolean): Promise<boolean> {
     const added = this.#host.events().slice(seen);
     if (added.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
@@ -326,9 +313,7 @@ export class AgentLoop {
     return true;
   }
 
-  /**
-   * Asks for the result when the agent has answered with text only, and gives up after `MAX_RESULT_REQUESTS` requests.
-   */
+  /** Asks for the result when the agent has answered with text only; gives up after `MAX_RESULT_REQUESTS`. */
   async #askForResult(): Promise<boolean> {
     const events = this.#host.events();
     const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');

@@ -13,8 +13,8 @@ const MAX_QUOTE = 300;
 const MAX_PAGE = 20_000;
 
 /**
- * A fetch that recognises answers with status 200 that are no stream of a completion: a completion in one piece is
- * passed on as a stream, an error is thrown as the provider meant it, and of anything else it says what it was.
+ * Recognises answers with status 200 that are no stream: a completion in one piece becomes a stream, and anything
+ * else an error that says what it was.
  */
 export function checkedFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init) => {
@@ -94,7 +94,6 @@ function quote(text: string): string {
   return clipText(text.slice(0, MAX_PAGE).replaceAll(/\s+/g, ' ').trim(), MAX_QUOTE);
 }
 
-/** Reads until it is clear what begins, white space aside. */
 async function readBeginning(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   chunks: Uint8Array[],
@@ -130,7 +129,6 @@ async function readAll(
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** What was read already, then the rest. */
 function joined(
   chunks: Uint8Array[],
   reader: ReadableStreamDefaultReader<Uint8Array>,

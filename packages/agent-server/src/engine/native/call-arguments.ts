@@ -5,10 +5,7 @@ const FENCE = '```';
 const NUMBER = /^\s*-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,3})?\s*$/;
 const MAX_DEPTH = 20;
 
-/**
- * The arguments of a call. Some models write nothing when there are none, some encode the JSON twice, and some put it
- * between the marks of a code block. Null: it is no object.
- */
+/** Null: no object. Some models write nothing for no arguments, encode JSON twice or put it in a code block. */
 export function parseArguments(written: string): JsonObject | null {
   if (written.trim() === '') {
     return {};
@@ -26,10 +23,7 @@ function withoutFence(text: string): string {
     : text;
 }
 
-/**
- * The same arguments with the members converted that are given as text where the schema allows no text: `"30"`,
- * `"true"`, `"[1, 2]"`. What may be meant as text stays as it is.
- */
+/** Converts members that are given as text where the schema allows no text: `"30"`, `"true"`, `"[1, 2]"`. */
 export function convertArguments(schema: unknown, args: JsonObject): JsonObject {
   const converted = convert(schema, args, { root: schema, depth: 0 });
   return isJsonObject(converted) ? converted : args;
@@ -67,7 +61,7 @@ function convert(schema: unknown, value: unknown, { root, depth }: Place): unkno
   return Object.fromEntries(entries);
 }
 
-/** Where several alternatives have rules for a member, there is doubt. */
+/** Several alternatives with rules for one member leave doubt. */
 function only(rules: unknown[]): unknown {
   return rules.length === 1 ? rules[0] : undefined;
 }
@@ -135,7 +129,6 @@ function alternatives(schema: unknown, root: unknown, depth: number): JsonObject
   return [own];
 }
 
-/** A reference within the schema: `#/$defs/Name`. */
 function resolve(root: unknown, reference: string): unknown {
   if (!reference.startsWith('#/')) {
     return null;

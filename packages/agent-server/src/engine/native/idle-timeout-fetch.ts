@@ -1,4 +1,3 @@
-/** The model's provider sent nothing for too long. */
 export class UnresponsiveModelError extends Error {
   constructor(milliseconds: number) {
     super(`The model sent nothing for ${milliseconds / 1000} s.`);
@@ -49,7 +48,7 @@ class IdleTimer {
   restart(): void {
     this.stop();
     this.#timer = setTimeout(this.#onTimeout, this.#milliseconds);
-    // A response that nobody reads any more must not keep the process alive.
+    // An abandoned response must not keep the process alive.
     this.#timer.unref();
   }
 

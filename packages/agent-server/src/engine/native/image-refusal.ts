@@ -11,9 +11,8 @@ const MODEL = 'imagesRefusedBy';
 const LEFT_OUT = 'imagesLeftOut';
 
 /**
- * Calls the model. If it refuses a prompt with images, it is asked again with notes in their place: first for those that
- * it would have to load itself, then for all. What it then accepts is remembered, for this model.
- *
+ * Calls the model. If it refuses images, asks again with notes in their place: first for those that it would load
+ * itself, then for all. Remembers what the model accepts.
  * @throws LlmFailure the first one, if images are not the reason
  */
 export async function callModelWithImages(

@@ -8,16 +8,13 @@ import { idleTimeoutFetch } from './idle-timeout-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
 
-/** A model, and what is known of the server that runs it. */
 export interface ChosenModel {
   languageModel: LanguageModel;
   target: ModelTarget;
 }
 
-/** Creates the model that a conversation's current settings configure. */
 export type ModelFactory = (settings: EngineSettings) => Promise<ChosenModel>;
 
-/** @param anthropicUrl base address of Anthropic's own API */
 export function modelFactory(anthropicUrl: string): ModelFactory {
   const refused = new RefusedParameters();
   return async ({ llm, llmTimeoutMs, outboundAllowlist }) => ({
@@ -32,7 +29,6 @@ export function modelFactory(anthropicUrl: string): ModelFactory {
   });
 }
 
-/** @param llm settings that name a model that can be called */
 function modelTarget({ model, baseUrl }: EngineSettings['llm']): ModelTarget {
   const endpoint = modelEndpoint(model, baseUrl);
   if ('problem' in endpoint) {
@@ -42,14 +38,11 @@ function modelTarget({ model, baseUrl }: EngineSettings['llm']): ModelTarget {
 }
 
 interface LanguageModelOptions {
-  /** The setting `llm_model`. */
   model: string;
   apiKey: string | null;
   baseUrl: string | null;
   parameters?: ModelParameters;
-  /** How long the model may send nothing. */
   timeoutMs: number;
-  /** Servers that may be called (see `HostAllowlist`); null: any. */
   allowlist: readonly string[] | null;
   /** Base address of Anthropic's own API, which no setting names. */
   anthropicUrl: string;
@@ -57,9 +50,7 @@ interface LanguageModelOptions {
 }
 
 /**
- * The model that the settings configure, with the user's key. Only the program for its API is loaded: each takes time and
- * memory in every sandbox.
- *
+ * The model that the settings configure. Loads only the code for its API, to save time and memory.
  * @throws LlmFailure when a setting is missing or names a server that may not be called
  */
 export async function languageModel(options: LanguageModelOptions): Promise<LanguageModel> {
@@ -118,7 +109,6 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       ...body,
       // OpenAI's reasoning models refuse the older name, which others know alone.
       [isOpenAi ? 'max_completion_tokens' : 'max_tokens']: limit,
-      // The SDK does not know it.
       top_k: parameters.top_k ?? undefined,
     }),
   }).chatModel(endpoint.model);
@@ -158,7 +148,7 @@ function openRouterHeaders({
   return { ...(site && { 'HTTP-Referer': printable(site) }), ...(name && { 'X-Title': printable(name) }) };
 }
 
-/** Headers may have no other characters. */
+/** Headers allow no other characters. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '');
 }
@@ -264,18 +254,16 @@ function notConfigured(reason: string): LlmFailure {
   return new LlmFailure('LlmNotConfigured', reason, null);
 }
 
-/** The server that gets a prompt. */
 export interface ModelTarget {
   api: 'openai' | 'anthropic';
   /** Null: Anthropic's own. */
   baseUrl: string | null;
-  /** Its name there. */
   model: string;
 }
 
 /** What a server accepts where servers differ. */
 export interface TargetRules {
-  /** Of the id of a call; another one is replaced. */
+  /** The ids of calls that it accepts; others are replaced. */
   callId: RegExp;
   /** Whether it loads images from addresses: `https` only, or any. */
   imageUrls: 'https' | 'any';

@@ -34,7 +34,7 @@ export class LlmFailure extends Error {
   readonly retryAfterMs: number | null;
   /** Whether the provider refused the request for a reason that a shorter history may remove. */
   readonly mayBeHistory: boolean;
-  /** Whether images may be the reason: the request was refused for none that is known, or for its bytes. */
+  /** Whether images may be the reason: the refusal has no known one, or is about the size of the request. */
   readonly mayBeImages: boolean;
 
   constructor(
@@ -63,7 +63,6 @@ const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
 export const ADDRESS_HINT =
   'Check llm_base_url: it has to be the address of the API, which ends with /v1 at most servers.';
 
-/** Classifies the error of a call. */
 export function toLlmFailure(error: unknown, now: number): LlmFailure {
   const chain = causes(error);
   const own = chain.find((cause) => cause instanceof LlmFailure);
@@ -91,7 +90,6 @@ interface ErrorAnswer {
   status: number;
   body: string;
   headers: Record<string, string>;
-  /** The address names no version of an API. */
   isUnversioned?: boolean;
 }
 
@@ -141,7 +139,7 @@ const CODE_STATUS: readonly [RegExp, number][] = [
   [/context|token|length|invalid|bad.?request|unsupported|policy|filter/, 400],
 ];
 
-/** An error that arrived in the stream of an answer; null: there is none. */
+/** An error that arrived in the stream of an answer; null: none. */
 function streamError(chain: readonly unknown[]): { status: number; text: string } | null {
   for (const found of chain) {
     // The SDK passes the object on, or reports that it does not know its form.
@@ -183,7 +181,7 @@ function connectionFailure(error: unknown): LlmFailure {
   );
 }
 
-/** Errors often quote their causes. */
+/** Errors often quote their causes, which would repeat them. */
 function distinct(sentences: readonly string[]): string[] {
   return sentences.filter(
     (sentence, index) =>
@@ -219,7 +217,6 @@ function closedDestination(error: unknown): string | null {
   return null;
 }
 
-/** The error and its chain of causes. */
 function causes(thrown: unknown): unknown[] {
   const found: unknown[] = [];
   for (let next = thrown; next !== undefined && next !== null && found.length < 10; next = causeOf(next)) {

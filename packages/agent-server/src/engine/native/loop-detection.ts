@@ -6,7 +6,6 @@ const ROUNDS = 4;
 /** Rounds where a call took long: an agent that polls something waits, and does not loop. */
 const SLOW_ROUNDS = 10;
 const SLOW_MS = 1_000;
-/** Most calls in a round. */
 const MAX_PERIOD = 3;
 
 interface Turn {
@@ -14,11 +13,7 @@ interface Turn {
   isSlow: boolean;
 }
 
-/**
- * Whether the agent repeats one call, or a round of two or three, with the same results since the user's last message.
- *
- * @returns how many calls the round has; null: it does not repeat itself
- */
+/** Calls in the round that the agent repeats, with the same results, since the user's last message; null: none. */
 export function repeatedCalls(events: readonly AgentEvent[]): number | null {
   const turns = lastTurns(events);
   for (let period = 1; period <= MAX_PERIOD; period += 1) {

@@ -25,16 +25,13 @@ import { parseArguments } from './call-arguments.js';
 const LEFT_OUT = 'left out';
 const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
-/** What closes a tool call. */
 export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
 
 /** Events that become part of the model's prompt. */
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
 
-/** What is known of the responses in a log besides their events. */
 interface WrittenBy {
   originals: Originals;
-  /** The model that gets the prompt. */
   origin: string;
 }
 
@@ -46,8 +43,8 @@ interface Prompt {
 }
 
 /**
- * The conversation as model APIs require it: each response of the model with all its calls, followed by their results
- * wherever those are in the log, and an error for each call without a result.
+ * The conversation as model APIs require it: each response with all its calls, followed by their results wherever
+ * the log has them, and an error for each call without a result.
  */
 export function messagesFromEvents(
   events: readonly AgentEvent[],
@@ -83,8 +80,8 @@ export function messagesFromEvents(
 }
 
 /**
- * The history as the model sees it: condensed events are replaced by their condensation, at its offset among the
- * remaining events. A condensation that a later one includes is replaced too.
+ * The history as the model sees it: condensed events, earlier condensations among them, are replaced by their
+ * condensation at its offset among the remaining events.
  */
 export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
   const forgotten = new Set(
@@ -130,11 +127,7 @@ function isVisible(event: AgentEvent): event is VisibleEvent {
   );
 }
 
-/**
- * What the model reads as the result of its call.
- *
- * @param images where the images of the result are, in words
- */
+/** What the model reads as the result of its call; `images` says where the images of the result are. */
 export function resultText(event: ResultEvent, images = LEFT_OUT): string {
   if (event.kind === 'AgentErrorEvent') {
     return event.error;
@@ -174,7 +167,6 @@ function fromMessage(event: MessageEvent, written: WrittenBy): ModelMessage[] {
   return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
 }
 
-/** The calls of the response that starts with this one; none if it started earlier. */
 function responseStartingWith(
   responses: ReadonlyMap<string, ActionEvent[]>,
   event: ActionEvent,
@@ -183,7 +175,7 @@ function responseStartingWith(
   return calls[0] === event ? calls : [];
 }
 
-/** @param isRecent whether it belongs to the current task, where a model expects reasoning back, its own or another model's */
+/** With `isRecent`, it is part of the current task, where a model expects reasoning back, even another model's. */
 function fromResponse(
   actions: ActionEvent[],
   results: Results,
@@ -247,7 +239,6 @@ function originalOf(
   return { ...original, message: {}, parts: parts.map((part) => ({ ...part, opaque: null })) };
 }
 
-/** What the model wrote, and the members of its message. */
 function fromOriginal(
   original: OriginalResponse | null,
 ): [AssistantParts, Pick<AssistantModelMessage, 'providerOptions'>] | null {
@@ -310,10 +301,7 @@ function resultImages(results: readonly (ResultEvent | undefined)[]): ModelMessa
 
 type Results = ReadonlyMap<ActionEvent, ResultEvent>;
 
-/**
- * The result of each call: the first one after it that names its id and that no earlier call with the same id has
- * taken. Old logs have ids twice.
- */
+// The result of each call: the first later one with its id that no earlier call has taken. Old logs have ids twice.
 function resultsOf(view: readonly VisibleEvent[]): Results {
   const results = new Map<ActionEvent, ResultEvent>();
   const open = new Map<string, ActionEvent[]>();

@@ -12,7 +12,6 @@ import { splitThinking } from './thinking-text.js';
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** For the user. */
 export const CONTENT_FILTERED =
   'The model or its provider refused to answer because of the content (content filter). Write what you want in other words, or choose another model.';
 
@@ -29,7 +28,6 @@ export interface ModelRequest {
   tools: readonly OfferedTool[];
   /** `none`: the tools are offered because the history has calls of them, but must not be called. */
   toolChoice?: 'auto' | 'none';
-  /** Images that the model has refused. */
   leftOutImages?: LeftOutImages;
   signal: AbortSignal;
 }
@@ -37,11 +35,9 @@ export interface ModelRequest {
 export interface RequestedCall {
   id: string;
   name: string;
-  /** As the model wrote it: usually JSON. */
   arguments: string;
 }
 
-/** A complete response of the model. */
 export interface ModelResponse {
   id: string;
   text: string;
@@ -56,7 +52,6 @@ export interface ModelResponse {
   completionTokens: number | null;
 }
 
-/** The user pauses the run while it waits for another attempt. */
 export class PausedWhileWaiting extends Error {}
 
 /** Empty answers are paid for, so they are asked for again only a few times. */
@@ -64,7 +59,6 @@ const MAX_EMPTY_ANSWERS = 4;
 
 /**
  * Calls the model, and again when the provider is busy, broken or unreachable, at the time that it names.
- *
  * @throws LlmFailure when there is no response; PausedWhileWaiting; the signal's reason when it aborts
  */
 export async function callModelWithRetries(
@@ -104,11 +98,7 @@ function pauseAfter(
   return nextPause({ retries, waitedMs, namedMs: retryAfterMs }, settings);
 }
 
-/**
- * Calls the model once. A response that breaks off is discarded as a whole.
- *
- * @throws whatever the SDK reports, unclassified
- */
+/** Discards a response that breaks off as a whole. Throws what the SDK reports, unclassified. */
 async function callModel(request: ModelRequest): Promise<ModelResponse> {
   const { model, toolChoice = 'auto', signal } = request;
   const { instructions, messages, tools } = filterPrompt(request, model.target);

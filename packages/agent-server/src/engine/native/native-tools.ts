@@ -26,7 +26,6 @@ const REPAIRED =
 const MAX_NOTICE = 8_000;
 
 export interface NativeToolsOptions {
-  /** The view for the terminal's shell, for tool servers that are child processes, and for files. */
   view: ToolView;
   /** null: the tool that opens pull requests is not offered. */
   pullRequests: PullRequestOptions | null;
@@ -35,7 +34,6 @@ export interface NativeToolsOptions {
   mcpConnectTimeoutMs: number;
 }
 
-/** The tools of a conversation, with its shell and its tool servers. */
 export class NativeTools {
   readonly #options: NativeToolsOptions;
   readonly #host: EngineHost;
@@ -65,7 +63,7 @@ export class NativeTools {
     ];
   }
 
-  /** Connects the tool servers. Returns what the user should know of them. */
+  /** Connects the tool servers and returns what the user should know of them. */
   async connect(): Promise<ToolNotice[]> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
@@ -90,7 +88,7 @@ export class NativeTools {
     return new Map(offered.map((tool) => [tool.name, tool]));
   }
 
-  /** What the user was not yet told: which tools are left out, and which are not offered as their servers describe them. */
+  /** What the user was not told yet: tools that are left out, or not offered as their servers describe them. */
   news(settings: EngineSettings): NewEvent[] {
     const all = this.#allowedTools(settings);
     const leftOut = all.slice(MAX_TOOLS).map(({ name }) => name);
@@ -113,7 +111,6 @@ export class NativeTools {
     return [conversationFailure(code, detail)];
   }
 
-  /** Ours first. */
   #allowedTools({ searchApiKey, tavilyApiUrl }: EngineSettings): Tool[] {
     const search =
       searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
@@ -124,7 +121,6 @@ export class NativeTools {
     return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
   }
 
-  /** Kills every child process. */
   async close(): Promise<void> {
     await Promise.all([this.#shell.reset(), this.#toolbox.close()]);
   }

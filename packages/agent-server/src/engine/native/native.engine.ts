@@ -26,9 +26,7 @@ import { offeredTool } from './tool-calls.js';
 import { countUsage } from './usage.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
-  /** Base address of Anthropic's own API. */
   anthropicUrl: string;
-  /** Waits between two attempts to call the model. */
   wait: Wait;
 }
 
@@ -43,16 +41,14 @@ const DEFAULTS: NativeEngineOptions = {
   },
 };
 
-/** What is kept from run to run. */
 interface EngineResources {
   tools: NativeTools;
   condenser: Condenser;
 }
 
 /**
- * Our own agent: a model that is called step by step, and our tools. Everything that it knows about a conversation is
- * in the log, so a conversation can continue wherever its log is. This module loads the AI SDK, which takes some hundred
- * milliseconds: import it when the first conversation runs.
+ * Our own agent: a model that is called step by step, and our tools. All that it knows is in the log. This module
+ * loads the AI SDK, which takes some hundred milliseconds: import it when the first conversation runs.
  */
 export class NativeEngine extends AgentEngine {
   readonly #options: NativeEngineOptions;
@@ -97,7 +93,6 @@ export class NativeEngine extends AgentEngine {
     return await this.#createLoop(host, signal).condense();
   }
 
-  /** There is nothing to start before a run. */
   async prepare(): Promise<void> {}
 
   /** Its model is one of the settings. */
@@ -130,7 +125,6 @@ export class NativeEngine extends AgentEngine {
   }
 }
 
-/** Creates the engine of a conversation, with everything that its server offers. */
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
   {
@@ -161,7 +155,6 @@ export function createNativeEngine(
   });
 }
 
-/** Whether there are git credentials that the shell does not get. */
 function isHiddenFromShell(git: ReturnType<EngineContext['gitAccess']>): boolean {
   return git !== null && !git.expose && git.credentials.length > 0;
 }
@@ -181,7 +174,6 @@ export interface SideQuestionOptions {
 
 /**
  * Asks the model a question that is not logged.
- *
  * @throws AgentUnavailableError when the model cannot be asked or does not respond
  */
 export async function askSideQuestion({

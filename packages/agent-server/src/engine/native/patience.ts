@@ -4,13 +4,10 @@ import { conversationFailure } from '../limits.js';
 /** Waits; resolves early when the signal aborts. */
 export type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
 
-/** How a call is repeated while its provider is busy, broken or unreachable. */
 export interface Patience {
   retries: RetrySettings;
   wait: Wait;
-  /** Ends the waiting between two attempts. */
   pause: AbortSignal;
-  /** Tells the user about a pause before it begins. */
   tell: (sentence: string) => Promise<void>;
 }
 
@@ -43,7 +40,6 @@ export function quietPatience({ settings }: EngineHost, wait: Wait): Patience {
 
 /** What a profile says about retries; null: the default below. */
 export interface RetrySettings {
-  /** How often a call is repeated. */
   retries: number | null;
   /** Seconds. */
   multiplier: number | null;
@@ -63,21 +59,17 @@ const MIN_RETRIES = 5;
 const MIN_TOTAL_MS = 60_000;
 const MULTIPLIER_SECONDS = 2;
 const MAX_WAIT_SECONDS = 64;
-/** A user would rather know than wait for longer, and some providers name the end of the day for what passes sooner. */
+/** Users prefer an error to a longer wait, and some providers name the end of the day for what passes sooner. */
 const MAX_NAMED_MS = 300_000;
 
 interface Attempt {
-  /** Retries before this one. */
   retries: number;
-  /** Milliseconds that they waited together. */
   waitedMs: number;
   /** What the provider asks for; 0: it does not say. */
   namedMs: number;
 }
 
-/**
- * Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s. Null: there is no other retry.
- */
+/** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null: no other retry. */
 export function nextPause(
   { retries, waitedMs, namedMs: named }: Attempt,
   { retries: most, multiplier, minWait, maxWait }: RetrySettings,

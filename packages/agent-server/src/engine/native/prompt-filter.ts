@@ -40,10 +40,7 @@ type ReasoningPart = Extract<AssistantPart, { type: 'reasoning' }>;
 
 type UserPart = Exclude<UserModelMessage['content'], string>[number];
 
-/**
- * What stands between the log and the wire: whatever the log has, the server gets a prompt that it accepts. A prompt that
- * is right passes unchanged.
- */
+/** Whatever the log has, the server gets a prompt that it accepts. A correct prompt passes unchanged. */
 export function filterPrompt(prompt: UnfilteredPrompt, target: ModelTarget): FilteredPrompt {
   const rules = targetRules(target);
   const messages = withImages(prompt.messages, rules, prompt.leftOutImages ?? 'none');
@@ -120,7 +117,6 @@ function cleanTextPart<P extends { text: string }>(part: P): P[] {
   return isBlank(text) ? [] : [{ ...part, text }];
 }
 
-/** The results that follow a response, up to the next message of another role. */
 function resultsBehind(messages: readonly ModelMessage[], index: number): ToolResultPart[] {
   const results: ToolResultPart[] = [];
   for (const message of messages.slice(index + 1)) {
@@ -213,10 +209,8 @@ function cleanOutput(result: ToolResultPart | undefined): ToolResultPart['output
   return { type: output.type, value: isBlank(value) ? '(no output)' : value };
 }
 
-/**
- * The first message and the last are the user's, or a tool's result: newer models refuse to continue a message of their
- * own. Where a chat template insists on turns, messages of one side become one, or get one of the other side between.
- */
+// The first and the last message are the user's, or a tool's result: newer models refuse to continue their own. For a
+// strict chat template, messages of one side become one, or get one of the other side between.
 function inTurns(messages: readonly ModelMessage[], { alternates }: TargetRules): ModelMessage[] {
   const turns = alternates ? alternating(messages) : [...messages];
   if (turns[0]?.role !== 'user') {

@@ -21,7 +21,6 @@ export type LeftOutImages = 'none' | 'addresses' | 'all';
 
 const DATA_URL = /^data:/i;
 
-/** How many images the users' messages have. */
 export function imagesIn(messages: readonly ModelMessage[]): { all: number; byAddress: number } {
   const images = messages
     .flatMap((message) =>
@@ -39,7 +38,6 @@ export class ImageAllowance {
   #count = MAX_IMAGES;
   #characters = MAX_ALL;
 
-  /** @returns whether there was room */
   take(characters: number): boolean {
     const hasRoom = this.#count > 0 && characters <= this.#characters;
     if (hasRoom) {

@@ -1,13 +1,11 @@
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
-/** What a provider says in an answer that is no completion. */
 export interface Refusal {
   /** For the user: the provider's sentence, else the beginning of the body. */
   reason: string;
   /** Codes, types and states, as providers nest them, in words: `context length exceeded`. */
   codes: readonly string[];
-  /** Everything that was said. */
   text: string;
 }
 
@@ -74,18 +72,18 @@ const LIMIT =
   /\b(lengths?|windows?|sizes?|limit(s|ed)?|maximum|max|maximal|capacity|budget|range|allowed|supports?|n ctx)\b|\d{4,}[^]{1,200}?\d{4,}/;
 const EXCEEDED =
   /\b(exceed(s|ed|ing)?|too (long|large|big|many|much)|(longer|larger|greater|bigger|more|higher) than|over|beyond|overflow(s|ed)?|reached|reduce|shorten|truncate|fit|but|however|requested|should be)\b|>|must be (<|less|at most|below|under|smaller|shorter)/;
-/** These are enough without a limit. */
+/** These words are enough without a limit. */
 const TOO_LONG = /\btoo (long|large|big|many|much)\b/;
 const CONTEXT_SIZE = /\bcontext (length|window|size|limit)\b/;
-/** A limit of a period, or of the answer, is none of the prompt. */
+/** Limits of a period or of the answer say nothing of the prompt. */
 const RATE =
   /\b(per|every|each) ?(min(ute)?|hour|day|second|month)\b|\b[tr]p[mdh]\b|\brate limit|\bquota|too many requests/;
 const OUTPUT = /\b(max (completion |output |new )?tokens|completion tokens)\b/;
 const REDUCE = /\b(request|prompt|input)\b.{0,40}\btoo large\b|\bmust be reduced\b/;
 
 /**
- * Whether the prompt was too long for the model. Providers share neither status nor sentence, so codes and sentences are
- * read by their words: of a prompt, of a limit, of exceeding it.
+ * Whether the prompt was too long. Providers share neither status nor sentence, so both codes and sentences are read
+ * by words: of a prompt, of a limit, of exceeding it.
  */
 export function isContextFull(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   if (status === 413 || codes.some((code) => saysTooLong(code))) {

@@ -4,7 +4,6 @@ import type { NewEvent } from '../agent-engine.js';
 import type { OriginalPart, OriginalResponse } from '../agent-engine.js';
 import type { RequestedCall, ModelResponse } from './model-call.js';
 
-/** The message of a response without calls. */
 export function toMessageEvent(response: ModelResponse): NewEvent {
   return {
     kind: 'MessageEvent',
@@ -20,12 +19,7 @@ export function toMessageEvent(response: ModelResponse): NewEvent {
   };
 }
 
-/**
- * The response as it must be executed and sent back. The order of the parts matters only where some are signed; else it
- * is made of what the engine has read in the response.
- *
- * @param origin the model that wrote it
- */
+/** The response as it must be executed and sent back. The parts' order matters only where some are signed. */
 export function toOriginal(response: ModelResponse, origin: string): OriginalResponse {
   const { id, text, calls, message } = response;
   const ordered = response.parts.filter((part) => part.type === 'call');
@@ -78,10 +72,7 @@ export function toActionEvent(
   };
 }
 
-/**
- * The same response with ids that are unique in the conversation: small model servers number the calls of each response
- * from the start, and some send no ids at all.
- */
+/** Gives calls ids that are unique in the conversation: small servers number them per response, or send none. */
 export function withUniqueIds(response: ModelResponse, taken: ReadonlySet<string>): ModelResponse {
   const seen = new Set(taken);
   const calls = response.calls.map((call) => {

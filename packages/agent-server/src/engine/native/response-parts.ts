@@ -115,7 +115,7 @@ function addMembers(call: OriginalCall, members: OpaqueMembers): void {
   }
 }
 
-/** Anthropic's answers name nothing but nulls where there is nothing to say. */
+/** Anthropic's metadata holds only nulls where there is nothing to say. */
 function opaqueFrom(metadata: OpaqueData | undefined): OpaqueData | null {
   const entries = Object.entries(metadata ?? {}).flatMap(([provider, members]) => {
     const given = Object.fromEntries(Object.entries(members).filter(([, value]) => (value ?? null) !== null));
@@ -124,12 +124,10 @@ function opaqueFrom(metadata: OpaqueData | undefined): OpaqueData | null {
   return entries.length > 0 ? Object.fromEntries(entries) : null;
 }
 
-/** Only JSON is parsed here. */
 function membersOf(value: unknown): OpaqueMembers {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : {};
 }
 
-/** A streamed member, together with what came of it before. */
 function joined(before: Json, value: Json): Json {
   if (Array.isArray(value)) {
     const items: Json[] = Array.isArray(before) ? before : [];

@@ -4,7 +4,7 @@ import { conversationFailure } from '../limits.js';
 import type { NativeTools } from './native-tools.js';
 import { dynamicContext, systemPrompt } from './system-prompt.js';
 
-/** Connects the tool servers and reports what is wrong with them; writes the system prompt unless the log has the current one. */
+/** Connects the tool servers and reports their problems; writes the system prompt unless the log has it. */
 export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
   await report(host, await tools.connect());
   const { settings } = host;
@@ -22,7 +22,6 @@ export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<
   });
 }
 
-/** Brings the tools up to date before a step, and reports what has changed. */
 export async function refreshTools(host: EngineHost, tools: NativeTools, signal: AbortSignal): Promise<void> {
   await report(host, await tools.refresh(signal));
 }

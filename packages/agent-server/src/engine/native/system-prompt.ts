@@ -16,12 +16,10 @@ Git and the outside world
 
 When you are done, call finish with a short account for the user: what changed, how you checked it, what is left.`;
 
-/** The part that is the same in every conversation. */
 export function systemPrompt(): string {
   return PROMPT;
 }
 
-/** The part that belongs to this conversation. */
 export function dynamicContext(
   settings: Pick<EngineSettings, 'workingDir' | 'language' | 'systemPromptSuffix'>,
 ): string {

@@ -20,19 +20,16 @@ interface TextCall {
   arguments: string;
 }
 
-/** An answer with its calls taken out. */
 interface ParsedAnswer {
   text: string;
   calls: TextCall[];
 }
 
-/** A tool's name and its parameters. */
 export type KnownTools = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Finds calls in the form `<function=name><parameter=x>…</parameter></function>`. Values are taken as they are: nothing in
- * them is escaped, and they may have such tags themselves. The last closing tags may be missing. What follows an invented
- * result is invented too, and left out.
+ * Finds calls of the form `<function=name><parameter=x>…</parameter></function>`. Values are not escaped and may
+ * hold such tags; the last closing tags may be missing. What follows an invented result is left out.
  */
 export function parseTextCalls(whole: string, tools: KnownTools): ParsedAnswer {
   const begin = endOfThinking(whole);
@@ -109,7 +106,6 @@ function parseCall(
 
 interface Span {
   end: number;
-  /** Where the call goes on. */
   after: number;
 }
 
@@ -133,7 +129,7 @@ function valueAt(whole: string, start: number, others: readonly string[]): Span 
   return after === -1 ? null : { end: isOnOneLine && whole[after - 1] === '\n' ? after - 1 : after, after };
 }
 
-/** The tag that closes a value: the first behind which the call goes on, and better one that no tag in it opens. */
+/** The tag that closes a value: the first behind which the call goes on, preferably one that no tag in it opens. */
 function closingTag(whole: string, start: number): { end: number; isBalanced: boolean } | null {
   let depth = 0;
   let first: number | null = null;
@@ -176,7 +172,6 @@ function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
 }
 
-/** A call as `parseTextCalls` reads it. */
 export function textOfCall(name: string, args: unknown): string {
   const parameters = Object.entries(isJsonObject(args) ? args : {}).map(([parameter, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);

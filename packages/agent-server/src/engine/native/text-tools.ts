@@ -21,8 +21,8 @@ type Offered = NonNullable<CallOptions['tools']>[number];
 type StreamPart = Awaited<ReturnType<WrapStream>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
 /**
- * Tools for models without function calling (`native_tool_calling: false`): described in the system prompt, called in
- * text, with results in messages of the user.
+ * Tools for models without function calling (`native_tool_calling: false`): described in the system prompt, called
+ * in text, with results in messages of the user.
  */
 export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware {
   return {

@@ -3,7 +3,6 @@ const MARK = /<(\/?)(?:think|thinking|thought)>|```|`/gi;
 
 interface SplitText {
   text: string;
-  /** Empty: there is none. */
   reasoning: string;
 }
 
@@ -14,8 +13,8 @@ interface Mark {
 }
 
 /**
- * Separates reasoning in tags from the answer. The opening tag may be missing, because some templates put it into the
- * prompt, and the closing one where the answer was cut. Tags in code are part of the answer, and so is a tag in quotes.
+ * Separates reasoning in tags from the answer. Some templates put the opening tag into the prompt, and a cut answer
+ * lacks the closing one. Tags in code or quotes are part of the answer.
  */
 export function splitThinking(whole: string): SplitText {
   const marks = findMarks(whole);

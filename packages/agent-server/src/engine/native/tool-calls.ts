@@ -20,17 +20,12 @@ const RISK_SCHEMA = {
 };
 const MAX_QUOTE = 500;
 
-/** A logged call that was not run yet. */
 export interface PendingCall {
   event: Pick<ActionEvent, 'id' | 'tool_name' | 'tool_call_id'>;
   prepared: PreparedCall;
 }
 
-/**
- * Runs calls one after the other and logs a result for each of them, whatever happens.
- *
- * @returns whether one of them finished the agent's work; those after it are not run
- */
+/** Runs calls one by one and logs a result for each; true if one finished the work, so that the rest was not run. */
 export async function runCalls(
   host: EngineHost,
   calls: readonly PendingCall[],
@@ -81,18 +76,13 @@ async function runCall(
   }
 }
 
-/** A call of the model, parsed. */
 type ParsedCall = { risk: SecurityRisk } & (
   | { isValid: true; tool: Tool; prepared: PreparedCall }
   /** The error is written for the model. */
   | { isValid: false; error: string }
 );
 
-/**
- * The form in which a tool is offered to the model.
- *
- * @param askRisk whether the model must state the risk of each call that a user may have to confirm
- */
+/** The tool's form for the model. With `askRisk`, it must state the risk of calls that a user may confirm. */
 export function offeredTool(tool: Tool, askRisk: boolean): OfferedTool {
   const { name, description, inputSchema } = tool;
   if (!askRisk || !tool.needsConfirmation || hasProperty(inputSchema, RISK)) {

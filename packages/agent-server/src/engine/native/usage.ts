@@ -6,10 +6,8 @@ const CHARACTERS_PER_TOKEN = 4;
 const CHARACTERS_PER_IMAGE = 4_000;
 
 /**
- * Counts a response and its cost. Reports once if the budget cannot be enforced because the price is unknown.
- *
- * @param request what was sent, for an estimate when the provider does not count tokens
- * @param isStep whether it was a step of the agent
+ * Counts a response and its cost, and reports once if an unknown price makes the budget unenforceable. The request
+ * serves for an estimate when the provider does not count tokens.
  */
 export async function countUsage(
   host: EngineHost,

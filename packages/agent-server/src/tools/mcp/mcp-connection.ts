@@ -44,7 +44,7 @@ export class McpConnection {
       if (other === null) {
         throw error;
       }
-      // What the user has chosen is what the user is told about.
+      // The user needs the failure of the transport that the user has chosen.
       return await McpConnection.#open(other, options).catch(() => Promise.reject(error));
     }
   }
@@ -64,12 +64,11 @@ export class McpConnection {
     return this.#listing.tools;
   }
 
-  /** What is wrong with the list of tools. */
   get problems(): readonly string[] {
     return this.#listing.problems;
   }
 
-  /** Why it is of no use any more; null while it is. A session that the server has forgotten is replaced with the next call. */
+  /** Null while it is of use. A session that the server has forgotten is replaced with the next call. */
   get endReason(): string | null {
     return this.#session.isAlive || this.#session.isLost
       ? null
@@ -78,7 +77,6 @@ export class McpConnection {
 
   /**
    * Calls a tool; once more in a new session when the server has forgotten this one, in which case it did not run.
-   *
    * @throws Error with a reason for the model when the server refuses, ends or does not answer
    */
   async call(
@@ -101,9 +99,7 @@ export class McpConnection {
   }
 
   /**
-   * Lists the tools anew if the server has announced others, or has another session.
-   *
-   * @returns whether they were listed
+   * Lists the tools anew if the server has announced others or has another session; true when it did.
    * @throws Error when they cannot be listed; the earlier ones stay then
    */
   async refresh(signal: AbortSignal): Promise<boolean> {
@@ -145,7 +141,7 @@ export class McpConnection {
   }
 }
 
-/** An address says nothing of its transport, and people confuse the two; a server of the other kind refuses the first request. */
+// Users confuse the transports, which no address tells apart; a server of the other kind refuses the first request.
 function otherTransport(server: McpServer, error: unknown): McpServer | null {
   const refusals = [400, 404, 405, 406, 415];
   return 'url' in server && refusals.includes(refusedStatus(error) ?? 0)

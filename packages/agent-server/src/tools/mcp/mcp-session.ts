@@ -12,16 +12,14 @@ import { StdioTransport } from './stdio-transport.js';
 
 /** The client's own code. */
 const REQUEST_TIMEOUT = -32_001;
-/** For the message that ends a session. */
 const CLOSE_TIMEOUT_MS = 2_000;
-/** Of a request whose server says again and again that it makes progress. */
+/** Limit of a request whose server reports progress again and again. */
 const MAX_TOTAL_MS = 3_600_000;
 
 export interface McpSessionOptions {
   workingDir: string;
   /** Environment of child processes; the server's own variables are added. */
   environment: Record<string, string>;
-  /** Program and arguments put before those of child processes, for example one that isolates them. */
   wrapper: readonly string[];
   checkUrl: CheckUrl;
 }
@@ -85,7 +83,6 @@ export class McpSession {
     }
   }
 
-  /** Whether the server still serves this session, as far as it is known. */
   get isAlive(): boolean {
     return this.#isAlive && !this.#isLost;
   }

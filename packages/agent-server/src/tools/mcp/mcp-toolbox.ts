@@ -28,22 +28,20 @@ export interface ToolNotice {
 }
 
 interface OpenServer {
-  /** The configuration that it was connected with, as JSON. */
   configuration: string;
   server: McpServer;
   connection: McpConnection;
-  /** In this run. */
   restarts: number;
 }
 
-/** The tool servers of a conversation: connected when first needed, kept between runs, closed with the conversation. */
+/** The tool servers of a conversation: connected when first needed, kept between runs, closed with it. */
 export class McpToolbox {
   readonly #servers = new Map<string, OpenServer>();
-  /** What was said of each server's list, so that it is said once. */
+  /** What was reported of each server's list, so that it is reported once. */
   readonly #told = new Map<string, string | null>();
   #options: McpConnectionOptions | null = null;
 
-  /** Connects new servers, reconnects those that ended or whose configuration changed, and closes those that are gone. */
+  /** Connects new servers, reconnects ended and changed ones, and closes those that are gone. */
   async connect(servers: McpServers, options: McpConnectionOptions): Promise<ToolNotice[]> {
     this.#options = options;
     const stale = [...this.#servers].filter(
@@ -74,7 +72,6 @@ export class McpToolbox {
     return notices.flat();
   }
 
-  /** @param taken names that other tools already use */
   tools(taken: Iterable<string>): Tool[] {
     const used = new Set(taken);
     const byName = [...this.#servers].toSorted(([left], [right]) => (left < right ? -1 : 1));
@@ -82,7 +79,7 @@ export class McpToolbox {
       connection.tools.map((entry) => ({ server, connection, entry })),
     );
     const names = new Map<ListedTool, string>();
-    // Those that can keep their names do, whatever others are adapted to.
+    // Tools that can keep their names do, before others are adapted.
     for (const { entry } of offers) {
       if (cleanToolName(entry.name) === entry.name && !used.has(entry.name)) {
         names.set(entry, entry.name);
@@ -192,7 +189,6 @@ export class McpToolbox {
   }
 }
 
-/** A server as its user knows it. */
 function described(name: string, server: McpServer, article = 'The'): string {
   return `${article} tool server ${name} (${'command' in server ? server.command : shownAddress(server.url)})`;
 }
@@ -223,7 +219,6 @@ class McpTool extends Tool {
   readonly #entry: ListedTool;
   readonly #renamed: ReadonlyMap<string, string>;
 
-  /** @param name as the model calls it; the server knows it by the entry's name */
   constructor(name: string, entry: ListedTool, connection: McpConnection) {
     super();
     this.name = name;
@@ -261,10 +256,7 @@ class McpTool extends Tool {
   }
 }
 
-/**
- * The name under which a tool server's tool is offered: its own, adapted to what model APIs accept, with the server's
- * name in front if another tool already uses it.
- */
+/** The tool's own name, adapted to model APIs, with the server's name in front if another tool already uses it. */
 function uniqueToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
   const plain = cleanToolName(tool);
   if (!taken.has(plain)) {

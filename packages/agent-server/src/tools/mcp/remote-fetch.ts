@@ -1,10 +1,9 @@
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { type RepairedMessage, repairedMessage } from './server-answers.js';
 
-/** Checks whether an address from a user may be called. Returns the reason against it, or null. */
+/** Returns the reason why an address from a user may not be called, or null. */
 export type CheckUrl = (url: URL) => Promise<string | null>;
 
-/** Largest answer, or event of a stream. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 307, 308];
@@ -12,7 +11,6 @@ const MAX_QUOTE = 300;
 
 type Id = string | number;
 
-/** A message that the server did not take. */
 export class RefusedMessageError extends Error {
   readonly status: number;
 
@@ -25,7 +23,6 @@ export class RefusedMessageError extends Error {
 
 export interface RemoteFetchOptions {
   checkUrl: CheckUrl;
-  /** Whether each message belongs to a session that has no id of its own. */
   isAlwaysInSession: boolean;
   /** The server has forgotten the session, and so did nothing with the request. */
   onSessionLost: () => void;
@@ -34,8 +31,8 @@ export interface RemoteFetchOptions {
 }
 
 /**
- * The `fetch` of a connection to a tool server. It checks each address, follows redirects within an origin with method
- * and body, bounds and repairs what comes back, and says what the client's transport keeps to itself.
+ * The `fetch` of a connection to a tool server: checks addresses, follows redirects within an origin with method and
+ * body, bounds and repairs answers, and reports what the client's transport keeps to itself.
  */
 export function remoteFetch(
   options: RemoteFetchOptions,
@@ -132,7 +129,6 @@ async function answered(response: Response, asked: Id): Promise<Response> {
   return new Response(JSON.stringify(messages), { status, headers: fields });
 }
 
-/** Passes on the events of a stream one by one, their messages repaired. */
 class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
@@ -159,7 +155,7 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
     events.forEach((event) => controller.enqueue(this.#repaired(event)));
   }
 
-  /** What has no empty line behind it is passed on too. */
+  /** Passes on the last event too, even without an empty line behind it. */
   flush(controller: TransformStreamDefaultController<Uint8Array>): void {
     if (this.#waiting.trim() !== '') {
       controller.enqueue(this.#repaired(this.#waiting));

@@ -3,15 +3,12 @@ import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { cleanToolName } from '../tool.js';
 
-/*
- * What tool servers send, read member by member: what is wrong in one place must not hide the rest.
- */
+// What tool servers send is read member by member: what is wrong in one place must not hide the rest.
 
 const VERSION = { jsonrpc: '2.0' } as const;
 /** JSON-RPC's code for an error within the server. */
 const INTERNAL_ERROR = -32_603;
 
-/** A JSON-RPC message that a client accepts. */
 export type RepairedMessage = typeof VERSION &
   (
     | { id?: string | number; method: string; params?: JsonObject }
@@ -20,11 +17,8 @@ export type RepairedMessage = typeof VERSION &
   );
 
 /**
- * What a tool server has sent, as the strict parser of the client wants it: servers leave out the version, write null for
- * what is absent, or answer with a text. The client would ignore such an answer and wait for another one.
- *
- * @param asked id of the request that it answers, where the transport knows it
- * @returns null when it is no message
+ * A tool server's message as the client's strict parser wants it; null when it is none. Servers leave out the
+ * version, write null for what is absent or answer with a text; the client would ignore such an answer and wait.
  */
 export function repairedMessage(value: unknown, asked?: string | number): RepairedMessage | null {
   if (!isJsonObject(value)) {
@@ -96,9 +90,7 @@ const MAX_PROBLEMS = 10;
 /** Stands for every tool in a list of allowed ones, as in the configurations of others. */
 const ALL = '*';
 
-/** A tool as its server lists it. */
 export interface ListedTool {
-  /** As the server knows it. */
   name: string;
   description: string;
   inputSchema: Record<string, unknown>;
@@ -110,11 +102,7 @@ export interface ToolListing {
   problems: string[];
 }
 
-/**
- * Reads each tool of a list by itself, so that one that is wrong costs no other.
- *
- * @param allowed names of the tools that are wanted; undefined: all
- */
+/** Reads each tool of a list by itself, so that a wrong one costs no other. Undefined `allowed`: all tools. */
 export function readToolList(listed: readonly unknown[], allowed?: readonly string[]): ToolListing {
   const wanted = allowed === undefined || allowed.includes(ALL) ? null : new Set(allowed);
   const tools = new Map<string, ListedTool>();
@@ -154,7 +142,6 @@ function repairs(name: string, inputSchema: unknown): string[] {
   ];
 }
 
-/** One sentence of the problems; null when there are none. */
 export function problemsText(problems: readonly string[]): string | null {
   if (problems.length === 0) {
     return null;

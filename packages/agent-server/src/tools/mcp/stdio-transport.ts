@@ -9,7 +9,6 @@ import { killTree, MARKER_VARIABLE } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
 import { repairedMessage } from './server-answers.js';
 
-/** Largest message in either direction. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** Characters of standard error that are kept: its beginning and its end. */
 const MAX_ERROR_TEXT = 2_000;
@@ -24,10 +23,7 @@ export interface StdioTransportOptions {
   env: Record<string, string>;
 }
 
-/**
- * MCP with a child process, one JSON message per line. Closing kills the process and everything that it started, which
- * the SDK's own transport does not guarantee.
- */
+/** MCP with a child process, one JSON message per line. Unlike the SDK's, closing kills everything that it started. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -80,7 +76,6 @@ export class StdioTransport implements Transport {
     return this.#end;
   }
 
-  /** What the process has written to standard error, for people; null when that is nothing. */
   get errorText(): string | null {
     const text = terminalText(this.#errorText.text()).replaceAll('\0', '').toWellFormed().trim();
     return text === '' ? null : text;
@@ -102,7 +97,7 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** What a process has written last is worth the most. */
+  /** The last output of a process is worth the most. */
   async #finish(outputs: readonly Readable[]): Promise<void> {
     const signal = AbortSignal.timeout(LAST_OUTPUT_MS);
     const ends = outputs
@@ -112,7 +107,7 @@ export class StdioTransport implements Transport {
     this.onclose?.();
   }
 
-  /** Programs write more than messages to standard output; what is none is skipped. */
+  /** Programs write more than messages to standard output; other lines are skipped. */
   #receive(line: string): void {
     for (const value of parsedLine(line)) {
       const message = repairedMessage(value);
