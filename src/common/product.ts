@@ -2,9 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * The folder that holds the product: the nearest one above this file with a `package.json`. It is the same from `src`,
- * from `dist` and from the bundle, whose files lie elsewhere than their sources.
- *
+ * The nearest folder above with a `package.json`, the same from `src`, `dist` and the bundle.
  * @throws Error when there is none
  */
 export function productFolder(): string {
@@ -19,7 +17,6 @@ export function productFolder(): string {
   return folder;
 }
 
-/** The version in the product's `package.json`. */
 export function productVersion(): string {
   const file = path.join(productFolder(), 'package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;

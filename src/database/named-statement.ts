@@ -4,12 +4,12 @@ import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { traced } from '../common/spans.js';
 import { statementSpan } from './statement-spans.js';
 
-/** In `extra` of a data source: no statement gets a name, since the next one may run on another connection. */
+/** For `extra` of a data source whose next statement may run on another connection. */
 export const UNNAMED = { unnamed: true } as const;
 
 /**
- * A statement on a hot path: PostgreSQL parses and plans it once per connection, and knows it by its name from then
- * on (docs/adr/0006). A name belongs to one text. Columns are listed, never `*`. Behind a pooler it has no name.
+ * A hot statement, planned once per connection and known by its name (docs/adr/0006), except behind a pooler. A name
+ * belongs to one text. List columns, never `*`.
  */
 export class NamedStatement<Row extends QueryResultRow> {
   constructor(
@@ -18,19 +18,14 @@ export class NamedStatement<Row extends QueryResultRow> {
   ) {}
 
   /**
-   * Runs outside of any transaction, on any connection of the pool.
-   *
-   * @throws QueryFailedError as for any statement of TypeORM's; it holds none of the values
+   * Runs outside of any transaction.
+   * @throws QueryFailedError that holds none of the values
    */
   async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
     return this.on(poolOf(dataSource), isUnnamed(dataSource), values);
   }
 
-  /**
-   * Runs in the transaction of a manager, on its connection.
-   *
-   * @throws QueryFailedError as `run` does
-   */
+  /** Runs in the manager's transaction. @throws QueryFailedError as `run` does */
   async within(
     { queryRunner, connection: dataSource }: EntityManager,
     values: readonly unknown[],

@@ -6,13 +6,12 @@ const O_CLOEXEC = 0o2_000_000;
 
 type Stdio = IOType | number;
 
-/** Numbers of the descriptors that this process was started with and would pass on, and what replaces them. */
+/** Descriptors that this process was started with and would pass on, and what replaces them. */
 let inherited: { numbers: number[]; nothing: number } | null = null;
 
 /**
- * The `stdio` of a child that gets nothing else of ours. Node.js opens its own descriptors so that they are closed in
- * children, but not those that whoever started the service left open (`40</root/file`): in the child `/dev/null` takes
- * their place. `'ignore'` would not do, since libuv leaves descriptors above 2 alone then.
+ * The `stdio` of a child that inherits nothing else: `/dev/null` replaces descriptors left open by our parent
+ * (`40</root/file`). `'ignore'` fails here, since libuv leaves descriptors above 2 alone then.
  */
 export function withoutInherited(stdio: readonly Stdio[]): Stdio[] {
   inherited ??= { numbers: findInherited(), nothing: openSync('/dev/null', 'r+') };
@@ -22,7 +21,6 @@ export function withoutInherited(stdio: readonly Stdio[]): Stdio[] {
   return Array.from({ length }, (_, number) => stdio[number] ?? (taken.has(number) ? nothing : 'ignore'));
 }
 
-/** Descriptors besides the standard ones that stay open in children; none where there is no `/proc`. */
 function findInherited(): number[] {
   try {
     return readdirSync('/proc/self/fdinfo')

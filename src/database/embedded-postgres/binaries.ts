@@ -21,21 +21,15 @@ const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];
 const ALTERNATIVE = 'set DATABASE_URL to a PostgreSQL 15-18 server';
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
 
-/** An installed package of PostgreSQL binaries. */
 interface PlatformPackage {
-  /** The folder with `bin`, `lib`, `share` and `pg-symlinks.json`. */
   native: string;
-  /** Version of the package, such as `18.4.0-beta.17`. */
+  /** Such as `18.4.0-beta.17`. */
   version: string;
-  /** PostgreSQL's major version. */
   major: number;
 }
 
-/** Binaries that the database's user can run. */
 interface Binaries {
-  /** The folder with `bin`, `lib` and `share`. */
   folder: string;
-  /** Whether this call copied them there. */
   copied: boolean;
 }
 
@@ -45,8 +39,7 @@ interface PackedSymlink {
 }
 
 /**
- * Finds the binaries that npm installed for this machine.
- *
+ * Finds the binaries that npm installed.
  * @throws EmbeddedPostgresError when the platform has none, or the optional dependency was not installed
  */
 export function findPlatformPackage(): PlatformPackage {
@@ -57,7 +50,7 @@ export function findPlatformPackage(): PlatformPackage {
   } catch (error) {
     throw new EmbeddedPostgresError(notInstalled(name, hasLockFile()), error);
   }
-  // The package exports `dist/index.js` only, so its own package.json is found from there.
+  // The package exports `dist/index.js` only, so its package.json is found from there.
   const folder = path.dirname(path.dirname(entry));
   const manifest: { version: string } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
   return {
@@ -81,8 +74,7 @@ export function notInstalled(name: string, isSource: boolean): string {
 }
 
 /**
- * The npm package with the binaries for an operating system and a processor, as Node names them.
- *
+ * The npm package for a platform and a processor.
  * @throws EmbeddedPostgresError for a platform without a package that we can run
  */
 export function platformPackageName(platform: string, arch: string): string {
@@ -101,10 +93,8 @@ export function platformPackageName(platform: string, arch: string): string {
 }
 
 /**
- * Makes the package's binaries ready to run: where npm put them if that works, else as a copy in `home`. npm cannot
- * pack symbolic links. The package's install script would create them, but installs here run no scripts.
- *
- * @param user who will run them; null for our own user
+ * Makes the binaries ready where npm put them, else as a copy in `home`. npm cannot pack symbolic links, and the
+ * package's install script, which creates them, does not run here.
  */
 export async function prepareBinaries(
   source: PlatformPackage,
@@ -141,7 +131,7 @@ function isRunnableBy(user: UnixUser, native: string): boolean {
   );
 }
 
-/** Creates the links that `pg-symlinks.json` lists (paths from the package's root) below `native/…` of the target. */
+/** `pg-symlinks.json` has paths from the package's root. */
 async function createLibrarySymlinks(source: string, target: string): Promise<void> {
   const links: PackedSymlink[] = JSON.parse(await readFile(path.join(source, 'pg-symlinks.json'), 'utf8'));
   for (const link of links) {
@@ -159,7 +149,7 @@ async function createLibrarySymlinks(source: string, target: string): Promise<vo
   }
 }
 
-/** Copies with modes that let every user run the result, whatever modes the original has. */
+/** With modes that let every user run the result. */
 async function copyTree(source: string, target: string): Promise<void> {
   await mkdir(target, { recursive: true });
   await chmod(target, 0o755);

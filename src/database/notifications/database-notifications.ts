@@ -19,9 +19,8 @@ interface Listener {
 }
 
 /**
- * Notifications between replicas, through PostgreSQL's NOTIFY. Each process has one connection for it, opened with the
- * first listener, so the pool keeps its size; it keeps its session, also where requests go through a pooler. Notifications are hints: what is sent while the connection is down is
- * lost, so after each new connection every listener is told to look for itself (`onResync`).
+ * PostgreSQL's NOTIFY between replicas, over one connection without a pooler, opened with the first listener.
+ * Notifications are hints: after each new connection, listeners are told to look for themselves (`onResync`).
  */
 @Injectable()
 export class DatabaseNotifications implements OnApplicationShutdown {
@@ -36,11 +35,9 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   constructor(private readonly addresses: DatabaseAddresses) {}
 
   /**
-   * Listens to everything that is published on a channel, by any process.
-   *
+   * Listens to a channel, and returns what stops it. `onResync` is called when something may have been missed, also
+   * once at the beginning.
    * @param channel lower-case letters and underscores
-   * @param onResync called when something may have been missed, also once when listening has begun
-   * @returns stops listening
    */
   listen(
     channel: string,
@@ -62,16 +59,12 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     };
   }
 
-  /** Whether notifications arrive; true while nobody listens. */
+  /** Also true without any listener. */
   get isConnected(): boolean {
     return this.client !== null || this.running === null;
   }
 
-  /**
-   * Notifies all listeners of a channel, once the surrounding transaction is committed.
-   *
-   * @param payload less than 8,000 bytes
-   */
+  /** Notifies listeners once the surrounding transaction is committed. `payload` has less than 8,000 bytes. */
   async publish(
     connection: Pick<EntityManager | DataSource, 'query'>,
     channel: string,
@@ -101,7 +94,6 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     }
   }
 
-  /** Settles when the connection has ended. */
   private async connectOnce(onConnected: () => void): Promise<void> {
     const client = new Client({
       connectionString: this.addresses.direct.url,
@@ -174,7 +166,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   }
 }
 
-/** Waits before the next connection, longer with each failure in a row, and not at all once `signal` aborts. */
+/** Grows with each failure in a row; ends at once when `signal` aborts. */
 async function reconnectDelay(failures: number, signal: AbortSignal): Promise<void> {
   const delayMs = Math.min(MAX_RECONNECT_MS, MIN_RECONNECT_MS * 2 ** failures);
   await delay(delayMs, undefined, { signal, ref: false }).catch((error: unknown) => {
@@ -184,7 +176,6 @@ async function reconnectDelay(failures: number, signal: AbortSignal): Promise<vo
   });
 }
 
-/** What replicas tell each other through the database. */
 @Module({
   providers: [DatabaseNotifications],
   exports: [DatabaseNotifications],

@@ -5,7 +5,7 @@ type Scheme = 'http' | 'https';
 
 interface Rule {
   scheme: Scheme;
-  /** Exact host name, or the part after `*` (with its leading dot) when `wildcard` is set. */
+  /** With `wildcard`, the part after `*`, with its leading dot. */
   host: string;
   wildcard: boolean;
   port: string;
@@ -14,21 +14,14 @@ interface Rule {
 const DEFAULT_PORT: Record<Scheme, string> = { http: '80', https: '443' };
 
 /**
- * Hosts that an operator trusts. An entry is
- * - a host name or IP literal (`git.example.com`): https on port 443;
- * - the same with a port (`git.example.com:8443`): https on that port only;
- * - `*.suffix`, optionally with a port: every name below the suffix, but not the suffix itself and no IP literal. Whoever
- *   may add names there is not the operator, so such a name never leads to this machine or its cloud (`AddressReach`);
- * - an origin (`http://127.0.0.1:9101`): exactly that origin. Only this form allows http.
+ * Hosts that an operator trusts: `host` (https, port 443), `host:port` (https), `*.suffix` with or without a port
+ * (names below it, no IP literal), or an origin such as `http://127.0.0.1:9101`, the only form that allows http.
+ * Others may add names below a wildcard, so such a name never leads to this machine (`AddressReach`).
  */
 export class HostAllowlist {
   private constructor(private readonly rules: readonly Rule[]) {}
 
-  /**
-   * Reads the entries; blank ones are skipped.
-   *
-   * @throws Error naming the first entry that has none of the accepted forms.
-   */
+  /** @throws Error naming the first entry that has none of the accepted forms. */
   static parse(entries: readonly string[]): HostAllowlist {
     return new HostAllowlist(
       entries
@@ -38,12 +31,14 @@ export class HostAllowlist {
     );
   }
 
-  /** Whether scheme, host and port of the address match an entry. Path and query play no part. */
+  /** Whether scheme, host and port match an entry. */
   allows(url: URL): boolean {
     return this.matching(url).length > 0;
   }
 
-  /** Which addresses the host may resolve to: `any` if it is listed by its name, `network` below a wildcard, else `public`. */
+  /**
+   * Which addresses the host may resolve to: `any` if it is listed by name, `network` below a wildcard, else `public`.
+   */
   reachOf(url: URL): AddressReach {
     const rules = this.matching(url);
     if (rules.length === 0) {
@@ -52,12 +47,11 @@ export class HostAllowlist {
     return rules.every(({ wildcard }) => wildcard) ? 'network' : 'any';
   }
 
-  /** The entries as they are named in figures and logs: `git.example.com`, `*.example.com`. */
   get names(): string[] {
     return [...new Set(this.rules.map(nameOf))];
   }
 
-  /** The name of the entry that allows the address; null when none does. An entry for the host itself comes first. */
+  /** The name of the entry that allows the address; an entry for the host itself comes first. */
   nameOf(url: URL): string | null {
     const rules = this.matching(url);
     const rule = rules.find(({ wildcard }) => !wildcard) ?? rules[0];
@@ -143,15 +137,12 @@ function badEntry(entry: string): Error {
 export class OutboundAddresses {
   private readonly allowlist: HostAllowlist | null;
 
-  /**
-   * @param entries the operator's allowlist (see `HostAllowlist`); null allows every host
-   * @throws Error naming the first entry that has none of the accepted forms
-   */
+  /** @throws Error naming the first malformed entry; null allows every host. */
   constructor(entries: readonly string[] | null) {
     this.allowlist = entries && HostAllowlist.parse(entries);
   }
 
-  /** What is wrong with an address whose server the operator does not allow; null when it is allowed. ws counts as http. */
+  /** What is wrong with an address whose server the operator does not allow. ws counts as http. */
   problem(address: string): string | null {
     if (!this.allowlist) {
       return null;
