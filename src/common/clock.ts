@@ -1,6 +1,5 @@
 /** In the service the database's time, in tests a chosen one. */
 export abstract class Clock {
-  /** Epoch milliseconds. */
   abstract now(): number;
 }
 

@@ -7,7 +7,6 @@ const NOT_UTF8 = 'the text has bytes that are not UTF-8';
 /** Turns UTF-8 into a JSON string, chunk by chunk, at some 400 MB/s; fails at other bytes. */
 export class JsonStringStream extends Transform {
   readonly #maxBytes: number;
-  /** The beginning of a character whose rest is in the next chunk. */
   #rest: Buffer = Buffer.alloc(0);
   #size = 0;
 

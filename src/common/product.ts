@@ -1,10 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/**
- * The nearest folder above with a `package.json`, the same from `src`, `dist` and the bundle.
- * @throws Error when there is none
- */
+/** The nearest folder with a `package.json`: the same from `src`, `dist` and the bundle. @throws Error without one */
 export function productFolder(): string {
   let folder = import.meta.dirname;
   while (!existsSync(path.join(folder, 'package.json'))) {

@@ -20,7 +20,6 @@ export class SharedLimit {
     return this.held.get(holder) ?? 0;
   }
 
-  /** Takes a place; returns what gives it back, or what is used up. */
   take(holder: string, share = this.share): Release | Exhausted {
     if (this.heldBy(holder) >= share) {
       return 'share';

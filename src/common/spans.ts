@@ -12,10 +12,7 @@ import {
 } from '@opentelemetry/api';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 
-/**
- * Attributes of https://opentelemetry.io/docs/specs/semconv/ and `slipway.*`, without secrets and texts of users: no
- * query, header, body or statement parameter.
- */
+/** Holds no secrets or texts of users. Attributes: https://opentelemetry.io/docs/specs/semconv/ and `slipway.*`. */
 export interface SpanStart extends SpanOptions {
   /** One of few: ids belong into attributes. */
   name: string;

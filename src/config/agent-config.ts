@@ -1,11 +1,9 @@
 import { IntegerVariable, PathVariable, SwitchVariable, UrlVariable } from './variables.js';
 
 export class AgentConfig {
-  /** As variables and through git's credential helper. */
   @SwitchVariable('AGENT_EXPOSE_GIT_TOKENS', true)
   exposeGitTokens: boolean;
 
-  /** Seconds without output of a language model. */
   @IntegerVariable('LLM_TIMEOUT_SECONDS', {
     default: '120',
     minimum: 1,

@@ -84,7 +84,6 @@ export class HttpConfig {
   })
   shutdownDelaySeconds: number;
 
-  /** A built web application that is served at `/`. */
   @PathVariable('WEB_APP_FOLDER')
   webAppFolder: string | null;
 
@@ -126,7 +125,6 @@ export class DatabaseConfig {
   })
   poolSize: number;
 
-  /** 0: for ever. */
   @IntegerVariable('AUDIT_RETENTION_DAYS', {
     default: '365',
     minimum: 0,

@@ -15,10 +15,7 @@ export interface PublicGitServer {
   apiUrl: string;
 }
 
-/**
- * Every user may store a token of these, whatever the operator allows. Names are values of `git_provider` and begin
- * variables: `GITHUB_API_URL`.
- */
+/** Every user may store a token of these. Names are values of `git_provider` and begin variables: `GITHUB_API_URL`. */
 export const PUBLIC_GIT_SERVERS = {
   github: { host: 'github.com', apiUrl: 'https://api.github.com' },
   gitlab: { host: 'gitlab.com', apiUrl: 'https://gitlab.com/api' },
@@ -98,7 +95,6 @@ function addressVariables(name: PublicGitServerName): new () => GitServerAddress
     @UrlVariable(`${prefix}_API_URL`, { default: PUBLIC_GIT_SERVERS[name].apiUrl })
     apiUrl: string;
 
-    /** Unless configured it follows from the address of the API. */
     @CloneUrlVariable(`${prefix}_CLONE_URL`)
     cloneUrl: string;
   }

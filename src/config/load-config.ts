@@ -60,10 +60,7 @@ export function loadConfig(): AppConfig {
   );
 }
 
-/**
- * Reads the environment. Rules of one variable are beside its member (app-config.ts), those of several are here.
- * @throws ConfigError one line for each wrong variable, with its name and what would be right
- */
+/** Has the rules that concern several variables. @throws ConfigError one line for each wrong variable */
 export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): AppConfig {
   const variables = Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),

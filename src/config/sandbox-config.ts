@@ -23,7 +23,6 @@ const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const DNS_LABEL_EXPECTED = 'must be 1 to 63 lower-case letters, digits or -, as names in Kubernetes are';
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const DNS_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
-/** A range of addresses, or a label of pods. */
 const POD_PEER = /^(?:[\da-f.:]+\/\d{1,3}|[A-Za-z0-9./_-]+=[A-Za-z0-9._-]+)$/;
 
 export class SandboxConfig {
@@ -101,10 +100,7 @@ export class SandboxConfig {
   )
   address: string | null;
 
-  /**
-   * Loopback ports that the service holds, host names below `portsUrl`, or a path of the service. By default `ports`
-   * where only this machine reaches the service, else `path`.
-   */
+  /** By default `ports` where only this machine reaches the service, else `path`. */
   @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path'])
   expose: 'ports' | 'hosts' | 'path';
 

@@ -26,12 +26,8 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const HEADER_VALUE = /^[\x20-\x7e]{1,4096}$/;
 const RATIO = 'must be a number from 0 to 1';
 
-/**
- * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/. Without an endpoint, nothing of
- * OpenTelemetry is loaded.
- */
+/** https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/; absent without an endpoint. */
 export class TelemetryConfig {
-  /** `/v1/traces` and `/v1/metrics` are below it. */
   @UrlVariable(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     {},
@@ -99,7 +95,6 @@ export class TelemetryConfig {
   })
   metricIntervalMs: number;
 
-  /** Wins over the other variables. */
   @SwitchVariable('OTEL_SDK_DISABLED', false)
   disabled: boolean;
 }

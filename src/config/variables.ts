@@ -69,7 +69,6 @@ export function readGroup<T extends object>(
   variables: Readonly<Record<string, string>>,
 ): T {
   const group = plainToInstance(type, variables, { excludeExtraneousValues: true });
-  // Not every group has rules.
   const errors = validateSync(group, { forbidUnknownValues: false });
   if (errors.length > 0) {
     const lines = errors.map(({ property, constraints = {} }) => {
@@ -123,7 +122,6 @@ export function ChoiceVariable(
   return FromVariable(name, options, IsIn([...words], { message }));
 }
 
-/** The member holds the absolute path. */
 export function PathVariable(name: string, initial?: string): PropertyDecorator {
   return FromVariable(name, {
     ...(initial !== undefined && { default: initial }),
@@ -247,7 +245,6 @@ export function ListVariable(name: string, ...rules: PropertyDecorator[]): Prope
   return FromVariable(name, { absent: [], convert: commaList }, ...rules);
 }
 
-/** White space around entries does not count. */
 export function commaList(text: string): string[] {
   return text
     .split(',')

@@ -9,16 +9,14 @@ const PATIENCE = 4;
 const PROBE = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
 /**
- * Notices a database that sends nothing, since a network that swallows packets breaks no connection. While statements
- * wait and no byte arrives, a probe asks for one byte; without it all connections are cut, and new ones fail until the
- * database answers. Slow statements are left alone.
+ * Notices a silent database, since a network that swallows packets breaks no connection. While statements wait and no
+ * byte arrives, a probe asks for one; without it, connections fail until the database answers.
  */
 export class ConnectionWatch implements BeforeApplicationShutdown {
   private readonly logger = new Logger('Database');
   private readonly sockets = new Set<Socket>();
   private isUsed: () => boolean = () => false;
   private timer: NodeJS.Timeout | undefined;
-  /** Received by closed connections. */
   private receivedBefore = 0;
   private received = 0;
   private probe: { socket: Socket; looks: number } | null = null;
@@ -41,7 +39,6 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     return socket;
   };
 
-  /** `isUsed` tells whether a statement waits for the database. */
   start(isUsed: () => boolean): this {
     this.isUsed = isUsed;
     this.timer ??= setInterval(() => this.look(), LOOK_MS).unref();

@@ -18,9 +18,7 @@ import { UNNAMED } from './named-statement.js';
 
 /** Names our connections in `pg_stat_activity`. */
 const APPLICATION_NAME = 'slipway';
-/**
- * The driver's 10 s are too short: a new connection plans every statement anew, and its first requests wait for that.
- */
+/** The driver's 10 s are too short: a new connection plans every statement anew. */
 const IDLE_CONNECTION_MS = 300_000;
 
 const LIMITS =

@@ -10,16 +10,12 @@ const ROLE_LOCK = 7_240_815_557;
 const NOTIFICATION_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Milliseconds. */
 export const STATEMENT_TIMEOUT_MS = 15_000;
 export const IDLE_TRANSACTION_TIMEOUT_MS = 30_000;
 
 export interface DatabaseAddress {
   url: string;
-  /**
-   * PgBouncer or the like may hand the connection to another client, so no session state may stay: no startup
-   * parameter, no named statement, no `SET` outside a transaction.
-   */
+  /** PgBouncer or alike, where no session state may stay: no startup parameter, named statement, or `SET`. */
   pooled: boolean;
 }
 
@@ -31,7 +27,6 @@ export class DatabaseAddresses {
     readonly direct: DatabaseAddress = main,
   ) {}
 
-  /** For a database without a pooler. */
   static of(url: string): DatabaseAddresses {
     return new DatabaseAddresses({ url, pooled: false });
   }
@@ -43,8 +38,7 @@ export interface FoundDatabase {
 }
 
 /**
- * Finds out whether a pooler stands before the database: PostgreSQL announces the process that serves the connection,
- * a pooler makes one up.
+ * PostgreSQL announces the process that serves the connection; a pooler makes one up.
  * @throws ConfigError when the database cannot be reached, or the direct address is missing or not direct
  */
 export async function findDatabase(url: string, directUrl: string | null): Promise<FoundDatabase> {

@@ -22,8 +22,8 @@ export interface MachineTime {
 const MACHINE_TIME: MachineTime = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 /**
- * The time that all replicas share for leases and deadlines, comparable with the database's `now()`. It is compared
- * with the database every half minute, and when this machine's clock jumps.
+ * The time that replicas share for leases and deadlines; compared with the database's every half minute, and after
+ * jumps.
  */
 @Injectable()
 export class DatabaseClock extends Clock implements OnModuleDestroy {
@@ -46,7 +46,6 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     this.wallAhead = time.wall() - time.monotonic();
   }
 
-  /** @throws QueryFailedError when the query fails */
   static async start(dataSource: Pick<DataSource, 'query'>, time?: MachineTime): Promise<DatabaseClock> {
     const clock = new DatabaseClock(dataSource, time);
     await clock.compare();

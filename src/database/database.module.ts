@@ -16,7 +16,6 @@ const QUERY_TIMEOUT_MS = 20_000;
 @Global()
 @Module({})
 export class DatabaseModule {
-  /** @param traced whether statements are measured as parts of traces */
   static register(addresses: DatabaseAddresses, poolSize: number, traced = false): DynamicModule {
     const options = dataSourceOptions(addresses.main, poolSize);
     const subscribers = options.subscribers ?? [];

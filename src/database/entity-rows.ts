@@ -2,7 +2,6 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 
 /** Lets raw SQL name an entity's columns and turn its rows into entities. */
 export class EntityRows<Entity extends ObjectLiteral> {
-  /** All columns, for a SELECT or RETURNING. */
   readonly columns: string;
 
   constructor(

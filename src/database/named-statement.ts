@@ -8,8 +8,8 @@ import { statementSpan } from './statement-spans.js';
 export const UNNAMED = { unnamed: true } as const;
 
 /**
- * A hot statement, planned once per connection and known by its name (docs/adr/0006), except behind a pooler. A name
- * belongs to one text. List columns, never `*`.
+ * PostgreSQL plans it once per connection (docs/adr/0006), except behind a pooler. A name belongs to one text. List
+ * columns, never `*`.
  */
 export class NamedStatement<Row extends QueryResultRow> {
   constructor(
@@ -17,10 +17,7 @@ export class NamedStatement<Row extends QueryResultRow> {
     readonly text: string,
   ) {}
 
-  /**
-   * Runs outside of any transaction.
-   * @throws QueryFailedError that holds none of the values
-   */
+  /** Runs outside of any transaction. @throws QueryFailedError that holds none of the values */
   async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
     return this.on(poolOf(dataSource), isUnnamed(dataSource), values);
   }
@@ -33,7 +30,6 @@ export class NamedStatement<Row extends QueryResultRow> {
     if (!queryRunner?.isTransactionActive) {
       throw new Error(`${this.name} belongs in a transaction`);
     }
-    // In a transaction, TypeORM's `connect` returns the connection that the transaction has.
     const connection: ClientBase = await queryRunner.connect();
     return this.on(connection, isUnnamed(dataSource), values);
   }

@@ -6,7 +6,6 @@ import type { SupervisionReport } from './embedded-postgres/postmaster-superviso
 /** The operator's database, or the embedded one. */
 export interface OpenDatabase {
   addresses: DatabaseAddresses;
-  /** About the embedded server or a pooler, for the operator. */
   notices: readonly string[];
   /** From now on an embedded server is brought back when it ends, and its disk keeps a reserve. */
   supervise(report: SupervisionReport): void;
@@ -14,10 +13,7 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/**
- * Finds the configured database, or starts the embedded one; `onLaunched` is called when its process exists.
- * @throws ConfigError or EmbeddedPostgresError, one line for the operator
- */
+/** `onLaunched` is called when the embedded server's process exists. @throws ConfigError or EmbeddedPostgresError */
 export async function openDatabase(
   config: AppConfig,
   onLaunched: () => void = () => undefined,

@@ -1,7 +1,6 @@
 /** Of rows that a list reads at once, unless the first one alone has more. */
 export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 
-/** Estimate for each row besides the large values that are measured. */
 const OTHER_BYTES = 2048;
 
 export interface Measured {
@@ -10,10 +9,10 @@ export interface Measured {
 }
 
 /**
- * Ends a run of rows at `MAX_PAGE_BYTES`. A subquery reads large values only up to the end: a window function would
- * read the whole run, and write it to disk.
+ * Ends a run of rows at `MAX_PAGE_BYTES`. Large values are read only up to the end; a window function would read them
+ * all, and write them to disk.
  * @param run selects rows in order, with large values as stored (`body`, not `body::text`)
- * @param large SQL expressions as large as what the list makes of them; null counts as empty
+ * @param large SQL expressions as large as what the list makes of them
  */
 export function endAtBytes(run: string, large: readonly string[], columns = 'run.*'): string {
   const size = large.map((text) => `coalesce(octet_length(${text}), 0)`).join(' + ');

@@ -16,7 +16,6 @@ import { MIGRATIONS } from './migrations.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
-/** For a replica that waits for another one. */
 const LOCK_POLL_MS = 100;
 /** Requests for a table queue behind a migration that waits for it, so it gives way and tries again. */
 const LOCK_TIMEOUT_MS = 2_000;
@@ -34,9 +33,8 @@ export interface MigrationOptions {
 }
 
 /**
- * Applies pending migrations under an advisory lock, and returns their names. One that cannot lock its table in time
- * is rolled back and retried, so that requests of older replicas are not held up.
- * @param address one that keeps its session, for the lock
+ * Applies pending migrations under an advisory lock of replicas. One that cannot lock its table in time is rolled back
+ * and retried, so that requests are not held up.
  * @throws ConfigError when the database cannot be reached, or a table stays locked for minutes
  */
 export async function runMigrations(
@@ -100,7 +98,6 @@ async function applyPending(dataSource: DataSource): Promise<boolean> {
   }
 }
 
-/** None in a new database. */
 async function appliedMigrations(dataSource: DataSource): Promise<string[]> {
   const [found] = await dataSource.query<{ exists: boolean }[]>(
     `SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`,
@@ -121,9 +118,9 @@ export async function missingMigrations(dataSource: DataSource): Promise<string[
     .filter((name) => !applied.has(name));
 }
 
-/** Failures are also thrown, and appear in the service's own log. */
 class SilentLogger extends AbstractLogger {
   protected override writeLog(): void {
+    // Nothing is written.
   }
 }
 

@@ -27,7 +27,6 @@ export class ServiceStateRepository {
     return (await this.row()).instanceId;
   }
 
-  /** Null until the first start. */
   async keyCheck(): Promise<string | null> {
     return (await this.row()).keyCheck;
   }

@@ -2,7 +2,6 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import { type AfterQueryEvent, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
 import { errorType, failSpan, type SpanStart, tracer } from '../common/spans.js';
 
-/** The table's name follows the columns of an entity within this many characters. */
 const MAX_SEARCHED = 8_000;
 const OPERATION = /^\s*([a-z]+)/i;
 const TABLE = /\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?"?([a-z_][a-z0-9_]*)"?/i;
@@ -31,7 +30,6 @@ export function statementName(query: string): string {
   return table === undefined ? operation : `${operation} ${table}`;
 }
 
-/** @param name says which statement it is, never with what values */
 export function statementSpan(name: string): SpanStart {
   return {
     name,

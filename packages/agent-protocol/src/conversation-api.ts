@@ -27,7 +27,6 @@ export type PatternRule = readonly [pattern: string, description: string, id: st
 /** Without lists of its own, those of the agent server apply. */
 export interface PatternSecurityAnalyzer {
   kind: 'PatternSecurityAnalyzer';
-  /** Tried on what would be executed; the `injection` patterns also on what the model thinks. */
   high_patterns?: readonly PatternRule[];
   medium_patterns?: readonly PatternRule[];
   injection_high_patterns?: readonly PatternRule[];
@@ -119,7 +118,6 @@ export interface ConversationInfo {
   title: string | null;
   tags: Record<string, string>;
   metrics: MetricsSnapshot;
-  /** ISO 8601 with zone. */
   created_at: string;
   updated_at: string;
 }
@@ -191,7 +189,6 @@ export interface AgentSpec extends AcpAgentSpec {
     api_key?: string | null;
     base_url?: string | null;
     timeout?: number | null;
-    /** USD. */
     input_cost_per_token?: number | null;
     output_cost_per_token?: number | null;
     usage_id?: string;
@@ -211,7 +208,6 @@ interface SlipwayExtension {
   search_api_key?: string | null;
   tavily_api_url?: string | null;
   model_prices?: Record<string, { input: number; output: number }>;
-  /** Never written to disk: see `CredentialsRequest`. */
   git?: GitAccess | null;
   /** As in OUTBOUND_ALLOWLIST; null: any server. */
   outbound_allowlist?: string[] | null;
@@ -241,14 +237,11 @@ export interface StartConversationRequest {
 }
 
 /**
- * Body of `POST /api/conversations/{id}/credentials` (not in the published API): restores secrets, which are never
- * written to disk, and updates settings. Only the given members are replaced.
+ * Restores secrets, which are never written to disk, and updates settings; only given members are replaced. Not in the
+ * published API.
  */
 export interface CredentialsRequest {
-  /**
-   * After a restart, our server calls no model until a client names it again: tools may have changed the record on
-   * disk.
-   */
+  /** Tools may have changed the record on disk: after a restart, no model is called until a client names it again. */
   llm_model?: string;
   /** Null: the provider's own. */
   llm_base_url?: string | null;

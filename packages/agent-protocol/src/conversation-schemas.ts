@@ -34,7 +34,6 @@ const content = z.union([
   z.array(z.union([image, text])),
 ]);
 
-/** `run` comes over HTTP, not over a socket. */
 export const messageSchema = z.object({
   role: z.literal('user').default('user'),
   content: content.refine((parts) => parts.length > 0, 'A message needs at least one part'),

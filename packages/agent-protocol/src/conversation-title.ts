@@ -27,7 +27,6 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
 }
 
 function shorten(line: string, maxLength: number): string {
-  // Every character has at least one UTF-16 unit.
   if (line.length <= maxLength) {
     return line;
   }

@@ -83,7 +83,6 @@ export interface TerminalObservation {
   is_error: boolean;
   command: string | null;
   exit_code?: number | null;
-  /** The command timed out. */
   timeout: boolean;
   metadata: CommandMetadata;
   full_output_save_dir?: string | null;
@@ -216,7 +215,6 @@ export interface ActionEvent extends EventBase {
   thought: TextContent[];
   reasoning_content?: string | null;
   thinking_blocks: ThinkingBlock[];
-  /** Absent if the arguments are invalid. */
   action?: Action | null;
   tool_name: string;
   tool_call_id: string;
@@ -236,7 +234,7 @@ export interface ObservationEvent extends EventBase {
 }
 
 /**
- * A call by an agent that runs its own tools: one event when it begins, one with the same `tool_call_id` at its end.
+ * A call by an agent that runs its own tools: an event at its begin, and one with the same `tool_call_id` at its end.
  */
 export interface ACPToolCallEvent extends EventBase {
   kind: 'ACPToolCallEvent';

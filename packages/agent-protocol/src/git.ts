@@ -33,7 +33,6 @@ export interface GitCommit {
 }
 
 export interface GitCommitsPage {
-  /** Newest first. */
   commits: GitCommit[];
   has_more: boolean;
 }
@@ -44,18 +43,16 @@ export interface GitDiff {
 }
 
 /**
- * Body of `POST /api/git/prepare` (not in the published API), answered when the clone is done. It can be repeated:
- * existing repositories are left alone, and requests during an attempt share its result.
+ * Answered when the clone is done (not in the published API). It can be repeated: existing repositories are left
+ * alone.
  */
 export interface GitPrepareRequest {
   /** http(s) without credentials; null: an empty repository is created. */
   url: string | null;
   /** Inside the workspace, and absent or empty. */
   directory: string;
-  /** Null: the default branch. */
   branch: string | null;
   new_branch?: string | null;
-  /** Dropped after the clone. */
   username: string | null;
   password: string | null;
   identity: GitIdentity | null;
@@ -76,7 +73,6 @@ export type GitPrepareFailure =
   | 'timeout'
   | 'failed';
 
-/** Has status 200 also if the preparation failed. */
 export interface GitPrepareResponse {
   ok: boolean;
   failure: GitPrepareFailure | null;

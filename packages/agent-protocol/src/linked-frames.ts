@@ -1,6 +1,6 @@
 /**
- * Asks for frames `{"after": …, "event": …}` that name the event before, so that clients with the log up to it need
- * not read the log. Other frames are sent unchanged; servers that know no such frames send no header.
+ * Frames `{"after": …, "event": …}` name the event before, so clients need not read the log. Old servers send no
+ * header.
  */
 export const LINKED_FRAMES = { parameter: 'frames', header: 'x-event-frames', value: 'linked' } as const;
 
@@ -12,7 +12,6 @@ export interface LinkedFrame {
   event: unknown;
 }
 
-/** `event` is JSON text, so that it is serialized only once. */
 export function linkedFrame(after: string | null, event: string): string {
   return `${LINKED_BEGINNING}${JSON.stringify(after)},"event":${event}}`;
 }

@@ -1,9 +1,6 @@
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 
-/**
- * Brings tool servers of the published API (no wrapper, nulls, switches, sign-in strategies) into the form with
- * `mcpServers`; the schema refuses the rest.
- */
+/** Brings tool servers of the published API into the form with `mcpServers`; the schema refuses the rest. */
 export function plainMcpConfig(config: unknown): unknown {
   if (!isJsonObject(config)) {
     return config;

@@ -1,12 +1,8 @@
-/**
- * Our agent server reports its spans for a `traceparent` here, so sandboxes need no access to the operator's
- * collector.
- */
+/** Our agent server reports its spans here, so sandboxes need no access to the collector. */
 export const SPANS_HEADER = 'x-slipway-spans';
 
 /** The service accepts no other name. */
 export const AGENT_SPAN_NAMES = [
-  /** Always the first entry. */
   'request',
   'agent server start',
   'load routes',
@@ -18,10 +14,7 @@ export const AGENT_SPAN_NAMES = [
 ] as const;
 export type AgentSpanName = (typeof AGENT_SPAN_NAMES)[number];
 
-/**
- * Name, index of the parent (-1: none), start and duration in microseconds from the arrival of the request (clocks of
- * sandboxes may differ), and 1 for a failure.
- */
+/** `parent` is an index, -1: none. Microseconds from the request's arrival, as clocks of sandboxes may differ. */
 export type AgentSpanEntry = [
   name: AgentSpanName,
   parent: number,
@@ -41,7 +34,6 @@ export interface ExecuteBashRequest {
 export interface BashCommand {
   kind: 'BashCommand';
   id: string;
-  /** ISO 8601, UTC, without a zone. */
   timestamp: string;
   command: string;
   cwd: string | null;
@@ -53,7 +45,6 @@ export interface BashOutput {
   id: string;
   timestamp: string;
   command_id: string;
-  /** 0, 1, … within the command. */
   order: number;
   /** Only in the last output; -1: the agent server ended the command. */
   exit_code: number | null;

@@ -72,7 +72,6 @@ export class RepeatedWork {
   private stopped = false;
   private lastFailure: string | null = null;
 
-  /** @param everyMs from the beginning of one run to the next */
   constructor(
     private readonly everyMs: number,
     private readonly work: () => Promise<void>,

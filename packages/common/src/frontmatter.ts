@@ -13,10 +13,7 @@ export class FrontmatterError extends Error {
   }
 }
 
-/**
- * Splits an untrusted text that may begin with YAML between two lines of dashes.
- * @throws FrontmatterError
- */
+/** Splits an untrusted text that may begin with YAML between two lines of dashes. @throws FrontmatterError */
 export function splitFrontmatter(text: string): { head: unknown; content: string } {
   const match = BLOCK.exec(text);
   if (match === null) {

@@ -26,7 +26,6 @@ export function without(object: JsonObject, names: readonly string[]): JsonObjec
 
 type LeafMapper = (path: readonly string[], leaf: unknown) => unknown;
 
-/** A copy of the tree with every leaf mapped; lists count as leaves unless they hold objects. */
 export function mapLeaves(value: unknown, map: LeafMapper, path: readonly string[] = []): unknown {
   if (isJsonObject(value)) {
     return Object.fromEntries(

@@ -2,13 +2,11 @@ export interface JsonBounds {
   depth: number;
   /** Values and keys; each costs some fifty bytes of memory once parsed, and two bytes in the text. */
   values: number;
-  /** Elements of one list, or members of one object; as many as there are values by default. */
   elements?: number;
 }
 
 export type JsonBoundsProblem = 'depth' | 'values' | 'elements' | 'syntax';
 
-/** Contains nothing of the text. */
 export class JsonBoundsError extends Error {
   constructor(readonly problem: JsonBoundsProblem) {
     super(`the JSON text was refused: ${problem}`);

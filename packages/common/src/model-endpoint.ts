@@ -10,10 +10,8 @@ type ModelEndpoint =
 const OPENAI_URL = 'https://api.openai.com/v1';
 const OPENROUTER_HOST = 'openrouter.ai';
 
-/**
- * Prefixes by which LiteLLM names providers with an API like OpenAI's. Null: each customer has an address. `anthropic`
- * is missing because servers that offer its models use that prefix themselves.
- */
+// Prefixes by which LiteLLM names providers with an API like OpenAI's. Null: each customer has an address. `anthropic`
+// is missing because servers that offer its models use that prefix themselves.
 const PROVIDERS: ReadonlyMap<string, string | null> = new Map([
   ['azure', null],
   ['azure_ai', null],
@@ -59,8 +57,7 @@ const OWN_SERVERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Where our agent server calls a model. The prefix of a known provider is removed from the name, and gives the address
- * unless one is configured; any other name is sent unchanged. `problem` names the missing setting.
+ * Where a model is called: the prefix of a known provider is removed, and gives the address unless one is configured.
  */
 export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoint | { problem: string } {
   const full = name.trim();
@@ -83,7 +80,6 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
   return { api: 'openai', model: isPassedOn ? full : model, ...cleanAddress(address, provider) };
 }
 
-/** Whether a model is on a server that users run themselves, which needs no key. */
 export function isOwnServer(name: string): boolean {
   return OWN_SERVERS.has(splitName(name.trim(), null).provider);
 }

@@ -37,11 +37,10 @@ export class SecretDecryptionError extends Error {
 }
 
 /**
- * AES-256-GCM: `keyId.base64url(iv ‖ tag ‖ ciphertext)`. `binding` names where the record is stored and is
- * authenticated with it, so a record that is copied elsewhere does not decrypt.
+ * AES-256-GCM: `keyId.base64url(iv ‖ tag ‖ ciphertext)`. `binding` says where the record is stored, so a copy of it in
+ * another row does not decrypt.
  */
 export class SecretCipher {
-  /** A key given as bytes is parsed again for each record, which costs more than the cipher. */
   private readonly keys: Map<string, KeyObject>;
   readonly currentKeyId: string;
   private readonly currentKey: KeyObject;
@@ -98,7 +97,6 @@ export class SecretCipher {
     return Buffer.from(bytes).toString('base64url');
   }
 
-  /** Not secret: records carry it in clear. */
   private nextIv(): Buffer {
     if (this.drawn.length === 0) {
       this.drawn = randomBytes(IV_BYTES * DRAWN_IVS);

@@ -30,7 +30,7 @@ const DISK_FULL = '53100';
 /** Out of memory, connections or locks (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const OVERLOADED = /^53...$/;
 /**
- * Lost connections, cancelled statements, shutdown or start, read-only after a failover, and logins that fail since.
+ * Lost connections, cancelled statements, restarts, read-only after a failover, and logins that fail since the start.
  */
 const AWAY_STATE = /^(08...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =
@@ -39,10 +39,7 @@ const NETWORK_CALL = /^(connect|getaddrinfo|read|write)$/;
 const AWAY_MESSAGE =
   /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
 
-/**
- * What is wrong with PostgreSQL; null if the request is at fault. A bare network error is the database's, since calls
- * to all other servers fail with an `UpstreamError`.
- */
+/** What is wrong with PostgreSQL; a bare network error is its own, since other servers' are `UpstreamError`s. */
 export function databaseFailure(error: unknown): DatabaseFailure | null {
   if (typeof error !== 'object' || error === null) {
     return null;

@@ -25,7 +25,6 @@ const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]
 export interface GuardedHttpOptions {
   /** Everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
-  /** Both on the wire and decoded. */
   maxResponseBytes: number;
   timeoutMs: number;
   /** For https, with CONNECT; it resolves names and so must check addresses. Allowlisted loopback is never proxied. */
@@ -55,10 +54,9 @@ interface HttpExchange {
 }
 
 /**
- * HTTP to servers whose address comes from users: https with a public host name that resolves to public addresses
- * only, unless allowlisted; the checked address is the one that is dialled. Responses are read within the deadline and
- * the size cap. At most two redirects are followed, within the origin. Each user has a share of the connections to an
- * origin.
+ * HTTP to addresses that users give: https to public names with public addresses only, unless allowlisted; the checked
+ * address is dialled. Time and size are bounded, redirects stay within the origin, and each user has a share of its
+ * connections.
  */
 export class GuardedHttpClient {
   private agents: Promise<GuardedAgents> | null = null;
@@ -75,10 +73,7 @@ export class GuardedHttpClient {
     }
   }
 
-  /**
-   * Resolves for any status, with the whole body in memory, so `text()` and `json()` cannot fail late.
-   * @throws UpstreamError whose message and cause hold no path, query or header.
-   */
+  /** The whole body is in memory, so `json()` cannot fail late. @throws UpstreamError without path, query or header */
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
@@ -186,10 +181,7 @@ export class GuardedHttpClient {
   }
 }
 
-/**
- * Does not wait for aborted work: a connection that is being opened may not react at once.
- * @throws UpstreamError `timeout`, or what the work throws.
- */
+/** Does not wait for aborted work: a connection that is being opened may not react at once. */
 async function runWithDeadline<T>(
   timeoutMs: number,
   caller: AbortSignal | undefined,
@@ -246,7 +238,6 @@ function ownerOf({ holder, work }: GuardedRequestInit): RequestOwner {
   return { holder: holder ?? currentRequest()?.userId ?? '', work: work ?? {} };
 }
 
-/** Keeps only the code: message and fields of transport errors can hold parts of the request. */
 function toUpstreamError(error: unknown, origin: string): UpstreamError {
   if (error instanceof UpstreamError) {
     return error;

@@ -8,13 +8,9 @@ const MAX_PORT = 65_535;
 export type NetworkDestination =
   /** IPv4, as `10.20.0.0/16`. */
   | { kind: 'range'; range: string }
-  /** A name or an IPv4 address; a null `port` stands for all ports. */
   | { kind: 'host'; host: string; port: number | null };
 
-/**
- * Reads `10.20.0.0/16`, `git.example.com` or `10.1.2.3:8443`; null for loopback without a port, which would open all
- * of this machine's services.
- */
+/** Null also for loopback without a port, which would open all of this machine's services. */
 export function parseDestination(text: string): NetworkDestination | null {
   if (text.includes('/')) {
     return ipaddr.IPv4.isValidCIDR(text) ? { kind: 'range', range: text } : null;

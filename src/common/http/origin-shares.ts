@@ -11,10 +11,7 @@ export interface RequestOwner {
   work: object;
 }
 
-/**
- * Each user's share of the connections to an origin, so slow servers take none from others. A request beyond it is
- * refused, or waits if other requests of its work are under way.
- */
+/** Each user's share of an origin's connections. Beyond it a request waits for others of its work, or is refused. */
 export class OriginShares {
   private readonly origins = new Map<string, Origin>();
 

@@ -15,10 +15,7 @@ const LARGE_BYTES = 64 * 1024;
 const turns = pLimit(1);
 const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/**
- * The response with its body decoded and in memory. A response to HEAD announces a body and has none.
- * @throws UpstreamError `too_large`, also for JSON that would take long to parse; `malformed`
- */
+/** The response, decoded and in memory. @throws UpstreamError `malformed`, or `too_large` also for slow JSON */
 export async function bufferedResponse(
   response: Dispatcher.ResponseData,
   method: string,
@@ -28,7 +25,6 @@ export async function bufferedResponse(
   const headers = toHeaders(response.headers);
   const isBodyless = method === 'HEAD' || BODYLESS_STATUSES.has(response.statusCode);
   if (!isBodyless && Number(headers.get('content-length') ?? 0) > maxBytes) {
-    // Without an argument the stream ends without an error, and the connection with it.
     response.body.destroy();
     throw new UpstreamError('too_large', origin);
   }
@@ -40,7 +36,6 @@ export async function bufferedResponse(
   if (body.byteLength > LARGE_BYTES) {
     await turns(() => setImmediate());
   }
-  // These two describe what was on the wire.
   headers.delete('content-encoding');
   headers.delete('content-length');
   return new Response(isBodyless ? null : body, { status: response.statusCode, headers });
@@ -122,7 +117,6 @@ function judgeOf(origin: string): (piece: Uint8Array) => void {
       if (error.problem !== 'syntax') {
         throw new UpstreamError('too_large', origin);
       }
-      // Not JSON: a parser stops here, if not before.
       outline = null;
     }
   };
@@ -132,10 +126,7 @@ function isDecodable(encoding: string): encoding is keyof typeof decoders {
   return Object.hasOwn(decoders, encoding);
 }
 
-/**
- * The JSON value of a buffered response (`application/json` or `+json`).
- * @throws UpstreamError `malformed`, without any piece of the body
- */
+/** @throws UpstreamError `malformed`, without any piece of the body */
 export async function readJson(response: Response, origin: string): Promise<unknown> {
   const type = (response.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (!/^(application|text)\/(.+\+)?json$/.test(type)) {

@@ -7,7 +7,6 @@ import { textHead } from '@slipway/common/well-formed-text.js';
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 30_000;
-/** The API server is busy or restarting, or a proxy in between answered. */
 const TEMPORARY_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
 /** An API server reads its roles within a few seconds of its start. */
 const SETTLING_MS = 30_000;
@@ -17,7 +16,6 @@ export class ApiServerError extends Error {
   constructor(
     message: string,
     readonly status: number | null,
-    /** For example `NotFound`, `AlreadyExists`. */
     readonly reason: string | null,
     readonly retryAfterMs: number | null = null,
     options?: ErrorOptions,
@@ -38,7 +36,6 @@ export class ApiServerError extends Error {
 export class ApiServerOutages {
   #lastAt = -Infinity;
 
-  /** By the clock of `judge`; -Infinity: never. */
   get lastAt(): number {
     return this.#lastAt;
   }

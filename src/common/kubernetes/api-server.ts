@@ -14,7 +14,6 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 8;
 const DEFAULT_PATIENCE_MS = 10_000;
-/** Allows for a page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
 const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
@@ -32,14 +31,10 @@ interface ApiCall {
 interface ApiTarget {
   url: URL;
   options: RequestOptions;
-  /** Null: there is no proxy. */
   proxy: HttpAgent | null;
 }
 
-/**
- * A client of a cluster's API server. The official library only reads the credentials: its clients open a connection
- * per request, have no deadlines and keep whole objects.
- */
+/** The official library only reads the credentials: its clients open a connection per request, without deadlines. */
 export class ApiServer {
   #config: Promise<KubeConfig> | null = null;
   #agent: HttpAgent | null = null;
@@ -62,10 +57,7 @@ export class ApiServer {
     return (await this.#loadConfig()).getCurrentCluster()?.server ?? '';
   }
 
-  /**
-   * Sends a request, with retries after temporary failures, and reads JSON.
-   * @throws ApiServerError; the signal's reason
-   */
+  /** Retries after temporary failures. @throws ApiServerError; the signal's reason */
   async call(path: string, call: ApiCall = {}): Promise<unknown> {
     const endsAt = performance.now() + (call.patienceMs ?? DEFAULT_PATIENCE_MS);
     for (let attempt = 0; ; attempt++) {
@@ -101,10 +93,7 @@ export class ApiServer {
     return body;
   }
 
-  /**
-   * Calls `onData` for each part of a response, and returns at its end.
-   * @throws ApiServerError; the signal's reason
-   */
+  /** Calls `onData` for each part of a response. @throws ApiServerError; the signal's reason */
   async stream(
     path: string,
     query: NonNullable<ApiCall['query']>,
@@ -126,10 +115,7 @@ export class ApiServer {
     }
   }
 
-  /**
-   * Opens a WebSocket, paused until the caller listens and calls `resume()`.
-   * @throws ApiServerError
-   */
+  /** Opens a WebSocket, paused until the caller listens and calls `resume()`. @throws ApiServerError */
   async webSocket(
     path: string,
     protocols: string[],

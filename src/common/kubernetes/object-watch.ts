@@ -14,7 +14,6 @@ const MAX_LINE = 8 * 1024 * 1024;
 const GONE = 410;
 
 interface ObjectWatchOptions<T> {
-  /** For example `/api/v1/namespaces/x/pods`. */
   path: string;
   labelSelector: string;
   read: (object: unknown) => T | null;
@@ -39,7 +38,6 @@ export class ObjectWatch<T> {
     this.#listed.promise.catch(() => undefined);
   }
 
-  /** Why the objects may be out of date. */
   get failure(): ApiServerError | null {
     return this.#failure;
   }
@@ -64,7 +62,6 @@ export class ObjectWatch<T> {
     return this.#objects;
   }
 
-  /** However old the knowledge is. */
   known(name: string): T | null {
     return this.#objects.get(name) ?? null;
   }

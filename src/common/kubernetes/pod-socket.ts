@@ -10,10 +10,8 @@ const ERROR_CHANNEL = 1;
 /** The first frame of each channel holds the port's number. */
 const PORT_BYTES = 2;
 const MAX_ERROR_TEXT = 500;
-/**
- * The node may look up the ended pod that had the name before. No byte has arrived then, so another tunnel gets the
- * same bytes.
- */
+// The node may look up the ended pod that had the name before. No byte has arrived then, so another tunnel gets the
+// same bytes.
 const FORMER_POD = /network namespace for sandbox .* is closed|sandbox .* (is not running|not found)/;
 const MAX_ATTEMPTS = 12;
 const ATTEMPT_PAUSE_MS = 50;
@@ -25,10 +23,7 @@ export interface PodPort {
   port: number;
 }
 
-/**
- * Connects to a pod's port through the API server (`pods/portforward`), for networks that do not route to pods.
- * @throws ApiServerError
- */
+/** For networks that do not route to pods (`pods/portforward`). @throws ApiServerError */
 export async function connectToPod(api: ApiServer, { namespace, pod, port }: PodPort): Promise<Socket> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/portforward`;
   const open = (): Promise<WebSocket> => api.webSocket(path, [PROTOCOL], { ports: port });
@@ -39,7 +34,6 @@ export async function connectToPod(api: ApiServer, { namespace, pod, port }: Pod
 class PodSocket extends Socket {
   #frames: WebSocket;
   readonly #open: () => Promise<WebSocket>;
-  /** Their first frame has not arrived yet. */
   #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
   /** Kept for another tunnel; null after the first response, or when it was too much to keep. */
   #sent: Buffer[] | null = [];

@@ -53,7 +53,6 @@ export class AppLogger extends ConsoleLogger {
     });
   }
 
-  /** The time as text in place of Nest's milliseconds, and `log` under its usual name. */
   protected override stringifyJsonLogObject({ timestamp, level, ...line }: Record<string, unknown>): string {
     const time = new Date(Number(timestamp)).toISOString();
     const members = { time, level: level === 'log' ? 'info' : level, ...line, ...contextMembers() };

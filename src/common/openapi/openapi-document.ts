@@ -147,7 +147,6 @@ function reference(header: string): { $ref: string } {
   return { $ref: `#/components/headers/${header}` };
 }
 
-/** Builds missing examples of bodies and responses from the examples of their members. */
 function withExamples(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const schemas = copy.components?.schemas ?? {};

@@ -1,6 +1,5 @@
 import { ApiExtension } from '@nestjs/swagger';
 
-/** The generator passes on nothing else than extensions. */
 const EXTENSION = 'x-schema-rules';
 
 export interface ObjectRules {

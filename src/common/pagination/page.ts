@@ -6,13 +6,9 @@ export interface Page<T> {
   nextPageId: string | null;
 }
 
-/** Bytes in front of the cursor that tie a page id to its list. */
 const SEAL_BYTES = 6;
 
-/**
- * Cuts `limit + 1` rows to a page. `list` is sealed into the page id; `found` counts rows, if a bound in bytes cut
- * them.
- */
+/** Cuts `limit + 1` rows to a page of `list`; `found` counts rows, if a bound in bytes cut them. */
 export function toPage<T>(
   list: string,
   rows: T[],
@@ -30,10 +26,7 @@ export function encodePageId(list: string, cursor: string): string {
   return Buffer.concat([seal(list, cursor), Buffer.from(cursor, 'utf8')]).toString('base64url');
 }
 
-/**
- * Where the page that a client asks for begins; null: the first.
- * @throws InvalidInputError when the id is not the `next_page_id` of a page of this list
- */
+/** Null: the first page. @throws InvalidInputError when the id is not the `next_page_id` of a page of this list */
 export function parsePageId<T>(
   list: string,
   pageId: string | undefined,
@@ -61,10 +54,7 @@ function seal(list: string, cursor: string): Buffer {
   return createHash('sha256').update(`${list}\n${cursor}`).digest().subarray(0, SEAL_BYTES);
 }
 
-/**
- * Clients that name rows get all of them or none.
- * @throws InvalidInputError when the rows together are larger than a page
- */
+/** Clients that name rows get all of them or none. @throws InvalidInputError when only some fit a page */
 export function requireAll(rows: readonly unknown[], found: number, parameter: string): void {
   if (rows.length < found) {
     throw new InvalidInputError([
@@ -77,7 +67,6 @@ export function requireAll(rows: readonly unknown[], found: number, parameter: s
   }
 }
 
-/** Parses the cursor of a list whose pages begin at a number. */
 export function parseNumberCursor(max: number): (text: string) => number | null {
   return (text) => (/^(0|[1-9]\d{0,9})$/.test(text) && Number(text) <= max ? Number(text) : null);
 }

@@ -10,8 +10,7 @@ type Stdio = IOType | number;
 let inherited: { numbers: number[]; nothing: number } | null = null;
 
 /**
- * The `stdio` of a child that inherits nothing else: `/dev/null` replaces descriptors left open by our parent
- * (`40</root/file`). `'ignore'` fails here, since libuv leaves descriptors above 2 alone then.
+ * `/dev/null` replaces inherited descriptors (`40</root/file`); with `'ignore'` libuv would leave those above 2 alone.
  */
 export function withoutInherited(stdio: readonly Stdio[]): Stdio[] {
   inherited ??= { numbers: findInherited(), nothing: openSync('/dev/null', 'r+') };
@@ -37,7 +36,6 @@ function isPassedOn(number: number): boolean {
     const flags = /^flags:\s+([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${number}`, 'utf8'))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & O_CLOEXEC) === 0;
   } catch {
-    // The descriptor of the listing itself.
     return false;
   }
 }

@@ -13,7 +13,6 @@ interface Connection {
   isUsed: boolean;
   current: ServerResponse | null;
   waiting: [IncomingMessage, ServerResponse][];
-  /** Milliseconds of a monotonic clock; output made no progress then. */
   stalledAt: number;
 }
 
@@ -153,10 +152,8 @@ export class ServerConnections {
   }
 }
 
-/**
- * Makes Node.js ignore further requests of the same read, which take kilobytes each. The parser is undocumented;
- * without it they stay until the event loop comes round.
- */
+// Makes Node.js ignore further requests of the same read, which take kilobytes each. The parser is undocumented;
+// without it they stay until the event loop comes round.
 function dropRest(socket: Socket): void {
   const parser: unknown = Reflect.get(socket, 'parser');
   if (typeof parser === 'object' && parser !== null) {

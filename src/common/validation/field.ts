@@ -20,7 +20,6 @@ export function toDto<T extends object>(type: DtoClass<T>, plain: object): T {
   return plainToInstance(type, plain, TO_DTO);
 }
 
-/** `path` leads further down from the property (an index, a key). */
 export interface FieldProblem {
   type: string;
   msg: string;
@@ -29,7 +28,6 @@ export interface FieldProblem {
 
 export type DescribeProblems = (value: unknown) => FieldProblem[];
 
-/** Travels in class-validator's error context to the pipe. */
 export interface RuleContext {
   describe: DescribeProblems;
 }
@@ -71,7 +69,6 @@ function presence(
   return nullable === true ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
 }
 
-/** A rule that class-validator has no decorator for. */
 export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
   return ValidateBy(
     { name, validator: { validate: (value) => describe(value).length === 0 } },
@@ -181,7 +178,6 @@ function tooLong(most: number, noun: string): FieldProblem {
   return { type: 'too_long', msg: `Expected at most ${most} ${noun}.` };
 }
 
-/** Problems of a list's or map's elements, each behind its index or key. */
 export function elementProblems(
   describe: (element: unknown, key: string) => FieldProblem[],
 ): DescribeProblems {

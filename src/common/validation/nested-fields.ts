@@ -91,7 +91,6 @@ function unknownMembers(dto: unknown): FieldProblem[] {
 
 interface ElementOptions {
   type: DtoClass;
-  /** The object that a bare string stands for. */
   fromText?: (text: string) => Record<string, unknown>;
   /** For OpenAPI only; the string is checked as a member of the object. */
   textForm?: TextForm;

@@ -29,7 +29,6 @@ interface TextOptions extends FieldOptions {
   trim?: boolean;
   /** In characters; without effect beside a `rule` with a `form`. */
   maxLength?: number | { value: number; expected: string };
-  /** `expected` is the sentence for a text that does not match. */
   pattern?: { regex: RegExp; expected: string };
   /** The sentence for a text that breaks it, or null. */
   rule?: (text: string) => string | null;
@@ -164,7 +163,6 @@ export function Choice(options: ChoiceOptions): PropertyDecorator {
   });
 }
 
-/** Of a comma list. */
 export const MAX_WORDS = 100;
 
 interface CommaListOptions extends FieldOptions {
@@ -233,7 +231,6 @@ function parsed(value: unknown, parse: TextParser<unknown> | undefined): unknown
   return outcome?.problem === null ? outcome.value : value;
 }
 
-/** Explains why a text is no collection, where texts are accepted. */
 function unlessParsed(parse: TextParser<unknown> | undefined, otherwise: FieldProblem): DescribeProblems {
   return (value) => {
     if (parse === undefined || typeof value !== 'string') {

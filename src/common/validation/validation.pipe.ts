@@ -59,15 +59,13 @@ export class InputValidationPipe extends ValidationPipe {
     return errors.filter((error) => inputProblems([error], []).length > 0);
   }
 
-  /**
-   * Variables and secrets may have any name, also those that Nest would delete; no DTO takes its prototype from one.
-   */
+  /** Variables and secrets may have any name; no DTO takes its prototype from one. */
   protected override stripProtoKeys(): void {}
 }
 
 /**
- * Reads no body as an object without members. The parameter must not have the DTO's own type (`Partial<Dto>` is fine),
- * or the global pipe asks for a body first.
+ * No body is an object without members. The parameter must not have the DTO's own type, or the global pipe asks for a
+ * body.
  */
 export class OptionalBodyPipe extends InputValidationPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {

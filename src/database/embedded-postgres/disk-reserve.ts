@@ -3,13 +3,10 @@ import { open, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 
-/**
- * Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing what fills the disk.
- */
+/** Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing files. */
 const RESERVE_BYTES = 64 * 2 ** 20;
 /** With less than a segment of the log left, the server's next write may be its last one. */
 const FULL_BYTES = 16 * 2 ** 20;
-/** Waits until writers have failed: otherwise they would take the reserve too. */
 const PATIENCE_MS = 5_000;
 /** A reserve is made when the disk has this many times its size. */
 const ROOM = 4;
@@ -18,7 +15,6 @@ const CHUNK_BYTES = 2 ** 20;
 export interface DiskReserveOptions {
   bytes?: number;
   fullBytes?: number;
-  /** How long the disk has to be full before the reserve is released. */
   patienceMs?: number;
 }
 
@@ -29,7 +25,6 @@ export class DiskReserve {
   private readonly bytes: number;
   private readonly fullBytes: number;
   private readonly patienceMs: number;
-  /** `performance.now()` of the look that first found the disk full. */
   private fullSince: number | null = null;
 
   constructor(
@@ -74,7 +69,6 @@ export class DiskReserve {
     }
   }
 
-  /** False when the disk ran full meanwhile. */
   private async make(): Promise<boolean> {
     const draft = `${this.file}.new`;
     // Random, as a file system that compresses would keep nothing of zeros.

@@ -32,7 +32,6 @@ import {
 const UNUSED_MS = 60_000;
 
 export interface EmbeddedPostgresOptions {
-  /** Absolute path, created when it is missing. */
   dataDir: string;
   /** Settings such as `max_connections: '200'`; a running server keeps its own. */
   settings?: Record<string, string>;
@@ -40,7 +39,6 @@ export interface EmbeddedPostgresOptions {
   onNotice?: (line: string) => void;
   /** Called before the server accepts connections, after each start of its process. */
   onLaunched?: () => void;
-  /** `supervise` keeps the reserve. */
   reserve?: DiskReserveOptions;
   /** The unused server ends by itself after this time; by default after a minute. */
   unusedMs?: number;
@@ -57,8 +55,8 @@ export interface EmbeddedPostgres {
 }
 
 /**
- * Runs the embedded PostgreSQL of a data folder, or joins a running server. It listens on a Unix socket only, and
- * under root it runs as an unprivileged user. One connection is held until `stop`, so that others see the use.
+ * Starts or joins the server of a data folder, on a Unix socket; root runs it as an unprivileged user. A connection
+ * that is held until `stop` shows the use.
  * @throws EmbeddedPostgresError one line that says what to do
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -113,7 +111,6 @@ async function prepareCluster(
   return await withStartLock(lock, () => prepareIn(home, options, installed, user));
 }
 
-/** @param home where a new cluster and copied binaries go */
 async function prepareIn(
   home: string,
   options: EmbeddedPostgresOptions,

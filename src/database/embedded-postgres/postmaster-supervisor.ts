@@ -32,7 +32,6 @@ export class PostmasterSupervisor {
     private readonly reserve: DiskReserve,
   ) {}
 
-  /** A server that is used for a moment needs no supervision. */
   start(report: SupervisionReport): void {
     this.report = report;
     this.running ??= this.supervise().catch((error: unknown) => {
@@ -77,7 +76,6 @@ export class PostmasterSupervisor {
         this.report('error', 'failed to restart embedded database', {
           attempt,
           retry_ms: retryMs,
-          // A failed check of the disk must not end the attempts.
           free_bytes: await this.reserve.freeBytes().catch(() => null),
           error: errorMessage(error),
         });

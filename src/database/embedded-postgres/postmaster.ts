@@ -25,7 +25,6 @@ const CLOSE_GRACE_MS = 2_000;
 const STARTS_LATER = /pre-existing shared memory block|lock file ".*" already exists/;
 
 export interface EmbeddedConnection {
-  /** Folder of its socket, which PostgreSQL clients accept as a host. */
   host: string;
   port: number;
   user: string;
@@ -40,7 +39,6 @@ interface PostmasterOptions {
   user: UnixUser | null;
   connection: EmbeddedConnection;
   settings: Record<string, string>;
-  /** The unused server ends after this time. */
   unusedMs: number;
   onLaunched?: () => void;
 }
@@ -53,9 +51,7 @@ type Probe =
   | { state: 'no database' };
 
 /**
- * Connects to the cluster's server, perhaps left by a killed service, or starts one. Call it only while holding the
- * start lock.
- * @throws EmbeddedPostgresError when the server does not become ready
+ * Joins the cluster's server or starts one. Call it only while holding the start lock. @throws EmbeddedPostgresError
  */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
   const deadline = performance.now() + READY_TIMEOUT_MS;
@@ -84,8 +80,7 @@ export async function connectToPostmaster(options: PostmasterOptions): Promise<C
 }
 
 /**
- * Ends our use of the server and stops it, unless another client is connected or it cannot be seen from here. Call it
- * only while holding the start lock.
+ * Stops the server, unless another client is connected. Call it only while holding the start lock.
  * @throws EmbeddedPostgresError when the server does not stop in time
  */
 export async function releasePostmaster(
@@ -202,10 +197,7 @@ async function isStartingOrStopping({ cluster, connection }: PostmasterOptions):
   return false;
 }
 
-/**
- * False when the server cannot be seen from here, such as one in another container.
- * @throws EmbeddedPostgresError when it does not stop in time
- */
+/** False when the server cannot be seen from here, such as one in another container. @throws EmbeddedPostgresError */
 async function stopPostmaster(cluster: string): Promise<boolean> {
   const running = await readPostmasterPid(cluster);
   if (running === null || !isPostmasterOf(cluster, running.pid)) {

@@ -8,7 +8,6 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 const UNUSED_PID = 2_147_483_647;
 
 interface ProcessIdentity {
-  /** Differs between two processes with the same id. */
   startedAt: string;
   command: string;
 }
@@ -16,7 +15,6 @@ interface ProcessIdentity {
 /** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
 interface PostmasterPid {
   pid: number;
-  /** Null while the file is still being written. */
   socketDirectory: string | null;
 }
 
@@ -104,8 +102,8 @@ export function parsePostmasterPid(text: string): PostmasterPid | null {
 }
 
 /**
- * Makes PostgreSQL see that the server of a pid file is gone, although its id is in use again. The file stays, since
- * it leads a new server to old shared memory and workers. Call it only while holding the start lock.
+ * Marks the server as gone, although its id is in use again. The file stays, as it leads to old shared memory and
+ * workers. Call it only while holding the start lock.
  */
 export async function disownPostmasterPid(
   cluster: string,

@@ -9,10 +9,9 @@ const RELEASED = 'free';
 const RETRY_MS = 20;
 
 /**
- * Does the work while holding the lock of this folder; a killed holder loses it.
- * Node has no flock(2), and two newcomers could both take a single file over from a dead holder. So acquisitions are
- * numbered: creating the file one above a finished acquisition takes the lock, and a file is removed only while a
- * higher one exists. They are links, which appear together with their content.
+ * Does the work while holding the lock of this folder; a killed holder loses it. Node has no flock(2), and two
+ * newcomers could both take over one file, so acquisitions are numbered: creating the number above a finished one
+ * takes the lock. Links, since they appear together with their content.
  * @throws EmbeddedPostgresError when the holder does not finish within `timeoutMs`
  */
 export async function withStartLock<T>(
@@ -53,7 +52,6 @@ async function release(folder: string, number: number): Promise<void> {
   }
 }
 
-/** The number of our acquisition; null while the lock is held. */
 async function tryAcquire(folder: string, holder: string): Promise<number | null> {
   const last = (await acquisitions(folder)).at(-1) ?? 0;
   if (last > 0 && !(await isFinished(path.join(folder, `${last}`)))) {
@@ -87,7 +85,6 @@ async function acquisitions(folder: string): Promise<number[]> {
     .toSorted((a, b) => a - b);
 }
 
-/** Whether the lock was released, or its holder has died. */
 async function isFinished(file: string): Promise<boolean> {
   let content: string;
   try {

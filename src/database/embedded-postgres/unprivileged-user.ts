@@ -11,7 +11,6 @@ export const SOCKET_PORT = 5432;
 /** `sockaddr_un.sun_path` without its final zero: 107 on Linux (unix(7)), 103 on macOS. */
 const MAX_SOCKET_PATH_BYTES: Partial<Record<NodeJS.Platform, number>> = { darwin: 103 };
 
-/** Runs PostgreSQL where the service's own user cannot. */
 export interface UnixUser {
   name: string;
   uid: number;
@@ -21,8 +20,7 @@ export interface UnixUser {
 type Permissions = Pick<Stats, 'mode' | 'uid' | 'gid'>;
 
 /**
- * PostgreSQL refuses to run as root: the cluster's owner runs it, else the account `postgres`, else `nobody`. Null
- * stands for this process's own user.
+ * PostgreSQL refuses to run as root: the cluster's owner runs it, else `postgres`, else `nobody`. Null: our own user.
  */
 export function chooseUser(
   processUid: number,
@@ -81,7 +79,6 @@ export function pathComponents(absolute: string): string[] {
   return parent === absolute ? [absolute] : [...pathComponents(parent), absolute];
 }
 
-/** @param wanted the sum of 4 to read, 1 to execute or pass through */
 export function isPermitted(user: UnixUser, { mode, uid, gid }: Permissions, wanted: number): boolean {
   const shift = user.uid === uid ? 6 : user.gid === gid ? 3 : 0;
   return ((mode >> shift) & wanted) === wanted;
@@ -96,10 +93,7 @@ export function socketDirectoryFor(cluster: string, temporary: string, platform:
   return [cluster, path.join(temporary, name)].find(fits) ?? path.join('/tmp', name);
 }
 
-/**
- * Creates a socket folder of mode 700, or checks the existing one.
- * @throws EmbeddedPostgresError when another user owns it, who could listen in our place
- */
+/** Creates or checks a socket folder of mode 700. @throws EmbeddedPostgresError when another user owns it */
 export async function ensureSocketDirectory(folder: string, user: UnixUser | null): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 });

@@ -31,8 +31,8 @@ export interface JobBacklog extends Omit<QueueCounts, 'name'> {
 }
 
 /**
- * Jobs that survive their sender, kept by pg-boss in the service's database and sent inside the caller's transaction.
- * pg-boss takes a tenth of the service's memory, so it is loaded with the first job.
+ * Jobs in the service's database, sent in the caller's transaction. pg-boss takes a tenth of the service's memory, so
+ * it is loaded with the first job.
  */
 @Injectable()
 export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
@@ -60,8 +60,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   }
 
   /**
-   * The job exists once the caller's transaction is committed.
-   * @throws DomainError unavailable while the tables of the jobs cannot be used
+   * The job exists once the transaction is committed. @throws DomainError unavailable without the tables of the jobs
    */
   async send(manager: EntityManager, queue: string, data: object): Promise<void> {
     const boss = await this.open();
@@ -113,7 +112,6 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss.supervise();
   }
 
-  /** Why the tables of the jobs could not be used at the last try, if there was one. */
   get failure(): unknown {
     return this.lastFailure;
   }
@@ -228,7 +226,6 @@ const SUPERVISE_SECONDS = 5;
 /** Longer than any job may take; the heartbeat finds workers that died. */
 const EXPIRE_SECONDS = 4 * 3600;
 const KEEP_FINISHED_SECONDS = 3600;
-/** Bounds statements on a server that hangs, as for the service's own. */
 const QUERY_TIMEOUT_MS = 20_000;
 
 /** Opens pg-boss with a small pool; `onError` receives what fails in the background. */
@@ -319,7 +316,6 @@ export async function createQueue(store: PgBoss, queue: JobQueue): Promise<void>
   });
 }
 
-/** Lets pg-boss write inside one of our transactions. */
 export function transactionDatabase(manager: EntityManager): Db {
   return {
     executeSql: async (text, values) => {

@@ -8,7 +8,6 @@ import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/spans.js';
 
 export interface JobQueue {
-  /** Letters, digits, `-`, `_`, `.`. */
   name: string;
   /** In metrics, shared with the same queues of other hosts: the name or its beginning. */
   kind: string;
@@ -26,7 +25,6 @@ export interface JobAttempt {
   data: unknown;
   /** Aborts when the process stops, or when another worker has got the job: the handler ends soon. */
   signal: AbortSignal;
-  /** In a dead-letter queue: the error of the last attempt. */
   failure: string | null;
 }
 
@@ -47,8 +45,8 @@ const MAX_OUTAGES = 20;
 export type HandBack = (job: JobWithMetadata, data: object) => Promise<void>;
 
 /**
- * Works on one queue with pg-boss's workers, each of which does one job and fetches for itself. Waking all would cost
- * a query each, so one idle worker is woken, and wakes the next when it finds a job: a lone job costs two queries.
+ * Each pg-boss worker does one job and fetches for itself, so waking all would cost a query each. One idle worker is
+ * woken, and wakes the next when it finds a job: a lone job costs two queries.
  */
 export class JobQueueWorker {
   readonly #boss: PgBoss;
@@ -112,7 +110,6 @@ export class JobQueueWorker {
           return job === undefined ? [] : [await this.#attempt(job)];
         } finally {
           this.#idle.add(id);
-          // There may be more jobs: the worker fetches again once this one is settled.
           this.#boss.notifyWorker(id);
         }
       },

@@ -49,10 +49,7 @@ export class CreateSchema1766300000000 implements MigrationInterface {
   }
 }
 
-/**
- * Without a transaction of its own, since it is part of the migration's; later versions of pg-boss migrate by
- * themselves.
- */
+/** Part of the migration's transaction; later versions of pg-boss migrate by themselves. */
 async function jobTables(): Promise<string> {
   // Loaded only when there is something to install, since it takes long to load.
   const { getConstructionPlans } = await import('pg-boss');

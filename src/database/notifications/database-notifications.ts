@@ -19,14 +19,13 @@ interface Listener {
 }
 
 /**
- * PostgreSQL's NOTIFY between replicas, over one connection without a pooler, opened with the first listener.
- * Notifications are hints: after each new connection, listeners are told to look for themselves (`onResync`).
+ * PostgreSQL's NOTIFY between replicas, over one connection that keeps its session. Notifications are hints: after
+ * each new connection, listeners are told to look for themselves (`onResync`).
  */
 @Injectable()
 export class DatabaseNotifications implements OnApplicationShutdown {
   private readonly logger = new Logger(DatabaseNotifications.name);
   private readonly listeners = new Map<string, Set<Listener>>();
-  /** The connection takes one statement at a time. */
   private readonly statements = pLimit(1);
   private client: Client | null = null;
   private running: Promise<void> | null = null;
@@ -34,11 +33,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
 
   constructor(private readonly addresses: DatabaseAddresses) {}
 
-  /**
-   * Listens to a channel, and returns what stops it. `onResync` is called when something may have been missed, also
-   * once at the beginning.
-   * @param channel lower-case letters and underscores
-   */
+  /** Returns what stops it. `onResync` is called when something may have been missed, also once at the beginning. */
   listen(
     channel: string,
     onPayload: (payload: string) => void,

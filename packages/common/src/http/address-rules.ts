@@ -43,10 +43,7 @@ export class AddressRefusedError extends Error {
   }
 }
 
-/**
- * A `lookup` that passes on only checked addresses: a second DNS answer could differ. One bad address refuses the
- * name.
- */
+/** A `lookup` that passes on only checked addresses: a second DNS answer could differ. */
 export function checkedLookup(resolve: ResolveHost, reach: AddressReach): LookupFunction {
   const lookup = callbackify((hostname: string) => checkedAddresses(resolve, hostname, reach));
   return (hostname, options, callback) => {
@@ -151,10 +148,7 @@ export function isPublicHostName(hostname: string): boolean {
   return !LOCAL_SUFFIXES.some((suffix) => host.endsWith(suffix));
 }
 
-/**
- * What is wrong with an absolute address, in one sentence. Credentials are refused because addresses are stored and
- * shown in clear; white space and backslashes because URL parsers disagree about the host.
- */
+/** What is wrong with an absolute address. Credentials are refused: addresses are stored and shown in clear. */
 export function addressProblem(address: string, schemes: readonly string[]): string | null {
   if (address === '') {
     return 'Expected an address; this text is empty.';
@@ -184,8 +178,7 @@ function oneOf(words: readonly string[]): string {
 }
 
 /**
- * Whether `NO_PROXY` exempts an address, by the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy; address
- * ranges are not supported.
+ * Whether `NO_PROXY` exempts an address (https://pkg.go.dev/golang.org/x/net/http/httpproxy, without address ranges).
  */
 export function bypassesProxy(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/\.$/, '');

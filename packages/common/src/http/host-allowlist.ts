@@ -5,7 +5,6 @@ type Scheme = 'http' | 'https';
 
 interface Rule {
   scheme: Scheme;
-  /** With `wildcard`, the part after `*`, with its leading dot. */
   host: string;
   wildcard: boolean;
   port: string;
@@ -31,14 +30,11 @@ export class HostAllowlist {
     );
   }
 
-  /** Whether scheme, host and port match an entry. */
   allows(url: URL): boolean {
     return this.matching(url).length > 0;
   }
 
-  /**
-   * Which addresses the host may resolve to: `any` if it is listed by name, `network` below a wildcard, else `public`.
-   */
+  /** `any` if the host is listed by name, `network` below a wildcard, else `public`. */
   reachOf(url: URL): AddressReach {
     const rules = this.matching(url);
     if (rules.length === 0) {

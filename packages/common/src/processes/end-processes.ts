@@ -5,26 +5,18 @@ const ROUNDS = 100;
 const ROUND_PAUSE_MS = 5;
 
 export interface ProcessTree {
-  /** Its group and session count, too; null when it is gone. */
   root: number | null;
-  /** An environment variable that all of them were given, or its beginning: `NAME=value`. */
   marker: string;
-  /** A user that runs nothing else. */
   user: number | null;
 }
 
 export interface TreeView {
   members: ProcessFacts[];
-  /**
-   * A process is in the middle of an execve(2), when the kernel shows no arguments or environment: it may be a member.
-   */
+  /** During an execve(2) the kernel shows no arguments or environment, so a process may be a member. */
   isUnsure: boolean;
 }
 
-/**
- * The living processes of a tree, without our own: the root's group and session, what carries the marker or runs as
- * the user, and their descendants. Null where there is no `/proc`.
- */
+/** The root's group and session, what has the marker or the user, and all descendants. Null without `/proc`. */
 export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
   const processes = readProcesses()?.filter(({ isKernelThread }) => !isKernelThread);
   if (processes === undefined) {
@@ -57,8 +49,8 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
 }
 
 /**
- * Kills a tree of processes, however often they fork meanwhile; tells whether none is left. Not found is what dropped
- * its environment, lost its parents and has no user of its own. Without `/proc` only the root's group is killed.
+ * Kills a tree of processes, however often they fork; tells whether none is left. Missed is what lost marker, parents
+ * and user. Without `/proc`, only the root's group is killed.
  */
 export async function endProcesses(tree: ProcessTree): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -13,7 +13,6 @@ export interface ProcessFacts {
 /** proc(5), counted from the state, the third field in the manual. */
 const FLAGS_FIELD = 6;
 const START_TIME_FIELD = 19;
-/** `PF_KTHREAD` of the kernel's sched.h. */
 const KERNEL_THREAD = 0x0020_0000;
 
 /** All living processes that we can see; zombies count as dead. Null where there is no `/proc`. */

@@ -14,9 +14,8 @@ interface HostRules {
 }
 
 /**
- * The host names that a server answers to. With DNS rebinding, a page can share the origin of what listens here, but
- * cannot change the name that the browser sends. Without configured names, only a loopback server checks: others have
- * names (of a service, a load balancer) that they cannot know.
+ * The host names that a server answers to, against DNS rebinding: a page cannot change the name that browsers send.
+ * Without configured names only loopback servers check, as others cannot know theirs (a service's, a balancer's).
  */
 export class AllowedHosts {
   readonly #isChecked: boolean;

@@ -13,7 +13,6 @@ export type MalformedBodyReason =
   'media_type' | 'encoding' | 'syntax' | 'too_large' | 'too_deep' | 'too_many_values' | 'aborted';
 
 export class MalformedBodyError extends Error {
-  /** Bytes, levels or values, as the reason says. */
   readonly limit: number | null;
 
   constructor(
@@ -27,7 +26,6 @@ export class MalformedBodyError extends Error {
 }
 
 export interface BodyBounds {
-  /** Both as sent and as unpacked. */
   bytes: number;
   values: number;
 }
@@ -44,10 +42,7 @@ export function isJson(headers: IncomingHttpHeaders): boolean {
   return JSON_TYPE.test(contentType) && /^utf-?8$/i.test(charset);
 }
 
-/**
- * Reads JSON in UTF-8, and judges size, depth and number of values before parsing. An empty body is `undefined`.
- * @throws MalformedBodyError
- */
+/** Reads JSON in UTF-8, bounded before it is parsed; an empty body is `undefined`. @throws MalformedBodyError */
 export async function readJsonBody(
   request: IncomingMessage & { body?: unknown },
   response: ServerResponse,
@@ -91,10 +86,7 @@ export async function readJsonBody(
   return isEmpty ? undefined : request.body;
 }
 
-/**
- * Receives JSON under the same bounds without keeping it; it must not be packed. Null for an empty body.
- * @throws MalformedBodyError as far as brackets show it
- */
+/** Receives JSON without keeping it; null for an empty body. @throws MalformedBodyError as far as brackets show it */
 export async function skimJsonBody(
   request: IncomingMessage,
   { bytes, values }: BodyBounds,
