@@ -4,6 +4,7 @@ export class AgentConfig {
   @SwitchVariable('AGENT_EXPOSE_GIT_TOKENS', true)
   exposeGitTokens: boolean;
 
+  /** Seconds that a language model may stay silent. */
   @IntegerVariable('LLM_TIMEOUT_SECONDS', {
     default: '120',
     minimum: 1,

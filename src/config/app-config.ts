@@ -125,6 +125,7 @@ export class DatabaseConfig {
   })
   poolSize: number;
 
+  /** 0: for ever. */
   @IntegerVariable('AUDIT_RETENTION_DAYS', {
     default: '365',
     minimum: 0,

@@ -6,10 +6,7 @@ import { ConfigError } from './config.error.js';
 
 const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;
 
-/**
- * Parses `id:base64-32-bytes,…`; the first key encrypts. @throws ConfigError naming the entry by position, never its
- * value
- */
+/** Parses `id:base64-32-bytes,…`; the first key encrypts. @throws ConfigError that never holds a value */
 export function parseEncryptionKeys(text: string): CipherKey[] {
   const keys = text
     .split(',')

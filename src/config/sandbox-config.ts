@@ -62,7 +62,7 @@ export class SandboxConfig {
   @ChoiceVariable('SANDBOX_NETWORK', ['auto', 'isolated', 'shared'], { default: 'auto' })
   network: 'auto' | 'isolated' | 'shared';
 
-  /** Not public, and reached by process sandboxes from networks of their own. */
+  /** Destinations that are not public, but that process sandboxes with their own networks reach. */
   @ListVariable(
     'SANDBOX_NETWORK_ALLOW',
     Satisfies(

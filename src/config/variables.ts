@@ -122,6 +122,7 @@ export function ChoiceVariable(
   return FromVariable(name, options, IsIn([...words], { message }));
 }
 
+/** The member holds the absolute path. */
 export function PathVariable(name: string, initial?: string): PropertyDecorator {
   return FromVariable(name, {
     ...(initial !== undefined && { default: initial }),

@@ -9,8 +9,8 @@ const PATIENCE = 4;
 const PROBE = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
 /**
- * Notices a silent database, since a network that swallows packets breaks no connection. While statements wait and no
- * byte arrives, a probe asks for one; without it, connections fail until the database answers.
+ * Cuts connections to a silent database, since a network that swallows packets breaks none. While statements wait and
+ * no byte arrives, a probe asks for one; until it gets it, connections fail.
  */
 export class ConnectionWatch implements BeforeApplicationShutdown {
   private readonly logger = new Logger('Database');

@@ -38,7 +38,7 @@ export interface FoundDatabase {
 }
 
 /**
- * PostgreSQL announces the process that serves the connection; a pooler makes one up.
+ * Detects a pooler, which makes up the id of the process that serves a connection.
  * @throws ConfigError when the database cannot be reached, or the direct address is missing or not direct
  */
 export async function findDatabase(url: string, directUrl: string | null): Promise<FoundDatabase> {

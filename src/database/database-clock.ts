@@ -21,10 +21,7 @@ export interface MachineTime {
 
 const MACHINE_TIME: MachineTime = { wall: () => Date.now(), monotonic: () => performance.now() };
 
-/**
- * The time that replicas share for leases and deadlines; compared with the database's every half minute, and after
- * jumps.
- */
+/** The time that replicas share for leases and deadlines, compared with the database's every half minute. */
 @Injectable()
 export class DatabaseClock extends Clock implements OnModuleDestroy {
   private readonly logger = new Logger(DatabaseClock.name);

@@ -7,10 +7,7 @@ import { statementSpan } from './statement-spans.js';
 /** For `extra` of a data source whose next statement may run on another connection. */
 export const UNNAMED = { unnamed: true } as const;
 
-/**
- * PostgreSQL plans it once per connection (docs/adr/0006), except behind a pooler. A name belongs to one text. List
- * columns, never `*`.
- */
+/** PostgreSQL plans it once per connection (docs/adr/0006). A name belongs to one text. List columns, never `*`. */
 export class NamedStatement<Row extends QueryResultRow> {
   constructor(
     readonly name: string,

@@ -48,8 +48,7 @@ export async function startService(
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
       const key = config.database.url === null ? generatedKey(config.dataDir) : null;
-      // Logs that are kept must not hold a code that connects a browser; users of the terminal may have the key
-      // anyway.
+      // Logs must not hold a code that connects a browser; users of the terminal may have the key anyway.
       const issueCode = key !== null && process.stdout.isTTY ? () => app.get(OneTimeCodes).issue(key) : null;
       process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, issueCode));
     }

@@ -118,6 +118,7 @@ export interface ConversationInfo {
   title: string | null;
   tags: Record<string, string>;
   metrics: MetricsSnapshot;
+  /** ISO 8601 with zone. */
   created_at: string;
   updated_at: string;
 }
@@ -208,6 +209,7 @@ interface SlipwayExtension {
   search_api_key?: string | null;
   tavily_api_url?: string | null;
   model_prices?: Record<string, { input: number; output: number }>;
+  /** Never written to disk: see `CredentialsRequest`. */
   git?: GitAccess | null;
   /** As in OUTBOUND_ALLOWLIST; null: any server. */
   outbound_allowlist?: string[] | null;
@@ -236,10 +238,7 @@ export interface StartConversationRequest {
   slipway?: SlipwayExtension;
 }
 
-/**
- * Restores secrets, which are never written to disk, and updates settings; only given members are replaced. Not in the
- * published API.
- */
+/** Restores secrets, which are never written to disk, and updates the given settings. Not in the published API. */
 export interface CredentialsRequest {
   /** Tools may have changed the record on disk: after a restart, no model is called until a client names it again. */
   llm_model?: string;

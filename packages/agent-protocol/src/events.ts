@@ -233,9 +233,7 @@ export interface ObservationEvent extends EventBase {
   action_id: string;
 }
 
-/**
- * A call by an agent that runs its own tools: an event at its begin, and one with the same `tool_call_id` at its end.
- */
+/** Agents that run their own tools write an event at the begin of a call, and one with the same id at its end. */
 export interface ACPToolCallEvent extends EventBase {
   kind: 'ACPToolCallEvent';
   source: 'agent';

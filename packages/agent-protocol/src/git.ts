@@ -42,10 +42,7 @@ export interface GitDiff {
   original: string | null;
 }
 
-/**
- * Answered when the clone is done (not in the published API). It can be repeated: existing repositories are left
- * alone.
- */
+/** Answered when the clone is done (not in the published API). A repeated request leaves repositories alone. */
 export interface GitPrepareRequest {
   /** http(s) without credentials; null: an empty repository is created. */
   url: string | null;

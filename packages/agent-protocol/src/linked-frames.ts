@@ -1,7 +1,4 @@
-/**
- * Frames `{"after": …, "event": …}` name the event before, so clients need not read the log. Old servers send no
- * header.
- */
+/** Frames `{"after": …, "event": …}` spare clients a look into the log. Old servers send no header. */
 export const LINKED_FRAMES = { parameter: 'frames', header: 'x-event-frames', value: 'linked' } as const;
 
 export const LINKED_BEGINNING = '{"after":';

@@ -14,7 +14,7 @@ export const AGENT_SPAN_NAMES = [
 ] as const;
 export type AgentSpanName = (typeof AGENT_SPAN_NAMES)[number];
 
-/** `parent` is an index, -1: none. Microseconds from the request's arrival, as clocks of sandboxes may differ. */
+/** Times are microseconds from the request's arrival, as clocks of sandboxes may differ. Parent -1: none. */
 export type AgentSpanEntry = [
   name: AgentSpanName,
   parent: number,
@@ -45,6 +45,7 @@ export interface BashOutput {
   id: string;
   timestamp: string;
   command_id: string;
+  /** 0, 1, … within the command. */
   order: number;
   /** Only in the last output; -1: the agent server ended the command. */
   exit_code: number | null;

@@ -56,9 +56,7 @@ const OWN_SERVERS: ReadonlySet<string> = new Set([
   'ollama_chat',
 ]);
 
-/**
- * Where a model is called: the prefix of a known provider is removed, and gives the address unless one is configured.
- */
+/** Where a model is called: the prefix of a known provider is removed, and is the default for the address. */
 export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoint | { problem: string } {
   const full = name.trim();
   if (full === '') {

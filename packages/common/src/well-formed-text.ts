@@ -6,7 +6,6 @@ export function cleanText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
-/** Whether a server takes it for no text at all. */
 export function isBlank(text: string): boolean {
   return /^[\s\u200b\u2060]*$/.test(text);
 }
@@ -38,7 +37,6 @@ export function textHead(text: string, length: number): string {
   return text.length <= length ? text : text.slice(0, boundaryBefore(text, Math.max(length, 0)));
 }
 
-/** The end of a text, cut between graphemes. */
 export function textTail(text: string, length: number): string {
   if (text.length <= length) {
     return text;

@@ -12,7 +12,6 @@ export interface ZipEntry {
 export async function* zip(
   entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>,
 ): AsyncGenerator<Uint8Array> {
-  // Loaded with the first export only.
   const { Zip, ZipDeflate } = await import('fflate');
   let chunks: Uint8Array[] = [];
   const archive = new Zip((error, chunk) => {

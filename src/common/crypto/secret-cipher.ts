@@ -36,11 +36,9 @@ export class SecretDecryptionError extends Error {
   }
 }
 
-/**
- * AES-256-GCM: `keyId.base64url(iv ‖ tag ‖ ciphertext)`. `binding` says where the record is stored, so a copy of it in
- * another row does not decrypt.
- */
+/** AES-256-GCM: `keyId.base64url(iv ‖ tag ‖ ciphertext)`. A copy in another row does not decrypt (`binding`). */
 export class SecretCipher {
+  /** A key given as bytes is parsed again for each record, which costs more than the cipher. */
   private readonly keys: Map<string, KeyObject>;
   readonly currentKeyId: string;
   private readonly currentKey: KeyObject;

@@ -29,9 +29,7 @@ export const DATABASE_PROBLEMS: Readonly<
 const DISK_FULL = '53100';
 /** Out of memory, connections or locks (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const OVERLOADED = /^53...$/;
-/**
- * Lost connections, cancelled statements, restarts, read-only after a failover, and logins that fail since the start.
- */
+/** Lost connections, cancelled statements, restarts, failovers, and logins that fail since the start. */
 const AWAY_STATE = /^(08...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =
   /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN)$/;

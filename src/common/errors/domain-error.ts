@@ -41,6 +41,7 @@ export type ErrorKind =
 
 interface DomainErrorOptions {
   cause?: unknown;
+  /** Becomes `Retry-After`. */
   retryAfterSeconds?: number;
   /** Further members of the problem document (RFC 9457 section 3.2). Never a secret. */
   extensions?: Record<string, unknown>;

@@ -151,6 +151,7 @@ function httpException(error: HttpException, request: Request, requestId: string
     return nothingHere(requestId);
   }
   if (status === 400) {
+    // Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
     return nothingHere(requestId);
   }
   if (status === 413) {

@@ -238,6 +238,7 @@ function ownerOf({ holder, work }: GuardedRequestInit): RequestOwner {
   return { holder: holder ?? currentRequest()?.userId ?? '', work: work ?? {} };
 }
 
+/** Keeps only the code: message and fields of transport errors can hold parts of the request. */
 function toUpstreamError(error: unknown, origin: string): UpstreamError {
   if (error instanceof UpstreamError) {
     return error;

@@ -8,6 +8,7 @@ const MAX_PORT = 65_535;
 export type NetworkDestination =
   /** IPv4, as `10.20.0.0/16`. */
   | { kind: 'range'; range: string }
+  /** A null `port` stands for all ports. */
   | { kind: 'host'; host: string; port: number | null };
 
 /** Null also for loopback without a port, which would open all of this machine's services. */

@@ -25,6 +25,7 @@ export async function bufferedResponse(
   const headers = toHeaders(response.headers);
   const isBodyless = method === 'HEAD' || BODYLESS_STATUSES.has(response.statusCode);
   if (!isBodyless && Number(headers.get('content-length') ?? 0) > maxBytes) {
+    // Without an argument the stream ends without an error, and the connection with it.
     response.body.destroy();
     throw new UpstreamError('too_large', origin);
   }
@@ -36,6 +37,7 @@ export async function bufferedResponse(
   if (body.byteLength > LARGE_BYTES) {
     await turns(() => setImmediate());
   }
+  // These two describe what was on the wire.
   headers.delete('content-encoding');
   headers.delete('content-length');
   return new Response(isBodyless ? null : body, { status: response.statusCode, headers });
@@ -117,6 +119,7 @@ function judgeOf(origin: string): (piece: Uint8Array) => void {
       if (error.problem !== 'syntax') {
         throw new UpstreamError('too_large', origin);
       }
+      // Not JSON: a parser stops here, if not before.
       outline = null;
     }
   };

@@ -16,6 +16,7 @@ export class ApiServerError extends Error {
   constructor(
     message: string,
     readonly status: number | null,
+    /** For example `NotFound`, `AlreadyExists`. */
     readonly reason: string | null,
     readonly retryAfterMs: number | null = null,
     options?: ErrorOptions,

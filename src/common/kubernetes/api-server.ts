@@ -14,6 +14,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 8;
 const DEFAULT_PATIENCE_MS = 10_000;
+/** Allows for a page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
 const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;

@@ -34,7 +34,7 @@ export class ObjectWatch<T> {
     private readonly api: ApiServer,
     private readonly options: ObjectWatchOptions<T>,
   ) {
-    // A caller of the first list is not required.
+    // Without a caller, a rejection must not count as unhandled.
     this.#listed.promise.catch(() => undefined);
   }
 
@@ -82,7 +82,7 @@ export class ObjectWatch<T> {
         const failure =
           error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
         if (failure.status === GONE) {
-          // The place of the watch in the history has expired.
+          // The place of the watch in the history has expired, so list again.
           this.#version = null;
           attempt = 0;
         } else {

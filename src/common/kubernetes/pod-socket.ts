@@ -23,7 +23,7 @@ export interface PodPort {
   port: number;
 }
 
-/** For networks that do not route to pods (`pods/portforward`). @throws ApiServerError */
+/** Connects to a pod's port through the API server (`pods/portforward`). @throws ApiServerError */
 export async function connectToPod(api: ApiServer, { namespace, pod, port }: PodPort): Promise<Socket> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/portforward`;
   const open = (): Promise<WebSocket> => api.webSocket(path, [PROTOCOL], { ports: port });

@@ -1,5 +1,6 @@
 import { ApiExtension } from '@nestjs/swagger';
 
+/** The generator passes on nothing else than extensions. */
 const EXTENSION = 'x-schema-rules';
 
 export interface ObjectRules {

@@ -9,9 +9,7 @@ type Stdio = IOType | number;
 /** Descriptors that this process was started with and would pass on, and what replaces them. */
 let inherited: { numbers: number[]; nothing: number } | null = null;
 
-/**
- * `/dev/null` replaces inherited descriptors (`40</root/file`); with `'ignore'` libuv would leave those above 2 alone.
- */
+/** `/dev/null` replaces inherited descriptors; with `'ignore'`, libuv would leave those above 2 alone. */
 export function withoutInherited(stdio: readonly Stdio[]): Stdio[] {
   inherited ??= { numbers: findInherited(), nothing: openSync('/dev/null', 'r+') };
   const { numbers, nothing } = inherited;

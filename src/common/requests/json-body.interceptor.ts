@@ -62,6 +62,7 @@ export class JsonBodyInterceptor implements NestInterceptor {
   }
 }
 
+/** Nest keeps the parameters of a handler as `<type>:<index>`. */
 function takesBody(context: ExecutionContext): boolean {
   const { name } = context.getHandler();
   const parameters: unknown = Reflect.getMetadata(ROUTE_ARGS_METADATA, context.getClass(), name);

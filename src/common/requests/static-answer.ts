@@ -26,6 +26,7 @@ export class StaticAnswer {
   private content: Promise<Buffer> | null = null;
   private readonly variants = new Map<Coding, Promise<Variant>>();
 
+  /** `make` is called again only after a failure. */
   constructor(
     private readonly type: string,
     private readonly make: () => Promise<Buffer> | string,

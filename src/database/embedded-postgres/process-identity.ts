@@ -102,8 +102,8 @@ export function parsePostmasterPid(text: string): PostmasterPid | null {
 }
 
 /**
- * Marks the server as gone, although its id is in use again. The file stays, as it leads to old shared memory and
- * workers. Call it only while holding the start lock.
+ * Marks the server as gone. The file stays, since it leads a new server to old shared memory and workers. Call it only
+ * while holding the start lock.
  */
 export async function disownPostmasterPid(
   cluster: string,

@@ -19,9 +19,7 @@ export interface UnixUser {
 
 type Permissions = Pick<Stats, 'mode' | 'uid' | 'gid'>;
 
-/**
- * PostgreSQL refuses to run as root: the cluster's owner runs it, else `postgres`, else `nobody`. Null: our own user.
- */
+/** Null: our own user. Else the cluster's owner, `postgres` or `nobody`, as PostgreSQL refuses to run as root. */
 export function chooseUser(
   processUid: number,
   owner: { uid: number; gid: number } | null,

@@ -7,8 +7,8 @@ import type { UnixUser } from './unprivileged-user.js';
 
 const LOOKS = 6;
 
-// PostgreSQL says in the title of each process what it does: connections over its socket have `[local]`. A shell takes
-// a megabyte and needs no password; it ends when the pid file no longer leads to a server with children.
+// Titles of PostgreSQL's processes have `[local]` for connections over its socket. A shell takes a megabyte, needs no
+// password, and ends when the pid file no longer leads to a server with children.
 const SCRIPT = `
 server=$1 cluster=$2 pause=$3 looks=$4 unused=0
 titles() {
@@ -40,9 +40,7 @@ while sleep "$pause"; do
   fi
 done`;
 
-/**
- * Stops an unused server from a process that outlives a killed service. @throws EmbeddedPostgresError without a shell
- */
+/** Runs as a process that outlives a killed service. @throws EmbeddedPostgresError without a shell */
 export async function stopWhenUnused(
   server: { pid: number; cluster: string; user: UnixUser | null },
   unusedMs: number,

@@ -30,10 +30,7 @@ export interface JobBacklog extends Omit<QueueCounts, 'name'> {
   kind: string;
 }
 
-/**
- * Jobs in the service's database, sent in the caller's transaction. pg-boss takes a tenth of the service's memory, so
- * it is loaded with the first job.
- */
+/** Jobs that are sent in the caller's transaction. pg-boss takes a tenth of the memory, so it is loaded late. */
 @Injectable()
 export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   private readonly logger = new Logger(DurableJobs.name);
@@ -59,9 +56,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     this.handlers.set(queue.name, { queue, handler });
   }
 
-  /**
-   * The job exists once the transaction is committed. @throws DomainError unavailable without the tables of the jobs
-   */
+  /** The job exists once the transaction is committed. @throws DomainError unavailable without its tables */
   async send(manager: EntityManager, queue: string, data: object): Promise<void> {
     const boss = await this.open();
     await boss.send(queue, withTraceparent(data), { db: transactionDatabase(manager) });

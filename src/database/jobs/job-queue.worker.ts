@@ -45,8 +45,8 @@ const MAX_OUTAGES = 20;
 export type HandBack = (job: JobWithMetadata, data: object) => Promise<void>;
 
 /**
- * Each pg-boss worker does one job and fetches for itself, so waking all would cost a query each. One idle worker is
- * woken, and wakes the next when it finds a job: a lone job costs two queries.
+ * Works on one queue. Waking all pg-boss workers would cost a query each, so one idle worker is woken, and wakes the
+ * next when it finds a job: a lone job costs two queries.
  */
 export class JobQueueWorker {
   readonly #boss: PgBoss;

@@ -19,8 +19,8 @@ interface Listener {
 }
 
 /**
- * PostgreSQL's NOTIFY between replicas, over one connection that keeps its session. Notifications are hints: after
- * each new connection, listeners are told to look for themselves (`onResync`).
+ * PostgreSQL's NOTIFY between replicas. Notifications are hints: what is sent while the connection is down is lost, so
+ * a new one tells listeners to look for themselves (`onResync`).
  */
 @Injectable()
 export class DatabaseNotifications implements OnApplicationShutdown {
@@ -54,7 +54,6 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     };
   }
 
-  /** Also true without any listener. */
   get isConnected(): boolean {
     return this.client !== null || this.running === null;
   }

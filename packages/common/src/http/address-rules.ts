@@ -148,7 +148,9 @@ export function isPublicHostName(hostname: string): boolean {
   return !LOCAL_SUFFIXES.some((suffix) => host.endsWith(suffix));
 }
 
-/** What is wrong with an absolute address. Credentials are refused: addresses are stored and shown in clear. */
+/**
+ * Credentials are refused because addresses are stored and shown in clear, backslashes because URL parsers disagree.
+ */
 export function addressProblem(address: string, schemes: readonly string[]): string | null {
   if (address === '') {
     return 'Expected an address; this text is empty.';
@@ -177,9 +179,7 @@ function oneOf(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }
 
-/**
- * Whether `NO_PROXY` exempts an address (https://pkg.go.dev/golang.org/x/net/http/httpproxy, without address ranges).
- */
+/** By the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy, without address ranges. */
 export function bypassesProxy(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/\.$/, '');
   const port = url.port === '' ? (url.protocol === 'http:' ? '80' : '443') : url.port;

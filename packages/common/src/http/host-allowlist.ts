@@ -13,9 +13,8 @@ interface Rule {
 const DEFAULT_PORT: Record<Scheme, string> = { http: '80', https: '443' };
 
 /**
- * Hosts that an operator trusts: `host` (https, port 443), `host:port` (https), `*.suffix` with or without a port
- * (names below it, no IP literal), or an origin such as `http://127.0.0.1:9101`, the only form that allows http.
- * Others may add names below a wildcard, so such a name never leads to this machine (`AddressReach`).
+ * Entries: `host` (https, port 443), `host:port`, `*.suffix` with or without a port, or an origin, the only form with
+ * http. Others may add names below a wildcard, so it never leads to this machine (`AddressReach`).
  */
 export class HostAllowlist {
   private constructor(private readonly rules: readonly Rule[]) {}
@@ -129,7 +128,6 @@ function badEntry(entry: string): Error {
   );
 }
 
-/** Which servers users may name in addresses that the service or an agent will call (LLM and MCP servers). */
 export class OutboundAddresses {
   private readonly allowlist: HostAllowlist | null;
 

@@ -12,7 +12,7 @@ export interface ProcessTree {
 
 export interface TreeView {
   members: ProcessFacts[];
-  /** During an execve(2) the kernel shows no arguments or environment, so a process may be a member. */
+  /** During an execve(2), the kernel does not show whether a process is a member. */
   isUnsure: boolean;
 }
 
@@ -49,8 +49,8 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
 }
 
 /**
- * Kills a tree of processes, however often they fork; tells whether none is left. Missed is what lost marker, parents
- * and user. Without `/proc`, only the root's group is killed.
+ * Kills a tree of processes, however often they fork; false if some are left. It misses a process that has no marker,
+ * no living parent and no user of its own. Without `/proc`, only the root's group is killed.
  */
 export async function endProcesses(tree: ProcessTree): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {

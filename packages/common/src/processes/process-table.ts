@@ -56,7 +56,6 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Start time of a process, also of a zombie. */
 export function startTimeOf(pid: number): string | null {
   return fieldsOf(readIfThere(`/proc/${pid}/stat`))[START_TIME_FIELD] ?? null;
 }

@@ -7,7 +7,6 @@ export const MISDIRECTED =
 
 interface HostRules {
   listenHost: string;
-  /** `name`, or `*.name` for every name below it. With any, names are checked wherever the server listens. */
   configured: readonly string[];
   /** Called for each name that no other rule allows. */
   isOwn?: (name: string) => boolean;
