@@ -7,10 +7,7 @@ import { connectionUrl, startEmbeddedPostgres } from '../database/embedded-postg
 import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.js';
 import { failureText } from './run-keys.js';
 
-/**
- * The program behind `npm run migrations:check`: builds an empty database with the migrations and fails when the
- * entities describe another schema.
- */
+/** `npm run migrations:check`: fails when an empty database, built by migrations, does not fit the entities. */
 const folder = await mkdtemp(path.join(tmpdir(), 'slipway-migrations-'));
 try {
   // Under root the server runs as another user, who needs access to the folder.
@@ -48,7 +45,7 @@ async function changesInAnEmptyDatabase(dataDir: string): Promise<string[]> {
   }
 }
 
-/** By file name and not by module, so that an entity which no module registers is noticed too. Short ones are beside their repository. */
+/** By file name, so that an entity which no module registers is noticed too. */
 async function everyEntity(): Promise<string[]> {
   const root = path.join(import.meta.dirname, '..');
   const files = (await readdir(root, { recursive: true })).filter((file) =>

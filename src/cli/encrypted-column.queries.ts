@@ -3,16 +3,15 @@ import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
 
 const BATCH = 500;
 
-/** Alias of the encrypted column; no key column has this name. */
+/** No key column has this name. */
 const RECORD = 'encrypted record';
 
-/** One encrypted value and the primary key of its row. */
 export interface EncryptedRecord {
   record: string;
   key: Record<string, string>;
 }
 
-/** The records of one encrypted column, of whichever table. Identifiers come from the features' own descriptions. */
+/** Identifiers come from the features' own descriptions, never from input. */
 export class EncryptedColumnQueries {
   private readonly selectFirst: string;
   private readonly selectNext: string;
@@ -37,7 +36,7 @@ export class EncryptedColumnQueries {
                     WHERE ${value} = $2 AND (${keys.join(', ')}) = (${placeholders(3)})`;
   }
 
-  /** All records, in the order of the primary key, read in batches. */
+  /** Reads in batches, in the order of the primary key. */
   async *all(): AsyncGenerator<EncryptedRecord> {
     let after: string[] | null = null;
     for (;;) {
@@ -55,11 +54,7 @@ export class EncryptedColumnQueries {
     }
   }
 
-  /**
-   * Replaces a record, unless a service has written another one since it was read.
-   *
-   * @returns whether it was replaced
-   */
+  /** Returns false when a service has written another record since it was read. */
   async replace({ record, key }: EncryptedRecord, fresh: string): Promise<boolean> {
     const [, affected] = await this.dataSource.query<[unknown, number]>(this.update, [
       fresh,
@@ -69,7 +64,6 @@ export class EncryptedColumnQueries {
     return affected === 1;
   }
 
-  /** The primary key of a row, in the order of its columns. */
   keyValues(row: Record<string, string>): string[] {
     return this.column.keyColumns.map((name) => row[name] ?? '');
   }

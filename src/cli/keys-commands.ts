@@ -8,11 +8,9 @@ import { InputValidationPipe } from '../common/validation/validation.pipe.js';
 import type { KeysSession } from './keys-session.js';
 import { UsageError } from './parse-keys-arguments.js';
 
-/** Where a command writes: results are for pipes, notes are for the person at the terminal. */
+/** Results go to standard output for pipes, notes to standard error for the operator. */
 export interface CliOutput {
-  /** One line on standard output. */
   result(line: string): void;
-  /** One line on standard error. */
   note(line: string): void;
 }
 
@@ -29,8 +27,7 @@ interface CreateKeyOptions {
 }
 
 /**
- * Issues a key. Creates the user if unknown, and makes them an administrator if asked to. The key is the only result.
- *
+ * Issues a key, and creates or promotes the user if necessary; the key is the only result.
  * @throws UsageError for an address, name or time that the HTTP interface would refuse too
  */
 export async function createKey(
@@ -68,7 +65,7 @@ async function findOrCreateUser(
     output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
     return created;
   } catch (error) {
-    // Somebody else created the user in the meantime.
+    // Another process created the user in the meantime.
     const rival =
       error instanceof DomainError && error.kind === 'conflict' && (await users.findByEmail(email));
     if (rival) {
@@ -85,11 +82,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   expires_at: '--expires-at',
 };
 
-/**
- * Applies the rules of a request body to what came from the command line.
- *
- * @throws UsageError naming the first flag whose value breaks a rule
- */
+/** @throws UsageError naming the first flag whose value breaks a rule */
 async function checkedInput<T extends object>(
   type: DtoClass<T>,
   members: Record<string, unknown>,
@@ -111,12 +104,7 @@ async function checkedInput<T extends object>(
 
 const HEADER = ['ID', 'USER', 'ADMIN', 'NAME', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'];
 
-/**
- * Shows keys without their secrets, by user, newest first.
- *
- * @param email one user's keys; null: everybody's
- * @throws UsageError when there is no such user
- */
+/** Shows one user's keys, or all, without their secrets. @throws UsageError when there is no such user */
 export async function listKeys(
   { keys, users }: KeysSession,
   email: string | null,
@@ -157,10 +145,7 @@ function minute(date: Date): string {
   return `${date.toISOString().slice(0, 16)}Z`;
 }
 
-/**
- * Lines of a table with aligned columns. Control characters are replaced: users choose the names that an operator's
- * terminal shows here.
- */
+/** Replaces control characters: users choose the names that an operator's terminal shows here. */
 export function textTable(rows: readonly (readonly string[])[]): string[] {
   const shown = rows.map((row) => row.map((cell) => cell.replaceAll(/\p{Cc}/gu, '\u{fffd}')));
   const widths = (shown[0] ?? []).map((_, column) =>
@@ -174,11 +159,7 @@ export function textTable(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/**
- * Revokes a key; running services stop accepting it within seconds.
- *
- * @throws DomainError not_found
- */
+/** Running services stop accepting the key within seconds. @throws DomainError not_found */
 export async function revokeKey(
   { keysService }: KeysSession,
   keyId: string,

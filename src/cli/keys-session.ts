@@ -12,7 +12,6 @@ import { openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { ServiceState } from '../database/service-state.repository.js';
 
-/** The installation's database, with the repositories and services that the key commands use. */
 export interface KeysSession {
   dataSource: DataSource;
   users: UserRepository;
@@ -24,12 +23,8 @@ export interface KeysSession {
 }
 
 /**
- * Opens the database of the installation, next to a running service or alone, and brings it up to date.
- *
- * Put together by hand: a Nest application would run start-up work that belongs to the service alone, such as making
- * the first key or storing `BOOTSTRAP_API_KEY`.
- *
- * @param onNotice receives the few lines of the embedded server that an operator should see
+ * Opens the database, next to a running service or alone, and migrates it. A Nest application would run start-up work
+ * of the service, such as making the first key.
  */
 export async function openKeysSession(
   config: AppConfig,

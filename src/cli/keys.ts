@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { loadConfig } from '../config/load-config.js';
 
-// In a bundle, what is imported above has run only when it is imported here.
+// In a bundle, the imports above have run only when this is imported here.
 const { runKeys } = await import('./run-keys.js');
 
 /** The program behind `npm run keys`. */

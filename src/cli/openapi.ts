@@ -7,10 +7,7 @@ import { buildOpenApiDocument, openApiText } from '../common/openapi/openapi-doc
 import { parseConfig } from '../config/load-config.js';
 import { DatabaseAddresses } from '../database/database-addresses.js';
 
-/**
- * The program behind `npm run openapi`, which writes the committed `openapi.json`, and `npm run openapi:check`
- * (`--check`), which fails when that file is not what the code says.
- */
+/** `npm run openapi` writes `openapi.json`; `npm run openapi:check` (`--check`) fails when it is not current. */
 const file = path.join(productFolder(), 'openapi.json');
 const text = await currentText();
 if (!process.argv.includes('--check')) {

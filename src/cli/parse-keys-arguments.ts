@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-/** A command line that cannot be understood. The message is one line and never repeats a value that was given. */
+/** The message is one line and never repeats a value that was given. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message);
@@ -8,7 +8,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What the operator asked for. Texts are as typed; the commands check them. */
+/** Texts are as typed; the commands check them. */
 export type KeysCommand =
   | { name: 'help' }
   | {
@@ -39,11 +39,7 @@ export const KEYS_USAGE = `Usage: npm run keys -- COMMAND
 The same environment variables and .env file as the service's say which database this is about.
 `;
 
-/**
- * Parses the arguments after `npm run keys --`.
- *
- * @throws UsageError for an unknown command or flag, a missing value, or too many arguments
- */
+/** @throws UsageError for an unknown command or flag, a missing value, or too many arguments */
 export function parseKeysArguments(args: readonly string[]): KeysCommand {
   const [name, ...rest] = args;
   switch (name) {

@@ -19,7 +19,6 @@ import { EncryptedColumnQueries } from './encrypted-column.queries.js';
 import type { CliOutput } from './keys-commands.js';
 import type { KeysSession } from './keys-session.js';
 
-/** Every column in the database that holds encrypted records, except for the key check itself. */
 const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...SETTINGS_ENCRYPTED_COLUMNS,
   ...LLM_PROFILE_ENCRYPTED_COLUMNS,
@@ -36,12 +35,10 @@ const MAX_ROUNDS = 10;
 const MAX_SHOWN_FAILURES = 20;
 
 /**
- * Encrypts every stored secret with the first of `keys`, while services keep reading and writing. It goes over all
- * columns until a whole round finds nothing under another key, then renews the key check, so that the service starts
- * without the other keys from then on.
- *
- * @throws ConfigError when the keys do not fit the data, records cannot be read, or a service still writes under
- * another key; what was done until then stays, and the old keys are still needed
+ * Encrypts every stored secret with the first key, beside running services, in rounds until none is under another key.
+ * Then it renews the key check, so that the service starts without the other keys.
+ * @throws ConfigError when keys do not fit, records cannot be read, or a service still writes under another key; what
+ * was done stays
  */
 export async function reencrypt(
   { dataSource, audit }: KeysSession,
@@ -100,17 +97,15 @@ export async function reencrypt(
   output.note(`everything is encrypted with the key "${cipher.currentKeyId}"; the other keys can be removed`);
 }
 
-/** The result of one pass over a column. */
 interface ColumnOutcome {
-  /** Records that were under another key when they were read. */
+  /** Under another key when they were read. */
   outdated: number;
-  /** Those of them that are now under the first key. The others had been written or removed in the meantime. */
+  /** The others had been written or removed in the meantime. */
   rewritten: number;
-  /** Why records could not be read; one sentence each, without any value. */
+  /** One sentence for each record, without any value. */
   unreadable: string[];
 }
 
-/** Encrypts the outdated records of a column again, with the first key. */
 async function reencryptColumn(
   queries: EncryptedColumnQueries,
   cipher: SecretCipher,

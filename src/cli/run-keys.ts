@@ -26,13 +26,7 @@ export function failureText(error: unknown): string {
   return errorStack(error);
 }
 
-/**
- * Runs one key command.
- *
- * @param args what follows `npm run keys --`
- * @param readConfig called only when the arguments are valid
- * @returns the exit status: 0, 1 for a failure, 2 for a command line that cannot be understood
- */
+/** Runs one key command, and returns the exit status: 1 for a failure, 2 for a misunderstood command line. */
 export async function runKeys(
   args: readonly string[],
   readConfig: () => AppConfig,

@@ -10,14 +10,14 @@ export function parseHexId(text: string): string | null {
     : null;
 }
 
-/** A UUID as clients see the ids of conversations and start tasks: 32 hexadecimal digits. */
+/** Clients see these ids as 32 hexadecimal digits. */
 export function toHexId(uuid: string): string {
   return uuid.replaceAll('-', '');
 }
 
 export const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** Random text with a uniform distribution: bytes of 248 and more are drawn again. */
+/** Uniform: bytes of 248 and more are drawn again. */
 export function randomBase62(length: number): string {
   let text = '';
   while (text.length < length) {

@@ -4,17 +4,12 @@ import { Transform, type TransformCallback } from 'node:stream';
 const QUOTATION_MARK = Buffer.from('"');
 const NOT_UTF8 = 'the text has bytes that are not UTF-8';
 
-/**
- * Turns the bytes of a text into a JSON string, chunk by chunk; fails at what is not UTF-8, which no such string can hold.
- * Processes some 400 MB/s.
- */
+/** Turns UTF-8 into a JSON string, chunk by chunk, at some 400 MB/s; fails at other bytes. */
 export class JsonStringStream extends Transform {
   readonly #maxBytes: number;
-  /** The beginning of a character whose rest is in the next chunk. */
   #rest: Buffer = Buffer.alloc(0);
   #size = 0;
 
-  /** @param maxBytes of the text; the stream fails after that */
   constructor(maxBytes: number) {
     super();
     this.#maxBytes = maxBytes;
@@ -50,23 +45,19 @@ export class JsonStringStream extends Transform {
   }
 }
 
-/**
- * Whether the beginning of a file is that of a text in UTF-8.
- *
- * @param isWhole whether it is the whole file
- */
+/** Whether a file that begins so is text in UTF-8; unless it is whole, its last character may be cut. */
 export function isText(beginning: Buffer, isWhole: boolean): boolean {
   const end = beginning.length - (isWhole ? 0 : incompleteBytes(beginning));
   return !beginning.includes(0) && isUtf8(beginning.subarray(0, end));
 }
 
-/** Treats each byte as a character: JSON escapes only ASCII, so the bytes of other characters do not change. */
+/** Latin-1, since JSON escapes only ASCII, so the bytes of other characters do not change. */
 function escaped(text: Buffer): Buffer {
   const json = JSON.stringify(text.toString('latin1'));
   return json.length === text.length + 2 ? text : Buffer.from(json.slice(1, -1), 'latin1');
 }
 
-/** How many bytes at the end are the beginning of a character (RFC 3629, 3). */
+/** Bytes at the end that begin a character (RFC 3629, 3). */
 function incompleteBytes(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -1,12 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/**
- * The folder that holds the product: the nearest one above this file with a `package.json`. It is the same from `src`,
- * from `dist` and from the bundle, whose files lie elsewhere than their sources.
- *
- * @throws Error when there is none
- */
+/** The nearest folder with a `package.json`: the same from `src`, `dist` and the bundle. @throws Error without one */
 export function productFolder(): string {
   let folder = import.meta.dirname;
   while (!existsSync(path.join(folder, 'package.json'))) {
@@ -19,7 +14,6 @@ export function productFolder(): string {
   return folder;
 }
 
-/** The version in the product's `package.json`. */
 export function productVersion(): string {
   const file = path.join(productFolder(), 'package.json');
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;

@@ -12,10 +12,7 @@ import {
 } from '@opentelemetry/api';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 
-/**
- * Attributes are those of OpenTelemetry's semantic conventions (https://opentelemetry.io/docs/specs/semconv/) and
- * `slipway.*`. They hold no secret and no text of users: no query, header, body or parameter of a statement.
- */
+/** Holds no secrets or texts of users. Attributes: https://opentelemetry.io/docs/specs/semconv/ and `slipway.*`. */
 export interface SpanStart extends SpanOptions {
   /** One of few: ids belong into attributes. */
   name: string;
@@ -23,24 +20,17 @@ export interface SpanStart extends SpanOptions {
 
 const BEGUN_AT = createContextKey('when the active span began');
 
-/** OpenTelemetry's tracer for the service. It does nothing while tracing is off. */
+/** Does nothing while tracing is off. */
 export function tracer(): Tracer {
   return trace.getTracer('slipway');
 }
 
-/**
- * Does a part of what is being measured as a span of its own. Work that belongs to no span is not measured, so that what
- * the service does by itself every second leaves no traces.
- */
+/** Measures work as a span, but only inside another one: what the service does every second leaves no traces. */
 export async function traced<T>(start: SpanStart, work: (span?: Span) => Promise<T>): Promise<T> {
   return trace.getActiveSpan() === undefined ? work() : measure(start, context.active(), work);
 }
 
-/**
- * Does work that begins a trace, or continues one.
- *
- * @param traceparent of the job or the row that caused the work; null: nothing that is known
- */
+/** Begins a trace, or continues that of `traceparent`, which comes with a job or a row. */
 export async function tracedFrom<T>(
   traceparent: string | null,
   start: SpanStart,
@@ -68,25 +58,25 @@ async function measure<T>(
   }
 }
 
-/** The `traceparent` of the caller's work, for a job, a row or an agent server; null while there is no span. */
+/** For a job, a row or an agent server; null while there is no span. */
 export function currentTraceparent(): string | null {
   const carrier: { traceparent?: string } = {};
   propagation.inject(context.active(), carrier);
   return carrier.traceparent ?? null;
 }
 
-/** When the span of the caller's work began, epoch milliseconds; null outside of one. */
+/** Epoch milliseconds. */
 export function currentSpanBegunAt(): number | null {
   const begunAt = context.active().getValue(BEGUN_AT);
   return typeof begunAt === 'number' ? begunAt : null;
 }
 
-/** @param type one of few: a code or the name of an error, never its message, which may hold what users wrote */
+/** @param type a code or an error's name, never its message, which may hold what users wrote */
 export function failSpan(span: Span, type: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', type);
 }
 
-/** What a span keeps of an error: its code or its name. */
+/** The code or the name of an error. */
 export function errorType(error: unknown): string {
   const name = error instanceof Error ? error.name : undefined;
   return (

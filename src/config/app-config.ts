@@ -24,8 +24,8 @@ import {
   UrlVariable,
 } from './variables.js';
 
-// The configuration in typed groups: each member names its environment variable, its default and its rules. An empty
-// variable counts as absent. Documented for operators in docs/operations.md, which a test compares with this file.
+// Each member names its environment variable, default and rules; an empty variable counts as absent. A test compares
+// this file with docs/operations.md.
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
@@ -36,7 +36,7 @@ export class HttpConfig {
   @TextVariable('HOST', { default: '127.0.0.1' })
   host: string;
 
-  /** How clients reach the service, without a trailing slash; null when not configured. */
+  /** How clients reach the service, without a trailing slash. */
   @UrlVariable('PUBLIC_URL')
   publicUrl: string | null;
 
@@ -49,7 +49,7 @@ export class HttpConfig {
   )
   corsOrigins: string[];
 
-  /** Host names besides its own under which the service answers: `name`, or `*.name` for all below it. */
+  /** `name`, or `*.name` for all below it, besides the service's own names. */
   @ListVariable(
     'ALLOWED_HOSTS',
     Satisfies(
@@ -59,7 +59,7 @@ export class HttpConfig {
   )
   allowedHosts: string[];
 
-  /** Requests of a user, and of strangers at one address, per minute and replica; 0: unlimited. */
+  /** Per user, or address of unknown callers, and replica; 0: unlimited. */
   @IntegerVariable('RATE_LIMIT_PER_MINUTE', {
     default: '600',
     minimum: 0,
@@ -67,7 +67,7 @@ export class HttpConfig {
   })
   rateLimitPerMinute: number;
 
-  /** Requests that one process works on at once, streams aside; 0: unlimited. */
+  /** In one process, streams aside; 0: unlimited. */
   @IntegerVariable('MAX_REQUESTS_IN_FLIGHT', {
     default: '1000',
     minimum: 0,
@@ -75,7 +75,7 @@ export class HttpConfig {
   })
   maxRequestsInFlight: number;
 
-  /** Seconds between saying that this replica is not ready and closing its listener. */
+  /** Between saying that this replica is not ready and closing its listener. */
   @IntegerVariable('SHUTDOWN_DELAY_SECONDS', {
     default: '0',
     minimum: 0,
@@ -84,11 +84,9 @@ export class HttpConfig {
   })
   shutdownDelaySeconds: number;
 
-  /** Absolute path of a built web application that is served at `/`; null: there is none. */
   @PathVariable('WEB_APP_FOLDER')
   webAppFolder: string | null;
 
-  /** Port of the metrics, on the same host; null: no metrics. */
   @PortVariable('METRICS_PORT')
   metricsPort: number | null;
 }
@@ -103,11 +101,10 @@ export class LogConfig {
   @ChoiceVariable('LOG_FORMAT', ['json', 'pretty'])
   format: 'json' | 'pretty';
 
-  /** One line per request. */
   @SwitchVariable('LOG_REQUESTS', true)
   requests: boolean;
 
-  /** Prints a welcome text: at a terminal, and with the embedded database, which is not for production. */
+  /** Only at a terminal with the embedded database, which is not for production. */
   welcome: boolean;
 }
 
@@ -116,7 +113,7 @@ export class DatabaseConfig {
   @PostgresUrlVariable('DATABASE_URL')
   url: string | null;
 
-  /** The same database without a connection pooler in between; null: `url` leads to it directly. */
+  /** The same database without a pooler; null: `url` leads to it directly. */
   @PostgresUrlVariable('DATABASE_DIRECT_URL')
   directUrl: string | null;
 
@@ -128,7 +125,7 @@ export class DatabaseConfig {
   })
   poolSize: number;
 
-  /** Days that audit entries are kept; 0: for ever. */
+  /** 0: for ever. */
   @IntegerVariable('AUDIT_RETENTION_DAYS', {
     default: '365',
     minimum: 0,
@@ -137,7 +134,7 @@ export class DatabaseConfig {
   })
   auditRetentionDays: number;
 
-  /** Days that events of conversations are kept at least; 0: for ever. */
+  /** At least these days; 0: for ever. */
   @IntegerVariable('EVENT_RETENTION_DAYS', {
     default: '0',
     minimum: 0,
@@ -170,7 +167,7 @@ export class OutboundConfig {
   @FromVariable('OUTBOUND_ALLOWLIST', { convert: hostListOf('OUTBOUND_ALLOWLIST') })
   allowlist: string[] | null;
 
-  /** Hosts that webhook endpoints may name; null: as `allowlist`. */
+  /** Null: as `allowlist`. */
   @FromVariable('WEBHOOK_HOST_ALLOWLIST', { convert: hostListOf('WEBHOOK_HOST_ALLOWLIST') })
   webhookAllowlist: string[] | null;
 
@@ -181,14 +178,11 @@ export class OutboundConfig {
   noProxy: string | null;
 }
 
-/** Members of {@link AppConfig} that belong to no group. */
 export class GeneralConfig {
-  /** Absolute path. */
   @PathVariable('DATA_DIR', '.data')
   dataDir: string;
 }
 
-/** The validated configuration; injected by this class. */
 export class AppConfig implements Readonly<GeneralConfig> {
   readonly dataDir: string;
   readonly http: HttpConfig;
@@ -199,7 +193,6 @@ export class AppConfig implements Readonly<GeneralConfig> {
   readonly agent: AgentConfig;
   readonly sandboxes: SandboxConfig;
   readonly outbound: OutboundConfig;
-  /** Null: nothing is exported. */
   readonly telemetry: TelemetryConfig | null;
 
   constructor(groups: AppConfig) {
@@ -207,7 +200,7 @@ export class AppConfig implements Readonly<GeneralConfig> {
   }
 }
 
-/** Host lists are read where they are used; here only to say at once that one is not readable. */
+/** Host lists are parsed where they are used; here only to report a mistake at the start. */
 function hostListOf(variable: string): (text: string) => string[] {
   return (text) => {
     const entries = commaList(text);

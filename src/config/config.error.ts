@@ -1,4 +1,4 @@
-/** Configuration that the service cannot start with. The message has one line for each variable, which it names. */
+/** The message has one line for each variable, which it names. */
 export class ConfigError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);

@@ -2,7 +2,6 @@ import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { AppConfig } from './app-config.js';
 import { ServiceAddress } from './service-address.js';
 
-/** Makes the configuration injectable everywhere by its class, and the address that follows from it. */
 @Global()
 @Module({})
 export class ConfigModule {

@@ -6,11 +6,7 @@ import { ConfigError } from './config.error.js';
 
 const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;
 
-/**
- * Parses `id:base64-32-bytes,…`; the first key encrypts, all decrypt.
- *
- * @throws ConfigError naming the entry by position (never its value)
- */
+/** Parses `id:base64-32-bytes,…`; the first key encrypts. @throws ConfigError that never holds a value */
 export function parseEncryptionKeys(text: string): CipherKey[] {
   const keys = text
     .split(',')
@@ -36,10 +32,7 @@ export function parseEncryptionKeys(text: string): CipherKey[] {
   return keys;
 }
 
-/**
- * Encryption keys of an installation on the embedded database: read from `DATA_DIR/encryption-keys` (mode 0600), generated
- * at the first start. The file holds the same text as `ENCRYPTION_KEYS`.
- */
+/** Keys for the embedded database in `DATA_DIR/encryption-keys` (mode 0600), generated at the first start. */
 export async function localEncryptionKeys(dataDir: string): Promise<CipherKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
   try {

@@ -9,17 +9,13 @@ import {
   UrlVariable,
 } from './variables.js';
 
-/** The public service of a git provider. */
 export interface PublicGitServer {
-  /** Its name, and where repositories are cloned from. */
+  /** Names the server, and clones come from it. */
   host: string;
   apiUrl: string;
 }
 
-/**
- * The providers whose public service every user may store a token of, whatever the operator has allowed. The name is the
- * value of `git_provider` on the wire and begins the names of variables: `GITHUB_API_URL`, `GITHUB_CLONE_URL`.
- */
+/** Every user may store a token of these. Names are values of `git_provider` and begin variables: `GITHUB_API_URL`. */
 export const PUBLIC_GIT_SERVERS = {
   github: { host: 'github.com', apiUrl: 'https://api.github.com' },
   gitlab: { host: 'gitlab.com', apiUrl: 'https://gitlab.com/api' },
@@ -28,13 +24,11 @@ export const PUBLIC_GIT_SERVERS = {
 
 export type PublicGitServerName = keyof typeof PUBLIC_GIT_SERVERS;
 
-/** In the order in which users' providers are asked. */
 export const PUBLIC_GIT_SERVER_NAMES = Object.keys(PUBLIC_GIT_SERVERS) as readonly PublicGitServerName[];
 
-/** Where tokens without a host go. */
 export interface GitServerAddresses {
   apiUrl: string;
-  /** Where repositories of these tokens are cloned from, and public ones without a token; no trailing slash. */
+  /** Also for public repositories without a token; no trailing slash. */
   cloneUrl: string;
 }
 
@@ -45,7 +39,6 @@ function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
 }
 
 export class EnterpriseSsoConfig {
-  /** Null only while the variables are read: without an issuer this group does not exist. */
   @UrlVariable(
     'ENTERPRISE_SSO_ISSUER',
     { message: REALM },
@@ -85,16 +78,13 @@ export class GitConfig {
 
   enterpriseSso: EnterpriseSsoConfig | null;
 
-  /** Deadline of one request to a git host, milliseconds. */
   @MillisecondsVariable('GIT_REQUEST_TIMEOUT_SECONDS', '8', 60)
   requestTimeoutMs: number;
 
-  /** How long suggested tasks wait for all providers, milliseconds. */
   @MillisecondsVariable('SUGGESTED_TASKS_TIMEOUT_SECONDS', '12', 120)
   tasksTimeoutMs: number;
 }
 
-/** The variables of the public git servers, a group for each. */
 export const GIT_SERVER_GROUPS = new Map(
   PUBLIC_GIT_SERVER_NAMES.map((name) => [name, addressVariables(name)] as const),
 );
@@ -105,7 +95,6 @@ function addressVariables(name: PublicGitServerName): new () => GitServerAddress
     @UrlVariable(`${prefix}_API_URL`, { default: PUBLIC_GIT_SERVERS[name].apiUrl })
     apiUrl: string;
 
-    /** Unless configured it follows from the address of the API. */
     @CloneUrlVariable(`${prefix}_CLONE_URL`)
     cloneUrl: string;
   }

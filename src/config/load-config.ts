@@ -39,12 +39,12 @@ const GROUPS = [
   TelemetryConfig,
 ];
 
-/** Every environment variable that is read, with its default; the documents are compared with it. */
+/** The documents are compared with these. */
 export function configVariables(): Variable[] {
   return GROUPS.flatMap(variablesOf);
 }
 
-/** Reads `.env` in the working directory (real variables win) and the environment. */
+/** Reads the environment and, where it has no value, `.env` in the working directory. */
 export function loadConfig(): AppConfig {
   if (existsSync('.env')) {
     process.loadEnvFile('.env');
@@ -60,13 +60,7 @@ export function loadConfig(): AppConfig {
   );
 }
 
-/**
- * Turns environment variables into the typed configuration. What a variable may be stands beside the member that it
- * fills (app-config.ts); here are the rules and defaults that concern several of them.
- *
- * @param terminal whether standard output is a terminal (chooses the log format)
- * @throws ConfigError one line for each wrong variable, with its name and what would be right
- */
+/** Has the rules that concern several variables. @throws ConfigError one line for each wrong variable */
 export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): AppConfig {
   const variables = Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
@@ -105,7 +99,6 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
 
 function readLog(variables: Variables, terminal: boolean, database: DatabaseConfig): LogConfig {
   const log = readGroup(LogConfig, variables);
-  // Null when absent, see the member.
   const configured = log.format as LogConfig['format'] | null;
   log.format = configured ?? (terminal ? 'pretty' : 'json');
   log.welcome = configured !== 'json' && (terminal || database.url === null);
@@ -124,10 +117,7 @@ function readGit(variables: Variables): GitConfig {
   return git;
 }
 
-/**
- * Where repositories of tokens without a host are cloned from. Where the operator moved the API and said nothing about
- * clones, it is the API's own host: a token is never offered to another server than the one it was checked with.
- */
+/** If only the API was moved, clones come from its host: tokens go only to the server that they were checked with. */
 export function cloneUrlOf(configured: string | null, apiUrl: string, service: PublicGitServer): string {
   if (configured !== null) {
     return configured;
@@ -159,7 +149,6 @@ function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {
 function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {
   const sandboxes = readGroup(SandboxConfig, variables);
   sandboxes.environment = inherited(variables);
-  // Null when absent, see the member.
   const configured = sandboxes.expose as SandboxConfig['expose'] | null;
   const isLocal = isLocalUrl(http.publicUrl ?? 'http://localhost');
   sandboxes.expose = configured ?? (isLocal && isLoopbackHost(http.host) ? 'ports' : 'path');
@@ -175,7 +164,7 @@ function isLocalUrl(address: string): boolean {
   return isLoopbackHost(new URL(address).hostname);
 }
 
-/** The variables of the environment that any program needs; none that belong to the service. */
+/** Variables that any program needs; none belongs to the service. */
 const INHERITED =
   /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/i;
 

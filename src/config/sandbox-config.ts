@@ -14,7 +14,7 @@ import {
   UrlVariable,
 } from './variables.js';
 
-/** What a container label, a queue's name and a folder can all hold. */
+/** A container label, a queue's name and a folder can all hold this. */
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const LABEL_EXPECTED = 'must be 1 to 63 letters, digits or . _ -, beginning with a letter or digit';
 
@@ -23,14 +23,12 @@ const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const DNS_LABEL_EXPECTED = 'must be 1 to 63 lower-case letters, digits or -, as names in Kubernetes are';
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const DNS_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
-/** A range of addresses, or a label of pods. */
 const POD_PEER = /^(?:[\da-f.:]+\/\d{1,3}|[A-Za-z0-9./_-]+=[A-Za-z0-9._-]+)$/;
 
 export class SandboxConfig {
   @ChoiceVariable('SANDBOX_BACKEND', ['process', 'docker', 'kubernetes'], { default: 'process' })
   backend: 'process' | 'docker' | 'kubernetes';
 
-  /** Image of our agent server, for docker and kubernetes. */
   @MatchingVariable(
     'SANDBOX_IMAGE',
     /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/,
@@ -39,7 +37,6 @@ export class SandboxConfig {
   )
   image: string;
 
-  /** Absolute path of the list of specifications; null: the built-in list. */
   @PathVariable('SANDBOX_SPECS_FILE')
   specsFile: string | null;
 
@@ -49,7 +46,7 @@ export class SandboxConfig {
   })
   isolation: 'auto' | 'bwrap' | 'none';
 
-  /** Files and folders of this machine that process sandboxes see besides its system, and cannot change. */
+  /** Process sandboxes can read these besides the system, and cannot change them. */
   @ListVariable(
     'SANDBOX_READ_PATHS',
     Satisfies(
@@ -61,11 +58,11 @@ export class SandboxConfig {
   )
   readPaths: string[];
 
-  /** Whether each process sandbox has a network of its own; `auto`: where that works. */
+  /** `auto`: process sandboxes have networks of their own where that works. */
   @ChoiceVariable('SANDBOX_NETWORK', ['auto', 'isolated', 'shared'], { default: 'auto' })
   network: 'auto' | 'isolated' | 'shared';
 
-  /** Ranges, hosts and ports that are not public and that process sandboxes reach from networks of their own. */
+  /** Destinations that are not public, but that process sandboxes with their own networks reach. */
   @ListVariable(
     'SANDBOX_NETWORK_ALLOW',
     Satisfies(
@@ -76,15 +73,15 @@ export class SandboxConfig {
   )
   networkAllow: string[];
 
-  /** Whether several users may have process sandboxes without isolation from each other. */
+  /** Lets several users have process sandboxes without isolation from each other. */
   @SwitchVariable('ALLOW_UNSANDBOXED', false)
   allowUnsandboxed: boolean;
 
-  /** Which machine's sandboxes this replica looks after; null: the id kept in `DATA_DIR`. */
+  /** Null: the id kept in `DATA_DIR`. */
   @MatchingVariable('HOST_ID', LABEL, LABEL_EXPECTED)
   hostId: string | null;
 
-  /** Value of the label that marks what this installation made; null: the id kept in the database. */
+  /** Labels what this installation made; null: the id kept in the database. */
   @MatchingVariable('INSTANCE_ID', LABEL, LABEL_EXPECTED)
   instanceId: string | null;
 
@@ -92,11 +89,10 @@ export class SandboxConfig {
   @UrlVariable('SANDBOX_CALLBACK_URL')
   callbackUrl: string | null;
 
-  /** The network that the service and docker sandboxes share. */
   @MatchingVariable('SANDBOX_DOCKER_NETWORK', /^[A-Za-z0-9][\w.-]*$/, 'must be the name of a Docker network')
   dockerNetwork: string | null;
 
-  /** Host name or IP of this machine at which other hosts reach its sandboxes; null: loopback only. */
+  /** Where other hosts reach this machine's sandboxes; null: loopback only. */
   @MatchingVariable(
     'SANDBOX_ADDRESS',
     /^[A-Za-z0-9.:-]+$/,
@@ -104,17 +100,11 @@ export class SandboxConfig {
   )
   address: string | null;
 
-  /**
-   * Where clients reach agent servers: at loopback ports that the service holds, at host names below `portsUrl`, or below
-   * a path of the service. Unless configured: `ports` where only this machine reaches the service, else `path`.
-   */
+  /** By default `ports` where only this machine reaches the service, else `path`. */
   @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path'])
   expose: 'ports' | 'hosts' | 'path';
 
-  /**
-   * Scheme and host name (and port) below which the ports of what agents start have host names; null: below `localhost`
-   * where `PUBLIC_URL` names this machine, else nowhere.
-   */
+  /** Ports that agents open have host names below this; null: below `localhost` if `PUBLIC_URL` names this machine. */
   @UrlVariable(
     'SANDBOX_PORTS_URL',
     {},
@@ -136,22 +126,18 @@ export class SandboxConfig {
   )
   dockerHost: string | null;
 
-  /**
-   * Path of the file with the cluster and its credentials, or several paths as `kubectl` takes them; null: the service
-   * account of the service's own pod.
-   */
+  /** One or several paths, as `kubectl` takes them; null: the service account of the service's pod. */
   @TextVariable('KUBECONFIG')
   kubeconfig: string | null;
 
-  /** Where sandboxes are in the cluster; null: the service's own namespace, else `slipway-sandboxes`. */
+  /** Null: the service's own namespace, else `slipway-sandboxes`. */
   @MatchingVariable('SANDBOX_NAMESPACE', DNS_LABEL, DNS_LABEL_EXPECTED)
   namespace: string | null;
 
-  /** How replicas reach pods: at their addresses, or through the API server. */
+  /** At the addresses of pods, or through the API server. */
   @ChoiceVariable('SANDBOX_REACH', ['pod', 'proxy'], { default: 'pod' })
   reach: 'pod' | 'proxy';
 
-  /** Of the volume that keeps the files of one kubernetes sandbox. */
   @MatchingVariable(
     'SANDBOX_VOLUME_SIZE',
     /^[1-9]\d*(Mi|Gi|Ti|M|G|T)$/,
@@ -160,19 +146,18 @@ export class SandboxConfig {
   )
   volumeSize: string;
 
-  /** Null: the cluster's default. */
   @MatchingVariable('SANDBOX_STORAGE_CLASS', DNS_NAME, DNS_NAME_EXPECTED)
   storageClass: string | null;
 
-  /** What runs the containers of pods, such as gVisor; null: the cluster's default. */
+  /** For example gVisor; null: the cluster's default. */
   @MatchingVariable('SANDBOX_RUNTIME_CLASS', DNS_NAME, DNS_NAME_EXPECTED)
   runtimeClass: string | null;
 
-  /** Names the secrets that images are pulled with; its token is in no pod. Null: the namespace's default. */
+  /** Names the secrets that images are pulled with; its token is in no pod. */
   @MatchingVariable('SANDBOX_SERVICE_ACCOUNT', DNS_NAME, DNS_NAME_EXPECTED)
   serviceAccount: string | null;
 
-  /** What may connect to pods: ranges, and labels of pods (`name=value`); empty: detected. */
+  /** Ranges and pod labels (`name=value`); empty: detected. */
   @ListVariable(
     'SANDBOX_REACHED_FROM',
     Satisfies(
@@ -182,11 +167,9 @@ export class SandboxConfig {
   )
   reachedFrom: string[];
 
-  /** How long a pod may wait for a node before its sandbox becomes ERROR, seconds. */
   @SecondsVariable('SANDBOX_NODE_WAIT_SECONDS', '4')
   nodeWaitSeconds: number;
 
-  /** Sandboxes that one user may have running at a time. */
   @IntegerVariable('MAX_RUNNING_SANDBOXES', {
     default: '5',
     minimum: 1,
@@ -195,7 +178,6 @@ export class SandboxConfig {
   })
   maxRunning: number;
 
-  /** Sandboxes that one user may have, paused ones included. */
   @IntegerVariable('MAX_SANDBOXES_PER_USER', {
     default: '1000',
     minimum: 1,
@@ -204,11 +186,11 @@ export class SandboxConfig {
   })
   maxStored: number;
 
-  /** What happens when one more is to run: the longest idle one is paused, or the request is refused. */
+  /** The longest idle sandbox is paused, or the request is refused. */
   @ChoiceVariable('SANDBOX_LIMIT_POLICY', ['pause_oldest_idle', 'reject'], { default: 'pause_oldest_idle' })
   limitPolicy: 'pause_oldest_idle' | 'reject';
 
-  /** Sandboxes of each specification that are started before anybody asks for one. */
+  /** Of each specification, before they are requested. */
   @IntegerVariable('SANDBOX_WARM', {
     default: '0',
     minimum: 0,
@@ -217,23 +199,21 @@ export class SandboxConfig {
   })
   warm: number;
 
-  /** Seconds without activity after which a sandbox is paused; 0: never. */
+  /** 0: never. */
   @SecondsVariable('SANDBOX_IDLE_TIMEOUT_SECONDS', '1800', 'never pause')
   idleTimeoutSeconds: number;
 
-  /** Seconds after which a sandbox that does not run is removed; 0: never. */
+  /** For sandboxes that do not run; 0: never. */
   @SecondsVariable('SANDBOX_RETENTION_SECONDS', '0', 'keep them')
   retentionSeconds: number;
 
-  /** Seconds that the start of a conversation waits for quota. */
   @SecondsVariable('SANDBOX_WAIT_SECONDS', '600')
   waitSeconds: number;
 
-  /** Age in seconds from which a sandbox of this installation without a row is removed. */
+  /** Sandboxes of this installation without a row are removed from this age on. */
   @SecondsVariable('SANDBOX_ORPHAN_GRACE_SECONDS', '60')
   orphanGraceSeconds: number;
 
-  /** Processes and threads in one sandbox. */
   @IntegerVariable('SANDBOX_PROCESSES', {
     default: '512',
     minimum: 32,
@@ -242,7 +222,7 @@ export class SandboxConfig {
   })
   processes: number;
 
-  /** Disk space that the files of one process sandbox may take, mebibytes; 0: unlimited. */
+  /** Mebibytes of one process sandbox; 0: unlimited. */
   @IntegerVariable('SANDBOX_DISK_MB', {
     default: '10240',
     minimum: 0,
@@ -250,7 +230,6 @@ export class SandboxConfig {
   })
   diskMb: number;
 
-  /** Disk space that sandboxes leave free, mebibytes. */
   @IntegerVariable('SANDBOX_DISK_RESERVE_MB', {
     default: '512',
     minimum: 0,
@@ -258,6 +237,6 @@ export class SandboxConfig {
   })
   diskReserveMb: number;
 
-  /** Variables of the service itself that programs of process sandboxes need as well: paths, language, proxies, CAs. */
+  /** For programs of process sandboxes: paths, language, proxies, CAs. */
   environment: Readonly<Record<string, string>>;
 }

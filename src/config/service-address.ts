@@ -5,7 +5,7 @@ import { AppConfig } from './app-config.js';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
-/** Where clients find this replica. The port is that of the open listener, so `PORT=0` works too. */
+/** The port is that of the open listener, so `PORT=0` works too. */
 @Injectable()
 export class ServiceAddress {
   private boundPort: number | null = null;
@@ -15,12 +15,12 @@ export class ServiceAddress {
     private readonly config: AppConfig,
   ) {}
 
-  /** How clients reach the service, without a trailing slash: `PUBLIC_URL`, else `http://localhost:PORT`. */
+  /** Without a trailing slash: `PUBLIC_URL`, else `http://localhost:PORT`. */
   get publicUrl(): string {
     return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
   }
 
-  /** Whether an origin is that of the service's own pages: `publicUrl`, or on a local machine another name of it. */
+  /** Whether an origin is `publicUrl`, or on a local machine another name of it. */
   isOwn(origin: string): boolean {
     const own = new URL(this.publicUrl);
     if (!isLoopbackHost(own.hostname)) {
@@ -32,7 +32,7 @@ export class ServiceAddress {
     });
   }
 
-  /** The port that was bound; the configured one before that. */
+  /** The bound port; before that the configured one. */
   get port(): number {
     // The operating system is asked only once: lists have an address in every item.
     this.boundPort ??= this.findBoundPort();

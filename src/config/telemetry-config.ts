@@ -20,19 +20,14 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 const PROTOCOLS = ['http/protobuf', 'http/json'] as const;
-/** None of these can be sent by hand: they frame the request. */
+/** These headers frame the request. */
 const FRAMING = /^(host|content-length|content-type|transfer-encoding|connection|upgrade|expect)$/i;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const HEADER_VALUE = /^[\x20-\x7e]{1,4096}$/;
 const RATIO = 'must be a number from 0 to 1';
 
-/**
- * OpenTelemetry under the names that it gives its variables
- * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). There is no such group, and
- * nothing of it is loaded, without an endpoint.
- */
+/** https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/; absent without an endpoint. */
 export class TelemetryConfig {
-  /** Base address of the collector; `/v1/traces` and `/v1/metrics` are below it. Null only while it is read. */
   @UrlVariable(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     {},
@@ -43,14 +38,13 @@ export class TelemetryConfig {
   )
   endpoint: string;
 
-  /** Sent with each request to the collector. Secret. */
+  /** Secret. */
   @FromVariable('OTEL_EXPORTER_OTLP_HEADERS', { absent: {}, convert: parseHeaders })
   headers: Readonly<Record<string, string>>;
 
   @ChoiceVariable('OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, { default: 'http/protobuf' })
   protocol: (typeof PROTOCOLS)[number];
 
-  /** Deadline of one request to the collector, milliseconds. */
   @IntegerVariable('OTEL_EXPORTER_OTLP_TIMEOUT', {
     default: '10000',
     minimum: 100,
@@ -64,7 +58,6 @@ export class TelemetryConfig {
   })
   serviceName: string;
 
-  /** Attributes of the spans and metrics of this process. */
   @FromVariable('OTEL_RESOURCE_ATTRIBUTES', { absent: {}, convert: parseAttributes })
   resourceAttributes: Readonly<Record<string, string>>;
 
@@ -77,7 +70,7 @@ export class TelemetryConfig {
   @ChoiceVariable('OTEL_TRACES_SAMPLER', SAMPLERS, { default: 'parentbased_always_on' })
   sampler: (typeof SAMPLERS)[number];
 
-  /** Which share of the traces the samplers named `traceidratio` keep. */
+  /** The share of traces that the `traceidratio` samplers keep. */
   @FromVariable(
     'OTEL_TRACES_SAMPLER_ARG',
     { default: '1', convert: (text) => (/^\d*\.?\d+$/.test(text) ? Number(text) : text) },
@@ -85,7 +78,7 @@ export class TelemetryConfig {
   )
   samplerRatio: number;
 
-  /** How long a finished span waits for others, milliseconds. */
+  /** Milliseconds that a finished span waits for others. */
   @IntegerVariable('OTEL_BSP_SCHEDULE_DELAY', {
     default: '5000',
     minimum: 10,
@@ -102,19 +95,14 @@ export class TelemetryConfig {
   })
   metricIntervalMs: number;
 
-  /** Turns off tracing and metrics whatever the other variables say. */
   @SwitchVariable('OTEL_SDK_DISABLED', false)
   disabled: boolean;
 }
 
-/**
- * Judges the variables also where nothing is exported, so that a mistake shows at once.
- *
- * @throws ConfigError
- */
+/** Judges the variables even if nothing is exported, so that a mistake shows at once. @throws ConfigError */
 export function readTelemetry(variables: Readonly<Record<string, string>>): TelemetryConfig | null {
   const telemetry = readGroup(TelemetryConfig, variables);
-  // Null when absent, see the member.
+  // Null when absent, unlike its type.
   const endpoint = telemetry.endpoint as string | null;
   const exportsNothing = telemetry.traces === 'none' && telemetry.metrics === 'none';
   return endpoint === null || telemetry.disabled || exportsNothing ? null : telemetry;
@@ -134,7 +122,6 @@ function parseHeaders(text: string): Record<string, string> {
   return headers;
 }
 
-/** @throws ConfigError */
 function parseAttributes(text: string): Record<string, string> {
   return parsePairs(
     'OTEL_RESOURCE_ATTRIBUTES',
@@ -143,7 +130,6 @@ function parseAttributes(text: string): Record<string, string> {
   );
 }
 
-/** @throws ConfigError */
 function parsePairs(variable: string, text: string, form: string): Record<string, string> {
   return Object.fromEntries(
     commaList(text).map((entry) => {
@@ -154,7 +140,7 @@ function parsePairs(variable: string, text: string, form: string): Record<string
       try {
         return [name, decodeURIComponent(value)];
       } catch (error) {
-        // The cause would repeat nothing either, but a stray % is all that it can be.
+        // The cause repeats nothing of the text: it can only be a stray %.
         throw new ConfigError(`${variable}: ${form}`, { cause: error });
       }
     }),

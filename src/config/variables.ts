@@ -16,32 +16,29 @@ import {
 } from 'class-validator';
 import { ConfigError } from './config.error.js';
 
-/** An environment variable that fills a member of a group. */
 export interface Variable {
   name: string;
-  /** The text that an absent variable stands for. */
   default: string | undefined;
 }
 
 interface VariableOptions {
-  /** The text that an absent variable stands for, in the variable's own unit. */
+  /** In the variable's own unit. */
   default?: string;
-  /** What the member holds when the variable is absent and has no default; null unless said. */
+  /** Without a default; null unless given. */
   absent?: unknown;
-  /** What the member holds for a text; the rules judge that. May throw a ConfigError. */
+  /** The rules judge the result. May throw a ConfigError. */
   convert?: (text: string) => unknown;
-  /** When an absent variable is judged too; never unless said. */
+  /** Then an absent variable is judged, too. */
   requiredIf?: (group: never) => boolean;
 }
 
 const variablesByGroup = new Map<object, Map<string, Variable>>();
 
-/** The environment variables of a group, in the order of its members. */
 export function variablesOf(group: new () => object): Variable[] {
   return [...(variablesByGroup.get(group.prototype)?.values() ?? [])];
 }
 
-/** Fills the member from an environment variable and applies rules of class-validator to it. */
+/** Fills the member from an environment variable, and applies rules of class-validator. */
 export function FromVariable(
   name: string,
   { default: initial, absent = null, convert = (text) => text, requiredIf }: VariableOptions,
@@ -66,17 +63,12 @@ export function FromVariable(
   };
 }
 
-/**
- * A group with its members read from the variables.
- *
- * @throws ConfigError one line for each wrong variable, with its name and what would be right
- */
+/** @throws ConfigError one line for each wrong variable, with its name and what would be right */
 export function readGroup<T extends object>(
   type: new () => T,
   variables: Readonly<Record<string, string>>,
 ): T {
   const group = plainToInstance(type, variables, { excludeExtraneousValues: true });
-  // Not every group has rules.
   const errors = validateSync(group, { forbidUnknownValues: false });
   if (errors.length > 0) {
     const lines = errors.map(({ property, constraints = {} }) => {
@@ -88,7 +80,7 @@ export function readGroup<T extends object>(
   return group;
 }
 
-/** What is wrong with the variables of a group, as lines of a ConfigError; empty when all of them are right. */
+/** What is wrong with a group's variables, as lines of a ConfigError. */
 export function problemsOf(
   type: new () => object,
   variables: Readonly<Record<string, string>>,
@@ -108,7 +100,6 @@ export function TextVariable(name: string, options: VariableOptions = {}): Prope
   return FromVariable(name, options);
 }
 
-/** A text that matches a pattern. */
 export function MatchingVariable(
   name: string,
   pattern: RegExp,
@@ -118,12 +109,10 @@ export function MatchingVariable(
   return FromVariable(name, options, Matches(pattern, { message }));
 }
 
-/** An address of a PostgreSQL database. */
 export function PostgresUrlVariable(name: string): PropertyDecorator {
   return MatchingVariable(name, /^postgres(ql)?:\/\//, 'must start with postgres:// or postgresql://');
 }
 
-/** One of several words. */
 export function ChoiceVariable(
   name: string,
   words: readonly string[],
@@ -133,7 +122,7 @@ export function ChoiceVariable(
   return FromVariable(name, options, IsIn([...words], { message }));
 }
 
-/** A file or folder; the member holds its absolute path. */
+/** The member holds the absolute path. */
 export function PathVariable(name: string, initial?: string): PropertyDecorator {
   return FromVariable(name, {
     ...(initial !== undefined && { default: initial }),
@@ -141,7 +130,6 @@ export function PathVariable(name: string, initial?: string): PropertyDecorator 
   });
 }
 
-/** `true` or `false`. */
 export function SwitchVariable(name: string, initial: boolean): PropertyDecorator {
   return FromVariable(
     name,
@@ -160,7 +148,6 @@ interface NumberRange {
   default?: string;
 }
 
-/** A whole number. */
 export function IntegerVariable(
   name: string,
   { minimum, maximum, message, default: initial }: NumberRange,
@@ -186,7 +173,6 @@ export function PortVariable(name: string, initial?: string): PropertyDecorator 
 /** A hundred years: dates beyond it need a calendar of their own. */
 const MAX_SECONDS = 3_153_600_000;
 
-/** A whole number of seconds. */
 export function SecondsVariable(name: string, initial: string, whatZeroMeans?: string): PropertyDecorator {
   const message = 'must be a whole number of seconds';
   return IntegerVariable(name, {
@@ -197,7 +183,7 @@ export function SecondsVariable(name: string, initial: string, whatZeroMeans?: s
   });
 }
 
-/** Seconds, perhaps a fraction of one; the member holds milliseconds. */
+/** The variable has seconds, perhaps a fraction; the member holds milliseconds. */
 export function MillisecondsVariable(
   name: string,
   initial: string,
@@ -210,7 +196,7 @@ export function MillisecondsVariable(
       default: initial,
       convert: (text) => {
         const seconds = Number(text);
-        // A text that is out of range stays so, whatever rounding would make of it.
+        // Rounding must not bring a value into the range.
         return seconds >= 0.1 && seconds <= maximumSeconds ? Math.round(seconds * 1000) : Number.NaN;
       },
     },
@@ -226,7 +212,7 @@ type UrlRules = Parameters<typeof IsUrl>[0];
 
 const HTTP_URL: UrlRules = { require_tld: false, require_protocol: true, protocols: ['http', 'https'] };
 
-/** An http(s) address; the member holds it without a trailing slash. */
+/** The member holds the http(s) address without a trailing slash. */
 export function UrlVariable(
   name: string,
   { message = 'must be an http(s) address', ...options }: VariableOptions & { message?: string } = {},
@@ -240,7 +226,6 @@ export function UrlVariable(
   );
 }
 
-/** The base address of a git server that repositories are cloned from. */
 export function CloneUrlVariable(name: string): PropertyDecorator {
   return FromVariable(
     name,
@@ -256,12 +241,11 @@ function withoutTrailingSlash(address: string): string {
   return address.replace(/\/+$/, '');
 }
 
-/** A comma list; empty when absent. */
+/** Empty when absent. */
 export function ListVariable(name: string, ...rules: PropertyDecorator[]): PropertyDecorator {
   return FromVariable(name, { absent: [], convert: commaList }, ...rules);
 }
 
-/** The entries of a comma list; white space around them does not count. */
 export function commaList(text: string): string[] {
   return text
     .split(',')
@@ -274,12 +258,12 @@ export function Satisfies(isValid: (value: unknown) => boolean, message: string)
   return ValidateBy({ name: 'satisfies', validator: { validate: isValid } }, { message });
 }
 
-/** Whether a text is scheme, host name and port as browsers send them in `Origin`. */
+/** Scheme, host name and port, as browsers send them in `Origin`. */
 export function isOrigin(entry: unknown): boolean {
   return typeof entry === 'string' && URL.canParse(entry) && new URL(entry).origin === entry;
 }
 
-/** Whether other host names can be below the address's, which is so of no IP address. */
+/** False for IP addresses. */
 export function hasNamesBelow(address: string): boolean {
   if (!URL.canParse(address)) {
     return false;

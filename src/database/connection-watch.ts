@@ -5,27 +5,23 @@ import { Client } from 'pg';
 const LOOK_MS = 250;
 /** Checks without an answer before all connections are cut: a waiting request then fails within two seconds. */
 const PATIENCE = 4;
-/** SSLRequest: whatever speaks PostgreSQL's protocol answers it with a byte, before it knows who asks. */
+/** SSLRequest: PostgreSQL answers it with a byte before it asks for a login. */
 const PROBE = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
 
 /**
- * Notices that nothing comes from the database any more: a network that swallows packets, or a host that hangs, breaks no
- * connection. While statements wait and not a byte arrives, a connection beside those of the pool asks for one byte. If that does
- * not come either, all connections are cut, and new ones fail at once until the database answers again. A statement that is only
- * slow is left alone.
+ * Cuts connections to a silent database, since a network that swallows packets breaks none. While statements wait and
+ * no byte arrives, a probe asks for one; until it gets it, connections fail.
  */
 export class ConnectionWatch implements BeforeApplicationShutdown {
   private readonly logger = new Logger('Database');
   private readonly sockets = new Set<Socket>();
   private isUsed: () => boolean = () => false;
   private timer: NodeJS.Timeout | undefined;
-  /** Bytes that closed connections received. */
   private receivedBefore = 0;
   private received = 0;
   private probe: { socket: Socket; looks: number } | null = null;
   private silentSince: number | null = null;
 
-  /** @param url of the database, the same as for the pool */
   constructor(private readonly url: string) {}
 
   /** The `stream` option for connections of the pool. */
@@ -43,19 +39,17 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     return socket;
   };
 
-  /** @param isUsed whether a statement waits for the database */
   start(isUsed: () => boolean): this {
     this.isUsed = isUsed;
     this.timer ??= setInterval(() => this.look(), LOOK_MS).unref();
     return this;
   }
 
-  /** Whether new connections fail at once. */
   get isSilent(): boolean {
     return this.silentSince !== null;
   }
 
-  /** Counts checks rather than time: a process that was suspended reads what has arrived before its next check. */
+  /** Counts checks, not time: a process that was suspended reads what has arrived before its next check. */
   look(): void {
     const received = [...this.sockets].reduce((sum, { bytesRead }) => sum + bytesRead, this.receivedBefore);
     const isHeard = received !== this.received;
@@ -75,7 +69,6 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     }
   }
 
-  /** Called before the pool is closed. */
   beforeApplicationShutdown(): void {
     clearInterval(this.timer);
     this.endProbe();
@@ -97,7 +90,7 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     });
   }
 
-  /** Where the pool is connected to, so that no name has to be resolved. */
+  /** Avoids resolving the name again. */
   private target(): NetConnectOpts {
     const { host, port } = new Client({ connectionString: this.url });
     if (host.startsWith('/')) {

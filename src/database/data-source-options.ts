@@ -18,7 +18,7 @@ import { UNNAMED } from './named-statement.js';
 
 /** Names our connections in `pg_stat_activity`. */
 const APPLICATION_NAME = 'slipway';
-/** The driver's 10 s are too short: a new connection plans every statement anew, and its first requests wait for that. */
+/** The driver's 10 s are too short: a new connection plans every statement anew. */
 const IDLE_CONNECTION_MS = 300_000;
 
 const LIMITS =
@@ -44,7 +44,7 @@ class PostgresNames extends DefaultNamingStrategy {
   }
 }
 
-/** The connections of the application's pool: in use, idle, their maximum, and the requests that wait for one. */
+/** Connections of the application's pool; `waiting` counts requests. */
 export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' | 'waiting', number> {
   const pool: unknown = 'master' in driver ? driver.master : null;
   if (!(pool instanceof Pool)) {
@@ -54,11 +54,7 @@ export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' 
   return { busy: totalCount - idleCount, idle: idleCount, max: options.max, waiting: waitingCount };
 }
 
-/**
- * How the application, the command line and the tests connect. Whoever needs entities adds them.
- *
- * @param address a string is an address without a pooler in between
- */
+/** For the application, the command line and tests; a string is an address without a pooler. */
 export function dataSourceOptions(address: DatabaseAddress | string, poolSize: number): DataSourceOptions {
   const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;
   return {

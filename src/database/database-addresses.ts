@@ -6,53 +6,39 @@ import { ConfigError } from '../config/config.error.js';
 
 /** When two replicas change a role at the same moment, one of them fails. */
 const ROLE_LOCK = 7_240_815_557;
-/** How long to wait for a notification, which PostgreSQL delivers within milliseconds. */
+/** PostgreSQL delivers notifications within milliseconds. */
 const NOTIFICATION_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** How long a statement may take, and a transaction may be idle, before PostgreSQL ends it, in milliseconds. */
 export const STATEMENT_TIMEOUT_MS = 15_000;
 export const IDLE_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** An address of the database. */
 export interface DatabaseAddress {
   url: string;
-  /**
-   * Something stands in between that may hand connections of one client to another one (PgBouncer and alike). No state
-   * of the session may be left behind there: no startup parameter, no named statement, no `SET` outside a transaction.
-   */
+  /** PgBouncer or alike, where no session state may stay: no startup parameter, named statement, or `SET`. */
   pooled: boolean;
 }
 
 /** How the service reaches its database; injected by this class. */
 export class DatabaseAddresses {
-  /**
-   * @param main for requests
-   * @param direct keeps its session: for migrations and notifications
-   */
+  /** `direct` keeps its session, for migrations and notifications. */
   constructor(
     readonly main: DatabaseAddress,
     readonly direct: DatabaseAddress = main,
   ) {}
 
-  /** Of a database with nothing in between. */
   static of(url: string): DatabaseAddresses {
     return new DatabaseAddresses({ url, pooled: false });
   }
 }
 
-/** The addresses, and what an operator should know about them. */
 export interface FoundDatabase {
   addresses: DatabaseAddresses;
   notices: readonly string[];
 }
 
 /**
- * Finds out whether a pooler stands before the database, and that there is an address without one. A PostgreSQL that is
- * connected to directly announces the id of the process that serves the connection; a pooler announces one that it has
- * made up, since that process changes.
- *
- * @param directUrl `DATABASE_DIRECT_URL`; null when it is not configured
+ * Detects a pooler, which makes up the id of the process that serves a connection.
  * @throws ConfigError when the database cannot be reached, or the direct address is missing or not direct
  */
 export async function findDatabase(url: string, directUrl: string | null): Promise<FoundDatabase> {
@@ -79,7 +65,7 @@ export async function findDatabase(url: string, directUrl: string | null): Promi
 }
 
 async function isPooled(client: Client): Promise<boolean> {
-  // The driver keeps what the server announced, and its types do not know.
+  // The driver's types lack what the server announced.
   const announced: unknown = Reflect.get(client, 'processID');
   return announced !== (await servingProcess(client));
 }
@@ -119,7 +105,7 @@ async function sharesProcesses(first: Client, second: Client): Promise<boolean> 
   }
 }
 
-/** Whether a notification arrives: only in the same database, at a connection that keeps its session. */
+/** Works only in the same database, at a connection that keeps its session. */
 async function hears(listener: Client, sender: Client): Promise<boolean> {
   const channel = `slipway_check_${randomBytes(8).toString('hex')}`;
   const arrived = Promise.withResolvers<true>();
@@ -142,10 +128,7 @@ async function hears(listener: Client, sender: Client): Promise<boolean> {
   }
 }
 
-/**
- * A pooler takes no limits along, so statements outside of transactions get theirs from the role, in this database only.
- * Whoever has set a limit keeps it.
- */
+/** Poolers pass no limits on, so the role gets them, in this database only. A limit that is already set stays. */
 async function limitStatementsOfRole(client: Client): Promise<string[]> {
   const limit = `${STATEMENT_TIMEOUT_MS / 1000}s`;
   const { rows } = await client.query<{ limited: boolean; role: string; database: string }>(
@@ -174,12 +157,7 @@ async function limitStatementsOfRole(client: Client): Promise<string[]> {
   }
 }
 
-/**
- * Opens one connection to inspect an address.
- *
- * @param variable the variable that the address comes from
- * @throws ConfigError one line when the database cannot be reached
- */
+/** @throws ConfigError one line when the database cannot be reached */
 async function connectToAddress(url: string, variable: string): Promise<Client> {
   const client = new Client({
     connectionString: url,
@@ -187,7 +165,7 @@ async function connectToAddress(url: string, variable: string): Promise<Client> 
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: CONNECT_TIMEOUT_MS,
   });
-  // A connection that breaks fails the query that waits for it, and needs no listener to be noticed.
+  // A broken connection fails the waiting query, and needs no listener to be noticed.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -197,7 +175,6 @@ async function connectToAddress(url: string, variable: string): Promise<Client> 
   }
 }
 
-/** The error of a start without its database: one line, never with the password. */
 export function unreachable(variable: string, error: unknown): ConfigError {
   return new ConfigError(`${variable}: the database cannot be reached: ${connectionFailure(error)}`, {
     cause: error,
@@ -208,7 +185,7 @@ export function unreachable(variable: string, error: unknown): ConfigError {
 function connectionFailure(error: unknown): string {
   const { message = '', errors } = error as { message?: string; errors?: unknown[] };
   if (Array.isArray(errors) && errors.length > 0) {
-    // A host with several addresses fails once for each, under an error without a message of its own.
+    // A host with several addresses fails once for each, under an error without a message.
     return connectionFailure(errors[0]);
   }
   return message.split('\n', 1)[0] || String(error);

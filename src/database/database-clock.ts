@@ -5,28 +5,23 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../common/clock.js';
 
 const COMPARE_MS = 30_000;
-/** Queries per comparison. The fastest counts, because it is the most precise. */
+/** The fastest query counts, because it is the most precise. */
 const QUERIES = 3;
 /** Smaller differences come from the network. */
 const TOLERANCE_MS = 100;
-/** If a machine's clock deviates by more from the time that has passed, it was set, or the machine slept. */
+/** A larger deviation means that the clock was set, or that the machine slept. */
 const JUMP_MS = 1_000;
 
-/** The clocks of this machine. */
 export interface MachineTime {
   /** Epoch milliseconds; may be set forward or back. */
   wall(): number;
-  /** Milliseconds since some moment; never set, and it may stand still while the machine sleeps. */
+  /** Milliseconds, never set; may stand still while the machine sleeps. */
   monotonic(): number;
 }
 
 const MACHINE_TIME: MachineTime = { wall: () => Date.now(), monotonic: () => performance.now() };
 
-/**
- * The time of the database, which all replicas share: leases, deadlines and expiry dates that one replica writes are
- * compared by others, and with the database's own `now()`. It passes as time does, whatever happens to the clock of this machine;
- * every half minute, and when that clock jumps, it is compared with the database.
- */
+/** The time that replicas share for leases and deadlines, compared with the database's every half minute. */
 @Injectable()
 export class DatabaseClock extends Clock implements OnModuleDestroy {
   private readonly logger = new Logger(DatabaseClock.name);
@@ -35,7 +30,7 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     () => this.compare(),
     (error) => this.logger.warn('failed to compare clocks', { error: errorMessage(error) }),
   );
-  /** Database's time minus monotonic time, milliseconds; null until they were compared. */
+  /** Database's time minus monotonic time, milliseconds; null before the first comparison. */
   private ahead: number | null = null;
   /** Machine's clock minus monotonic time when it was last checked. */
   private wallAhead: number;
@@ -48,7 +43,6 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     this.wallAhead = time.wall() - time.monotonic();
   }
 
-  /** @throws QueryFailedError when the query fails */
   static async start(dataSource: Pick<DataSource, 'query'>, time?: MachineTime): Promise<DatabaseClock> {
     const clock = new DatabaseClock(dataSource, time);
     await clock.compare();
@@ -66,7 +60,6 @@ export class DatabaseClock extends Clock implements OnModuleDestroy {
     return Math.round(monotonic + (this.ahead ?? wallAhead));
   }
 
-  /** Reads the time of the database and adopts it. */
   async compare(): Promise<void> {
     const { ahead, uncertaintyMs } = await this.measure();
     if (this.ahead === null) {

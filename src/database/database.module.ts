@@ -10,14 +10,12 @@ import { dataSourceOptions, poolUse } from './data-source-options.js';
 import { ServiceState, ServiceStateRepository } from './service-state.repository.js';
 import { StatementSpans } from './statement-spans.js';
 
-/** Longer than the server's own limit for a statement, so that only a connection that hangs beside others reaches it. */
+/** Longer than the server's limit for a statement, so that only a connection that hangs reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;
 
-/** The data source, its addresses and its time; features add their entities with `TypeOrmModule.forFeature`. */
 @Global()
 @Module({})
 export class DatabaseModule {
-  /** @param traced whether statements are measured as parts of traces */
   static register(addresses: DatabaseAddresses, poolSize: number, traced = false): DynamicModule {
     const options = dataSourceOptions(addresses.main, poolSize);
     const subscribers = options.subscribers ?? [];
@@ -54,7 +52,7 @@ export class DatabaseModule {
   }
 }
 
-/** Whether any statement waits, or anybody waits for a connection. */
+/** Whether any statement, or any request for a connection, waits. */
 function isUsed(dataSource: DataSource): boolean {
   const { busy, waiting } = poolUse(dataSource);
   return busy + waiting > 0;

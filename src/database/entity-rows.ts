@@ -2,10 +2,8 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 
 /** Lets raw SQL name an entity's columns and turn its rows into entities. */
 export class EntityRows<Entity extends ObjectLiteral> {
-  /** All columns, for a SELECT or RETURNING. */
   readonly columns: string;
 
-  /** @param table name or alias of the table in the statement */
   constructor(
     private readonly repository: Repository<Entity>,
     table: string,
@@ -23,7 +21,6 @@ export class EntityRows<Entity extends ObjectLiteral> {
     return column.databaseName;
   }
 
-  /** The entity of a row that has all `columns`. */
   entity(row: Readonly<Record<string, unknown>>): Entity {
     const { metadata, manager } = this.repository;
     const entity = this.repository.create();

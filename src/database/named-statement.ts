@@ -4,33 +4,22 @@ import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { traced } from '../common/spans.js';
 import { statementSpan } from './statement-spans.js';
 
-/** In `extra` of a data source: no statement gets a name, since the next one may run on another connection. */
+/** For `extra` of a data source whose next statement may run on another connection. */
 export const UNNAMED = { unnamed: true } as const;
 
-/**
- * A statement on a hot path: PostgreSQL parses and plans it once per connection, and knows it by its name from then
- * on (docs/adr/0006). A name belongs to one text. Columns are listed, never `*`. Behind a pooler it has no name.
- */
+/** PostgreSQL plans it once per connection (docs/adr/0006). A name belongs to one text. List columns, never `*`. */
 export class NamedStatement<Row extends QueryResultRow> {
   constructor(
     readonly name: string,
     readonly text: string,
   ) {}
 
-  /**
-   * Runs outside of any transaction, on any connection of the pool.
-   *
-   * @throws QueryFailedError as for any statement of TypeORM's; it holds none of the values
-   */
+  /** Runs outside of any transaction. @throws QueryFailedError that holds none of the values */
   async run(dataSource: DataSource, values: readonly unknown[]): Promise<Row[]> {
     return this.on(poolOf(dataSource), isUnnamed(dataSource), values);
   }
 
-  /**
-   * Runs in the transaction of a manager, on its connection.
-   *
-   * @throws QueryFailedError as `run` does
-   */
+  /** Runs in the manager's transaction. @throws QueryFailedError as `run` does */
   async within(
     { queryRunner, connection: dataSource }: EntityManager,
     values: readonly unknown[],
@@ -38,7 +27,6 @@ export class NamedStatement<Row extends QueryResultRow> {
     if (!queryRunner?.isTransactionActive) {
       throw new Error(`${this.name} belongs in a transaction`);
     }
-    // In a transaction, TypeORM's `connect` returns the connection that the transaction has.
     const connection: ClientBase = await queryRunner.connect();
     return this.on(connection, isUnnamed(dataSource), values);
   }

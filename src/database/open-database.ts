@@ -3,10 +3,9 @@ import { DatabaseAddresses, findDatabase } from './database-addresses.js';
 import { connectionUrl, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.js';
 import type { SupervisionReport } from './embedded-postgres/postmaster-supervisor.js';
 
-/** A database to connect to: the operator's, or the embedded one. */
+/** The operator's database, or the embedded one. */
 export interface OpenDatabase {
   addresses: DatabaseAddresses;
-  /** What an operator should know about the embedded server, or about a pooler. */
   notices: readonly string[];
   /** From now on an embedded server is brought back when it ends, and its disk keeps a reserve. */
   supervise(report: SupervisionReport): void;
@@ -14,12 +13,7 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/**
- * Finds the database that the configuration names, and starts the embedded one unless it is running.
- *
- * @param onLaunched called when the embedded server's process exists; from then on it starts by itself
- * @throws ConfigError or EmbeddedPostgresError when there is no database to work with; one line for the operator
- */
+/** `onLaunched` is called when the embedded server's process exists. @throws ConfigError or EmbeddedPostgresError */
 export async function openDatabase(
   config: AppConfig,
   onLaunched: () => void = () => undefined,

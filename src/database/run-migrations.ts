@@ -16,33 +16,26 @@ import { MIGRATIONS } from './migrations.js';
 
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
-/** How often a replica checks whether another one has finished. */
 const LOCK_POLL_MS = 100;
 /** Requests for a table queue behind a migration that waits for it, so it gives way and tries again. */
 const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_PAUSE_MS = 2_000;
-/** How long migrations are retried. */
 const PATIENCE_MS = 120_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 export interface MigrationOptions {
-  /** Those of this version by default. */
   migrations?: NonNullable<DataSourceOptions['migrations']>;
-  /** How long a statement waits for a table before its migration is rolled back. */
+  /** For a statement that waits for its table; then its migration is rolled back. */
   lockTimeoutMs?: number;
-  /** How long a migration that could not lock its table is retried. */
   patienceMs?: number;
-  /** Called with the number of attempts so far, each time somebody held a table for too long. */
+  /** Called with the number of attempts so far, each time a table was locked for too long. */
   onLocked?: (attempt: number) => void;
 }
 
 /**
- * Applies pending migrations, under an advisory lock so that of replicas that start together only one does. A migration that
- * cannot lock its table in time is rolled back and begun again, so that requests of older replicas are never held up for longer.
- *
- * @param address one that keeps its session, for the lock; a text is an address with nothing in between
- * @returns the names of the migrations applied now
- * @throws ConfigError when the database cannot be reached, or somebody holds a table for minutes
+ * Applies pending migrations under an advisory lock of replicas. One that cannot lock its table in time is rolled back
+ * and retried, so that requests are not held up.
+ * @throws ConfigError when the database cannot be reached, or a table stays locked for minutes
  */
 export async function runMigrations(
   address: DatabaseAddress | string,
@@ -80,10 +73,7 @@ export async function runMigrations(
   }
 }
 
-/**
- * Asks again and again: a statement that waits for the lock holds a snapshot, for whose end the holder of the lock would wait
- * in turn as soon as it builds an index concurrently.
- */
+/** Polls: a statement that waits for the lock holds a snapshot, for whose end a concurrent index build would wait. */
 async function takeLock(dataSource: DataSource, session: QueryRunner): Promise<void> {
   const tryLock = async (): Promise<boolean> => {
     const text = 'SELECT pg_try_advisory_lock($1) AS locked';
@@ -95,7 +85,7 @@ async function takeLock(dataSource: DataSource, session: QueryRunner): Promise<v
   }
 }
 
-/** @returns false when one of them could not lock its table; those before it are applied */
+/** False when one could not lock its table; those before it are applied. */
 async function applyPending(dataSource: DataSource): Promise<boolean> {
   try {
     await dataSource.runMigrations({ transaction: 'each' });
@@ -108,7 +98,6 @@ async function applyPending(dataSource: DataSource): Promise<boolean> {
   }
 }
 
-/** In the order in which they were applied; none in a new database. */
 async function appliedMigrations(dataSource: DataSource): Promise<string[]> {
   const [found] = await dataSource.query<{ exists: boolean }[]>(
     `SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`,
@@ -120,7 +109,7 @@ async function appliedMigrations(dataSource: DataSource): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Names of this version's migrations that a database does not have. */
+/** This version's migrations that a database does not have. */
 export async function missingMigrations(dataSource: DataSource): Promise<string[]> {
   const rows = await dataSource.query<{ name: string }[]>('SELECT name FROM schema_migrations');
   const applied = new Set(rows.map(({ name }) => name));
@@ -129,14 +118,13 @@ export async function missingMigrations(dataSource: DataSource): Promise<string[
     .filter((name) => !applied.has(name));
 }
 
-/** Failures are also thrown, and appear in the service's own log. */
 class SilentLogger extends AbstractLogger {
   protected override writeLog(): void {
     // Nothing is written.
   }
 }
 
-/** A large table may take its time once it is locked, but nobody waits for the lock itself for long. */
+/** A large table may take its time once it is locked; only the wait for the lock is short. */
 function limitsOf(lockTimeoutMs: number): new () => EntitySubscriberInterface {
   @EventSubscriber()
   class MigrationLimits implements EntitySubscriberInterface {
@@ -166,10 +154,7 @@ async function connect(
   }
 }
 
-/**
- * The SQL that would make the database fit the entities of the data source, without running it. Empty when migrations
- * and entities agree.
- */
+/** SQL that would make the database fit the entities; empty when migrations and entities agree. */
 export async function pendingSchemaChanges(dataSource: DataSource): Promise<string[]> {
   const { upQueries } = await dataSource.driver.createSchemaBuilder().log();
   return upQueries.map(({ query }) => query);

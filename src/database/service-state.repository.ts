@@ -2,22 +2,19 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, IsNull, PrimaryColumn, Repository } from 'typeorm';
 
-/** Facts about this installation; exactly one row. */
 @Entity('service_state')
 export class ServiceState {
   @PrimaryColumn('integer')
   id: number;
 
-  /** Identifies this installation to what it creates elsewhere. */
   @Column('uuid', { name: 'instance_id' })
   instanceId: string;
 
-  /** A known text encrypted with the current key: at boot it tells whether the configured keys fit the data. */
+  /** Encrypted with the current key: at boot it tells whether the configured keys fit the data. */
   @Column('text', { name: 'key_check', nullable: true })
   keyCheck: string | null;
 }
 
-/** The one row of facts about this installation. */
 @Injectable()
 export class ServiceStateRepository {
   private readonly rows: Repository<ServiceState>;
@@ -30,7 +27,6 @@ export class ServiceStateRepository {
     return (await this.row()).instanceId;
   }
 
-  /** Null until the first start. */
   async keyCheck(): Promise<string | null> {
     return (await this.row()).keyCheck;
   }

@@ -2,7 +2,6 @@ import { SpanKind, trace } from '@opentelemetry/api';
 import { type AfterQueryEvent, type EntitySubscriberInterface, EventSubscriber } from 'typeorm';
 import { errorType, failSpan, type SpanStart, tracer } from '../common/spans.js';
 
-/** The name of the table is within this many characters: it follows the columns of an entity. */
 const MAX_SEARCHED = 8_000;
 const OPERATION = /^\s*([a-z]+)/i;
 const TABLE = /\b(?:FROM|INTO|UPDATE)\s+(?:ONLY\s+)?"?([a-z_][a-z0-9_]*)"?/i;
@@ -24,18 +23,13 @@ export class StatementSpans implements EntitySubscriberInterface {
   }
 }
 
-/**
- * What a statement is called in a trace: `SELECT sandboxes`. Its text is left out.
- *
- * @param query text of the statement
- */
+/** The name in a trace, such as `SELECT sandboxes`, without the statement's text. */
 export function statementName(query: string): string {
   const operation = OPERATION.exec(query)?.[1]?.toUpperCase() ?? 'statement';
   const table = TABLE.exec(query.slice(0, MAX_SEARCHED))?.[1];
   return table === undefined ? operation : `${operation} ${table}`;
 }
 
-/** @param name says which statement it is, never with what values */
 export function statementSpan(name: string): SpanStart {
   return {
     name,

@@ -7,10 +7,10 @@ import type { RunningService } from './start-service.js';
 
 /** A stop that hangs is cut short after this time, which begins when the listener closes. */
 const STOP_GRACE_MS = 25_000;
-/** npm passes on the Ctrl-C that the terminal has sent to the service as well. Nobody presses it twice that fast. */
+/** npm repeats the Ctrl-C that the terminal has sent to the service as well, faster than a user could. */
 const REPEATED_MS = 500;
 
-/** Stops the service gracefully on SIGTERM and SIGINT. A second signal, or the end of the grace time, ends it at once. */
+/** A second signal, or the end of the grace time, ends the process at once. */
 export function stopOnSignals(
   service: RunningService,
   { shutdownDelaySeconds }: Pick<HttpConfig, 'shutdownDelaySeconds'>,
@@ -46,13 +46,12 @@ export function stopOnSignals(
   process.on('SIGINT', stop);
 }
 
-/** Ends the process. Prints one line for each problem that an operator can fix, and the stack for everything else. */
+/** Prints one line for each problem that an operator can fix, and the stack for everything else. */
 export function reportStartFailure(error: unknown): void {
   process.stderr.write(`slipway cannot start: ${startFailureText(error)}\n`);
   process.exit(1);
 }
 
-/** What the operator reads: the cause and, where that is known, what to do. */
 export function startFailureText(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EmbeddedPostgresError) {
     const lines = errorMessage(error).split('\n');

@@ -16,24 +16,16 @@ import { runMigrations } from '../database/run-migrations.js';
 import { Draining } from '../health/draining.js';
 import { welcomeText } from './welcome-text.js';
 
-/** Requests that have not ended this long after the listener closed are cut off, so that the rest of the stop can proceed. */
+/** Requests that have not ended by then are cut off, so that the rest of the stop can proceed. */
 const REQUEST_GRACE_MS = 20_000;
 
 export interface RunningService {
   port: number;
-  /**
-   * Says that the service is not ready, and answers for `SHUTDOWN_DELAY_SECONDS` more. Then it lets requests in flight
-   * finish and closes everything, with the embedded database last.
-   */
+  /** Reports not ready for `SHUTDOWN_DELAY_SECONDS`, ends requests in flight, then closes everything. */
   stop(): Promise<void>;
 }
 
-/**
- * Opens the database, migrates it and starts to listen.
- *
- * @param opening the database, if it is already being opened
- * @throws ConfigError, EmbeddedPostgresError or a listen error, each with one line for the operator
- */
+/** Opens the database, migrates it and listens. @throws ConfigError, EmbeddedPostgresError or a listen error */
 export async function startService(
   config: AppConfig,
   logger: AppLogger,
@@ -56,7 +48,7 @@ export async function startService(
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
       const key = config.database.url === null ? generatedKey(config.dataDir) : null;
-      // A log that is kept must not hold what connects a browser; a terminal belongs to those who may have the key anyway.
+      // Logs must not hold a code that connects a browser; users of the terminal may have the key anyway.
       const issueCode = key !== null && process.stdout.isTTY ? () => app.get(OneTimeCodes).issue(key) : null;
       process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, issueCode));
     }
@@ -108,7 +100,7 @@ async function createApp(
   return app;
 }
 
-/** The key that the first start has generated, if it has. */
+/** Only if the first start has generated one. */
 function generatedKey(dataDir: string): string | null {
   const file = path.join(dataDir, 'api-key');
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;

@@ -2,14 +2,7 @@ import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
 import { webAppLink } from '../web/web-app-link.js';
 
-/**
- * What a person sees once the service listens: its address, where the key is, and the three requests of the main job.
- *
- * @param port the port that was bound
- * @param workingDirectory base of the key file's path, when the file is below it
- * @param hasKeyFile whether the first start generated a key in `DATA_DIR`
- * @param issueCode makes the one-time code in the link to the web application; null where others may read this
- */
+/** `issueCode` makes the one-time code in the link to the web application; null where others may read this. */
 export function welcomeText(
   config: AppConfig,
   port: number,
@@ -24,7 +17,7 @@ export function welcomeText(
   const keyFile = relative.startsWith('..') ? absolute : relative;
   const key = hasKeyFile ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
   const curl = `curl -H "X-Session-API-Key: ${key}"`;
-  // Under the name that addresses of agent servers have.
+  // The host name that addresses of agent servers have.
   const webApp =
     webAppFolder === null ? '' : webAppLink(publicUrl ?? `http://localhost:${port}`, host, issueCode);
   return `

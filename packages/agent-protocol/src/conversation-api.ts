@@ -13,43 +13,36 @@ export const CONVERSATION_STATUSES = [
   'deleting',
 ] as const;
 
-/** Which tool calls the user must confirm. */
 export type ConfirmationPolicy =
   | { kind: 'NeverConfirm' }
   | { kind: 'AlwaysConfirm' }
   | {
       kind: 'ConfirmRisky';
-      /** Calls of this risk and above need confirmation. */
       threshold: 'LOW' | 'MEDIUM' | 'HIGH' | 'UNKNOWN';
-      /** Whether calls of unknown risk need it too. */
       confirm_unknown: boolean;
     };
 
-/** A regular expression, what it finds, and its id. */
 export type PatternRule = readonly [pattern: string, description: string, id: string];
 
-/** Signatures; without lists of its own those that the agent server has. */
+/** Without lists of its own, those of the agent server apply. */
 export interface PatternSecurityAnalyzer {
   kind: 'PatternSecurityAnalyzer';
-  /** Tried on what would be executed. */
   high_patterns?: readonly PatternRule[];
   medium_patterns?: readonly PatternRule[];
-  /** Tried on what the model thinks, too. */
   injection_high_patterns?: readonly PatternRule[];
   injection_medium_patterns?: readonly PatternRule[];
 }
 
-/** One who judges by himself: with `LLMSecurityAnalyzer` the model itself. */
+/** `LLMSecurityAnalyzer`: the model judges its own calls. */
 export type SingleSecurityAnalyzer =
   { kind: 'LLMSecurityAnalyzer' } | { kind: 'PolicyRailSecurityAnalyzer' } | PatternSecurityAnalyzer;
 
-/** Who judges the risk of a tool call. */
 export type SecurityAnalyzer =
   | SingleSecurityAnalyzer
   | {
       kind: 'EnsembleSecurityAnalyzer';
       analyzers: readonly SingleSecurityAnalyzer[];
-      /** Whether one that cannot tell makes the whole unknown. */
+      /** Whether one unknown verdict makes the whole unknown. */
       propagate_unknown: boolean;
     };
 
@@ -69,7 +62,6 @@ export interface TokenUsage {
 
 export interface MetricsSnapshot {
   model_name: string;
-  /** USD. */
   accumulated_cost: number;
   max_budget_per_task: number | null;
   accumulated_token_usage: TokenUsage | null;
@@ -85,20 +77,17 @@ interface ConversationStats {
   usage_to_metrics: Record<string, Metrics>;
 }
 
-/** Why a conversation has ended; `detail` is a sentence for its user. */
 export interface ConversationFailure {
   code: string;
   detail: string;
 }
 
-/** Whether a status says that the agent gave up. */
 export function hasFailed(status: ConversationStatus | null): boolean {
   return status === 'error' || status === 'stuck';
 }
 
 /** A conversation as the agent server shows it; secrets are masked. */
 export interface ConversationInfo {
-  /** UUID with dashes. */
   id: string;
   agent: Record<string, unknown>;
   workspace: { kind: 'LocalWorkspace'; working_dir: string };
@@ -106,7 +95,7 @@ export interface ConversationInfo {
   max_iterations: number;
   stuck_detection: boolean;
   execution_status: ConversationStatus;
-  /** Not in the published API: only set where `execution_status` says that the agent gave up. */
+  /** Not in the published API; set where the status says that the agent gave up. */
   error?: ConversationFailure;
   confirmation_policy: ConfirmationPolicy;
   security_analyzer: SecurityAnalyzer | null;
@@ -118,12 +107,11 @@ export interface ConversationInfo {
   /** `was_running`: the server stopped while the agent was running; `/run` resumes it. */
   agent_state: {
     was_running?: boolean;
-    /** Only set for agents that are not our own. */
+    /** Set for agents of the Agent Client Protocol, like `current_model_id` and the two members below it. */
     acp_agent_name?: string;
     acp_agent_version?: string;
     acp_capabilities?: Record<'load_session' | 'image' | 'mcp_http' | 'mcp_sse' | 'model_choice', boolean>;
   };
-  /** Only set for agents that are not our own. */
   current_model_id?: string | null;
   available_models?: { model_id: string; name: string | null; description: string | null }[];
   supports_runtime_model_switch?: boolean;
@@ -135,16 +123,13 @@ export interface ConversationInfo {
   updated_at: string;
 }
 
-/** A tool server that runs as a child process and communicates over its standard streams. */
 interface StdioMcpServer {
   command: string;
   args?: string[];
   env?: Record<string, string>;
-  /** Names of the tools that are offered; all without it. */
   tools?: string[];
 }
 
-/** A tool server behind a URL. */
 interface RemoteMcpServer {
   url: string;
   transport: 'sse' | 'http';
@@ -157,14 +142,13 @@ export type McpServer = StdioMcpServer | RemoteMcpServer;
 /** Tool servers by name; on the wire they are in `agent.mcp_config.mcpServers`. */
 export type McpServers = Record<string, McpServer>;
 
-/** A secret given by value. */
 interface StaticSecret {
   kind: 'StaticSecret';
   description?: string | null;
   value: string | null;
 }
 
-/** A secret that is fetched when it is needed, because it may change. */
+/** Fetched whenever it is needed, because it may change. */
 interface LookupSecret {
   kind: 'LookupSecret';
   description?: string | null;
@@ -174,44 +158,38 @@ interface LookupSecret {
 
 export type SecretSource = StaticSecret | LookupSecret;
 
-/** A tool server as `mcpServers` has it. */
 export interface McpServerEntry {
   command?: string;
   args?: string[];
   env?: Record<string, string>;
   url?: string;
-  /** `sse`, or one of the names of streamable HTTP (`http`, `streamable-http`, `shttp`), which is the default. */
+  /** `sse`, or a name of streamable HTTP (`http`, `streamable-http`, `shttp`), which is the default. */
   transport?: string;
   headers?: Record<string, string>;
-  /** Bearer token. */
   auth?: string;
-  /** Slipway extension: names of the tools that are offered; `*` stands for all. */
+  /** Slipway extension: names of the offered tools; `*` stands for all. */
   tools?: string[];
 }
 
-/** How to start an agent that speaks the Agent Client Protocol, with the member names of the reference. */
+/** Member names are the reference's; `acp_env` and `acp_auth_method` are Slipway extensions. */
 export interface AcpAgentSpec {
   acp_command?: string[];
   acp_args?: string[];
-  /** Slipway extension: variables that are not secret. */
   acp_env?: Record<string, string>;
   /** Null: the agent's own choice. */
   acp_model?: string | null;
   acp_session_mode?: string | null;
-  /** Slipway extension: the authentication method that the agent signs in with. */
   acp_auth_method?: string | null;
 }
 
-/** The agent of a conversation. Further members are kept and returned, but ignored. */
+/** Further members are kept and returned, but ignored. */
 export interface AgentSpec extends AcpAgentSpec {
   kind: 'Agent' | 'ACPAgent';
   llm: {
     model: string;
     api_key?: string | null;
     base_url?: string | null;
-    /** Seconds. */
     timeout?: number | null;
-    /** USD. */
     input_cost_per_token?: number | null;
     output_cost_per_token?: number | null;
     usage_id?: string;
@@ -224,32 +202,27 @@ export interface AgentSpec extends AcpAgentSpec {
   [member: string]: unknown;
 }
 
-/** What our own agent server accepts beyond the published schema; others ignore it. */
+/** What our agent server accepts beyond the published schema. Budgets in USD, prices in USD per million tokens. */
 interface SlipwayExtension {
-  /** USD per conversation. */
   max_budget?: number | null;
-  /** Language of the agent's replies. */
   language?: string | null;
   search_api_key?: string | null;
   tavily_api_url?: string | null;
-  /** USD per million tokens, by model name. */
   model_prices?: Record<string, { input: number; output: number }>;
   /** Never written to disk: see `CredentialsRequest`. */
   git?: GitAccess | null;
-  /** Servers that users may name for models and tool servers, as in OUTBOUND_ALLOWLIST; null: any. */
+  /** As in OUTBOUND_ALLOWLIST; null: any server. */
   outbound_allowlist?: string[] | null;
-  /** JSON Schema of the `result` argument that the agent must pass to `finish`; null: no result is required. */
+  /** JSON Schema of the `result` that the agent must pass to `finish`. */
   result_schema?: Record<string, unknown> | null;
 }
 
 export interface SendMessageRequest {
   role?: 'user';
   content: Content[];
-  /** Whether the agent starts to work on it. */
   run?: boolean;
 }
 
-/** Body of `POST /api/conversations`. */
 export interface StartConversationRequest {
   agent: AgentSpec;
   workspace: { kind: 'LocalWorkspace'; working_dir: string };
@@ -261,43 +234,33 @@ export interface StartConversationRequest {
   max_iterations?: number;
   stuck_detection?: boolean;
   secrets?: Record<string, SecretSource | string>;
-  /** Keys of lower-case letters and digits. */
   tags?: Record<string, string> | null;
   slipway?: SlipwayExtension;
 }
 
-/**
- * Body of `POST /api/conversations/{id}/credentials` (not in the published API): restores the secrets that a
- * conversation loses when its server ends, because none is ever written to disk, and updates settings. Only the members
- * that are given are replaced.
- */
+/** Restores secrets, which are never written to disk, and updates the given settings. Not in the published API. */
 export interface CredentialsRequest {
-  /**
-   * The model, with its address and its key. After a restart, our agent server calls no model until a client names the
-   * model and its address again, because tools may have changed the record on its disk.
-   */
+  /** Tools may have changed the record on disk: after a restart, no model is called until a client names it again. */
   llm_model?: string;
   /** Null: the provider's own. */
   llm_base_url?: string | null;
   llm_api_key?: string | null;
-  /** The user has a key, but for a different server than the conversation's, which still needs a key of its own. */
+  /** The user's key is for another server than the conversation's, which still needs a key of its own. */
   llm_key_withheld?: boolean;
-  /** How the model is called: members of `llm` in a start. They are kept while the model and its address stay. */
+  /** Members of `llm` in a start, kept while the model and its address stay. */
   llm_parameters?: Record<string, unknown> | null;
   search_api_key?: string | null;
-  /** Where the search key is sent. */
   tavily_api_url?: string | null;
   mcp_config?: { mcpServers?: Record<string, McpServerEntry> };
   secrets?: Record<string, SecretSource | string>;
   git?: GitAccess | null;
   /** This member and those below it are stored, and take effect from the next step. */
   max_iterations?: number;
-  /** USD per conversation; null: no limit. */
   max_budget?: number | null;
-  /** USD per million tokens, by model. Replaces the known prices, because a different model comes with its own. */
+  /** USD per million tokens; replaces the known prices, because another model comes with its own. */
   model_prices?: Record<string, { input: number; output: number }>;
   language?: string | null;
   outbound_allowlist?: string[] | null;
-  /** How to start the conversation's agent if it is not our own. The record on the disk does not decide this. */
+  /** The record on disk does not decide how the agent is started. */
   acp?: AcpAgentSpec | null;
 }

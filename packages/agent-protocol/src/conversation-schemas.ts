@@ -6,7 +6,7 @@ import { plainMcpConfig } from './plain-mcp-config.js';
 
 const HEX = /^[0-9a-f]{32}$/;
 
-/** A client's form of a conversation's id, normalized to a UUID with dashes; null if it is not a UUID. */
+/** Normalizes a conversation's id to a UUID with dashes; null if it is not a UUID. */
 export function toConversationId(text: string): string | null {
   const hex = text.toLowerCase().replaceAll('-', '');
   return HEX.test(hex)
@@ -14,7 +14,6 @@ export function toConversationId(text: string): string | null {
     : null;
 }
 
-/** The id of a conversation in any form, normalized. */
 export const conversationIdSchema = z.string().transform((text, context) => {
   const id = toConversationId(text);
   if (id === null) {
@@ -25,7 +24,7 @@ export const conversationIdSchema = z.string().transform((text, context) => {
 });
 
 const text = z.object({ type: z.literal('text').default('text'), text: z.string() });
-/** Model APIs accept no other URLs, and a message that an API rejects would be rejected again at every later step. */
+/** Model APIs refuse other URLs, and would refuse the message again at every later step. */
 const imageUrl = z.string().refine((url) => /^(https?|data):/i.test(url) && URL.canParse(url), {
   error: 'Input should be an http(s) or data URL',
 });
@@ -35,14 +34,12 @@ const content = z.union([
   z.array(z.union([image, text])),
 ]);
 
-/** A message from a client: over HTTP with `run`, over a socket without. */
 export const messageSchema = z.object({
   role: z.literal('user').default('user'),
   content: content.refine((parts) => parts.length > 0, 'A message needs at least one part'),
   run: z.boolean().default(false),
 });
 
-/** A validated message. */
 export type IncomingMessage = z.infer<typeof messageSchema>;
 
 const texts = namedValues(z.string(), z.string());
@@ -138,17 +135,14 @@ export const securityAnalyzerSchema = z
   ])
   .nullable();
 
-/** How an agent that speaks the Agent Client Protocol is started. */
 const acpMembers = {
   acp_command: z.array(z.string().min(1)).max(64).nullish(),
   acp_args: z.array(z.string()).max(256).nullish(),
-  /** Slipway extension: variables that are not secret. Secret ones come with the conversation's secrets. */
+  /** Slipway extension: not secret; secret variables come with the conversation's secrets. */
   acp_env: texts.nullish(),
   acp_model: z.string().nullish(),
   acp_session_mode: z.string().nullish(),
-  /** Slipway extension. */
   acp_auth_method: z.string().nullish(),
-  /** Seconds. */
   acp_startup_timeout: z.number().positive().max(600).nullish(),
   acp_prompt_timeout: z.number().positive().max(86_400).nullish(),
 };
@@ -156,7 +150,6 @@ const acpMembers = {
 /** The reference's model name for an agent that chooses its model itself. */
 const ACP_MODEL = 'acp-managed';
 
-/** See `ModelParameters`. */
 const modelParameters = {
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),
@@ -199,10 +192,9 @@ const givenSkill = z.looseObject({
   disable_model_invocation: z.boolean().nullish(),
 });
 
-/** A skill that a client sends. */
 export type GivenSkill = z.infer<typeof givenSkill>;
 
-/** `agent.agent_context` of the published API: the members that we know. */
+/** The members of the published `agent.agent_context` that have an effect here. */
 export const agentContextSchema = z.looseObject({
   system_message_suffix: z.string().nullish(),
   user_message_suffix: z.string().nullish(),
@@ -258,7 +250,6 @@ const anyAgent = z
     error: 'An ACP agent needs the command that starts it',
   });
 
-/** Keys as clients of the published API write them. */
 export const tagsSchema = namedValues(
   z.string().regex(/^[a-z0-9]{1,64}$/, 'A key has lower-case letters and digits only'),
   z.string().max(256),
@@ -284,7 +275,6 @@ export const startSchema = z.object({
   slipway: extension.default({}),
 });
 
-/** A validated `StartConversationRequest`. */
 export type CreateConversationRequest = z.infer<typeof startSchema>;
 
 export const forkSchema = z
@@ -297,7 +287,6 @@ export const forkSchema = z
   })
   .default({ reset_metrics: true });
 
-/** A validated `ForkConversationRequest`. */
 export type ForkRequest = z.infer<typeof forkSchema>;
 
 export const credentialsSchema = z.object({
@@ -319,7 +308,7 @@ export const credentialsSchema = z.object({
   acp: z.object(acpMembers).nullish(),
 });
 
-/** Another model for a conversation; parameters beyond these have no effect here. */
+/** Parameters beyond these have no effect here. */
 export const switchLlmSchema = z.object({
   llm: z.object({
     model: z.string().min(1),
@@ -329,7 +318,6 @@ export const switchLlmSchema = z.object({
   }),
 });
 
-/** A validated `CredentialsRequest`. */
 export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
 
 export type ParsedMcpServers = z.infer<typeof mcpServers>;

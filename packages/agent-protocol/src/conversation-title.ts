@@ -2,7 +2,7 @@ import type { AgentEvent } from './events.js';
 
 const ASCII = /^[ -~]*$/;
 
-/** A title from the first line of the user's first message, cut between words; null before there is one. */
+/** The first line of the user's first message, cut between words; null before there is one. */
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
   for (const event of events) {
     if (event.kind === 'MessageEvent' && event.source === 'user') {
@@ -27,7 +27,6 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
 }
 
 function shorten(line: string, maxLength: number): string {
-  // Every character has at least one UTF-16 unit.
   if (line.length <= maxLength) {
     return line;
   }
@@ -40,7 +39,7 @@ function shorten(line: string, maxLength: number): string {
   return `${space > cut.length / 2 ? cut.slice(0, space) : cut}…`;
 }
 
-/** Characters as people count them; loading the tables for other than ASCII costs 20 ms at the first use. */
+/** Loading the tables for graphemes beyond ASCII costs 20 ms. */
 function lettersOf(line: string): string[] {
   return ASCII.test(line)
     ? line.split('')

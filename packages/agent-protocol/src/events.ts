@@ -1,4 +1,3 @@
-/** One entry of the agent's own task list. */
 export interface TaskItem {
   title: string;
   notes: string;
@@ -8,11 +7,9 @@ export interface TaskItem {
 export interface TerminalAction {
   kind: 'TerminalAction';
   command: string;
-  /** Input for the program that is running, not a new command. */
+  /** Input for the running program, not a new command. */
   is_input: boolean;
-  /** Seconds. */
   timeout?: number | null;
-  /** Starts a fresh shell. */
   reset: boolean;
 }
 
@@ -45,24 +42,21 @@ export interface ThinkAction {
   thought: string;
 }
 
-/** A call of a tool server's tool, or of a tool of ours for which the published schema has no kind of its own. */
+/** Also used for tools of ours without a kind in the published schema. */
 export interface MCPToolAction {
   kind: 'MCPToolAction';
   data: Record<string, unknown>;
 }
 
-/** The arguments of a tool call. */
 export type Action =
   TerminalAction | FileEditorAction | TaskTrackerAction | FinishAction | ThinkAction | MCPToolAction;
 
-/** A piece of text in a message, a thought or a tool's result. */
 export interface TextContent {
   type: 'text';
   text: string;
   cache_prompt?: boolean;
 }
 
-/** Images in a message or a tool's result: http(s) or data URLs. */
 interface ImageContent {
   type: 'image';
   image_urls: string[];
@@ -71,7 +65,7 @@ interface ImageContent {
 
 export type Content = TextContent | ImageContent;
 
-/** What the shell reports after a command; -1 means "unknown". */
+/** -1 means "unknown". */
 interface CommandMetadata {
   exit_code: number;
   pid: number;
@@ -89,7 +83,6 @@ export interface TerminalObservation {
   is_error: boolean;
   command: string | null;
   exit_code?: number | null;
-  /** The command timed out. */
   timeout: boolean;
   metadata: CommandMetadata;
   full_output_save_dir?: string | null;
@@ -126,7 +119,6 @@ export interface ThinkObservation {
   is_error: boolean;
 }
 
-/** Result of an `MCPToolAction`. */
 export interface MCPToolObservation {
   kind: 'MCPToolObservation';
   content: Content[];
@@ -134,7 +126,6 @@ export interface MCPToolObservation {
   tool_name: string;
 }
 
-/** The result of a tool call. */
 export type Observation =
   | TerminalObservation
   | FileEditorObservation
@@ -143,7 +134,6 @@ export type Observation =
   | ThinkObservation
   | MCPToolObservation;
 
-/** Hints about a tool's behaviour, as MCP has them. */
 interface ToolAnnotations {
   title?: string | null;
   readOnlyHint?: boolean;
@@ -155,9 +145,8 @@ interface ToolAnnotations {
 interface ToolDefinitionBase {
   title: string;
   description: string;
-  /** Kind of its actions, for example `TerminalAction`. */
+  /** For example `TerminalAction`. */
   action_type: string;
-  /** Kind of its observations. */
   observation_type?: string | null;
   annotations?: ToolAnnotations | null;
   meta?: Record<string, unknown> | null;
@@ -167,18 +156,15 @@ interface BuiltInToolDefinition extends ToolDefinitionBase {
   kind: 'TerminalTool' | 'FileEditorTool' | 'TaskTrackerTool' | 'FinishTool' | 'ThinkTool';
 }
 
-/** A tool server's tool, or a tool of ours for which the published schema has no kind of its own. */
+/** Also used for tools of ours without a kind in the published schema. */
 export interface McpToolDefinition extends ToolDefinitionBase {
   kind: 'MCPToolDefinition';
   mcp_tool: { name: string; description?: string; inputSchema: Record<string, unknown> };
 }
 
-/** A tool that is offered to the model, as `SystemPromptEvent` lists it. */
 export type ToolDefinition = BuiltInToolDefinition | McpToolDefinition;
 
-/*
- * Clients parse events strictly: a member that is not in these types makes them reject the whole event.
- */
+/** Clients parse events strictly: a member that is not in these types makes them reject the whole event. */
 
 type EventSource = 'agent' | 'user' | 'environment';
 
@@ -189,7 +175,6 @@ interface EventBase {
   source: EventSource;
 }
 
-/** A model's call of a tool, as the model wrote it. */
 interface ToolCall {
   id: string;
   name: string;
@@ -223,14 +208,13 @@ export interface MessageEvent extends EventBase {
 
 export type SecurityRisk = 'UNKNOWN' | 'LOW' | 'MEDIUM' | 'HIGH';
 
-/** A tool call, written before the tool runs. */
+/** Written before the tool runs. */
 export interface ActionEvent extends EventBase {
   kind: 'ActionEvent';
   source: 'agent';
   thought: TextContent[];
   reasoning_content?: string | null;
   thinking_blocks: ThinkingBlock[];
-  /** Absent if the arguments are invalid. */
   action?: Action | null;
   tool_name: string;
   tool_call_id: string;
@@ -246,26 +230,19 @@ export interface ObservationEvent extends EventBase {
   tool_name: string;
   tool_call_id: string;
   observation: Observation;
-  /** Id of the `ActionEvent`. */
   action_id: string;
 }
 
-/**
- * A tool call of an agent that runs its own tools (the Agent Client Protocol). Each call has two events with the same
- * `tool_call_id`: one when it begins, and one when it has ended, with everything that is known about it by then.
- */
+/** Agents that run their own tools write an event at the begin of a call, and one with the same id at its end. */
 export interface ACPToolCallEvent extends EventBase {
   kind: 'ACPToolCallEvent';
   source: 'agent';
   tool_call_id: string;
-  /** What the call does, for people. */
   title: string;
   status?: 'pending' | 'in_progress' | 'completed' | 'failed' | null;
-  /** For example `read`, `edit` or `execute`. */
   tool_kind?: string | null;
   raw_input?: unknown;
   raw_output?: unknown;
-  /** Texts, file changes and terminals, in the protocol's own form. */
   content?: Record<string, unknown>[] | null;
   is_error: boolean;
 }
@@ -304,9 +281,8 @@ interface PauseEvent extends EventBase {
 
 interface ConversationErrorEvent extends EventBase {
   kind: 'ConversationErrorEvent';
-  /** Machine code, for example `MaxIterationsReached`. */
+  /** For example `MaxIterationsReached`. */
   code: string;
-  /** One sentence that the user can act on. */
   detail: string;
 }
 
@@ -329,7 +305,6 @@ export interface Condensation extends EventBase {
   llm_response_id: string;
 }
 
-/** One entry of a conversation's log. */
 export type AgentEvent =
   | MessageEvent
   | ActionEvent
@@ -345,6 +320,5 @@ export type AgentEvent =
 
 export interface EventPage {
   items: AgentEvent[];
-  /** Id of the first event of the next page. */
   next_page_id: string | null;
 }

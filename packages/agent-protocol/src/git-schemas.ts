@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A branch name that git takes and does not mistake for an option; git-check-ref-format(1) has all the rules. */
+/** A name that git takes and does not mistake for an option; the rules are in git-check-ref-format(1). */
 export const branchSchema = z
   .string()
   .min(1)
@@ -16,7 +16,6 @@ const httpUrl = z
 
 const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
-/** `GitAccess`. */
 export const gitAccessSchema = z.object({
   credentials: z.array(
     z.object({
@@ -29,7 +28,6 @@ export const gitAccessSchema = z.object({
   identity: gitIdentitySchema.nullable(),
 });
 
-/** `GitPrepareRequest`. */
 export const gitPrepareSchema = z.object({
   url: httpUrl.nullable(),
   directory: z.string().min(1),
@@ -43,5 +41,4 @@ export const gitPrepareSchema = z.object({
   timeout: z.number().positive().max(3600).default(600),
 });
 
-/** A validated `GitPrepareRequest`. */
 export type PrepareRequest = z.infer<typeof gitPrepareSchema>;

@@ -1,10 +1,6 @@
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 
-/**
- * Tool servers in the one form that the rest of the server knows: inside `mcpServers`, as other programs have them, with
- * a token or headers to sign in. The published API has them without the wrapper, with nulls, with a switch, and with a
- * strategy of signing in. What is not in one of these forms is left for the schema to refuse.
- */
+/** Brings tool servers of the published API into the form with `mcpServers`; the schema refuses the rest. */
 export function plainMcpConfig(config: unknown): unknown {
   if (!isJsonObject(config)) {
     return config;

@@ -1,16 +1,10 @@
-/**
- * Response header in which our agent server reports what it did for a request with a `traceparent`. The service adds
- * these spans to the trace, so sandboxes need neither access to the operator's collector nor a key for it.
- */
+/** Our agent server reports its spans here, so sandboxes need no access to the collector. */
 export const SPANS_HEADER = 'x-slipway-spans';
 
-/** Names of everything that an agent server measures. The service accepts no other name from it. */
+/** The service accepts no other name. */
 export const AGENT_SPAN_NAMES = [
-  /** From the request to its response; always the first entry. */
   'request',
-  /** From the start of the process to its first response. */
   'agent server start',
-  /** Routes are loaded with the first request that needs them. */
   'load routes',
   'create conversation',
   'read skills',
@@ -20,11 +14,7 @@ export const AGENT_SPAN_NAMES = [
 ] as const;
 export type AgentSpanName = (typeof AGENT_SPAN_NAMES)[number];
 
-/**
- * One entry of the header's JSON list: name, index of its parent entry (-1: none), microseconds from the arrival of the
- * request to the start of the span, its duration in microseconds, and whether it failed (1) or not (0). Times are
- * relative, since the clocks of sandboxes may differ.
- */
+/** Times are microseconds from the request's arrival, as clocks of sandboxes may differ. Parent -1: none. */
 export type AgentSpanEntry = [
   name: AgentSpanName,
   parent: number,
@@ -33,28 +23,23 @@ export type AgentSpanEntry = [
   failed: 0 | 1,
 ];
 
-/** Limit for one response. */
 export const MAX_AGENT_SPANS = 32;
 
-/** Body of `start_bash_command` and `execute_bash_command`. */
 export interface ExecuteBashRequest {
   command: string;
   cwd?: string | null;
-  /** Seconds. */
   timeout?: number;
 }
 
 export interface BashCommand {
   kind: 'BashCommand';
   id: string;
-  /** ISO 8601, UTC, without a zone. */
   timestamp: string;
   command: string;
   cwd: string | null;
   timeout: number;
 }
 
-/** A piece of a command's output; only the last one has an exit code. */
 export interface BashOutput {
   kind: 'BashOutput';
   id: string;
@@ -62,7 +47,7 @@ export interface BashOutput {
   command_id: string;
   /** 0, 1, … within the command. */
   order: number;
-  /** -1: the agent server ended the command (timeout, server stop). */
+  /** Only in the last output; -1: the agent server ended the command. */
   exit_code: number | null;
   stdout: string | null;
   stderr: string | null;
@@ -71,18 +56,18 @@ export interface BashOutput {
 export type BashEvent = BashCommand | BashOutput;
 
 export interface ServerInfo {
-  /** Seconds. */
+  /** Seconds, like `idle_time`. */
   uptime: number;
-  /** Seconds since something last ran or a user last did something; reading state does not count. */
+  /** Since something last ran or a user last did something; reading state does not count. */
   idle_time: number;
   title: string;
   /** Of the published document that the server follows; clients compare it. */
   version: string;
-  /** Names of features that clients ask for before they use them. */
+  /** Clients ask for these before they use a feature. */
   capabilities: string[];
   usable_tools: string[];
   docs: string;
   redoc: string;
-  /** UUID of this start of the server: if it changes, everything that was only in memory is lost. */
+  /** UUID of this start: if it changes, everything that was only in memory is lost. */
   instance_id: string;
 }

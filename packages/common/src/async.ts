@@ -8,17 +8,15 @@ export class KeyedLimit {
 
   constructor(private readonly max: number) {}
 
-  /** Keys with tasks that run or wait. */
   get size(): number {
     return this.limits.size;
   }
 
-  /** Tasks of a key that wait for room. */
   waiting(key: string): number {
     return this.limits.get(key)?.pendingCount ?? 0;
   }
 
-  /** Runs the task when its key has room for it, in the order of the calls, and settles as the task does. */
+  /** Runs the task when its key has room, in the order of the calls. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const limit = this.limits.get(key) ?? pLimit(this.max);
     this.limits.set(key, limit);
@@ -33,7 +31,7 @@ export class KeyedLimit {
   }
 }
 
-/** Writes values one after the other. Of the values that arrive during a write, only the last is written. */
+/** Writes values one after the other; of those that arrive during a write, only the last is written. */
 export class LatestWrite<T> {
   private next: { value: T } | null = null;
   private writing = false;
@@ -65,20 +63,15 @@ export class LatestWrite<T> {
   }
 }
 
-/**
- * Work that is repeated, at most one run at a time. What a run throws goes to `onError` and the next run follows all the
- * same. Of equal failures in a row only the first is reported, so that an outage of hours does not fill the log. The
- * timer keeps no process alive.
- */
+/** Repeats work, one run at a time, also after failures; of equal failures in a row only the first is reported. */
 export class RepeatedWork {
-  /** A run belongs to no request, whoever asked for it, so its log lines must not carry one's id. */
+  /** Runs belong to no request, so their log lines must not carry the id of one. */
   private readonly scope = new AsyncResource('RepeatedWork');
   private timer: NodeJS.Timeout | undefined;
   private current: Promise<void> | null = null;
   private stopped = false;
   private lastFailure: string | null = null;
 
-  /** @param everyMs from the beginning of one run to the next; a run that takes longer delays the next one */
   constructor(
     private readonly everyMs: number,
     private readonly work: () => Promise<void>,
@@ -89,17 +82,12 @@ export class RepeatedWork {
     this.timer ??= setInterval(() => void this.run(), this.everyMs).unref();
   }
 
-  /**
-   * Runs now, or right after the current run, which may have looked too early.
-   *
-   * @returns when a run that began after this call has ended
-   */
+  /** Runs now, or once more after the current run, which may have looked too early. */
   async now(): Promise<void> {
     await this.current;
     await this.run();
   }
 
-  /** Begins no more runs, and waits for the current one. */
   async stop(): Promise<void> {
     this.stopped = true;
     clearInterval(this.timer);

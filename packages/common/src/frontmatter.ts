@@ -3,10 +3,9 @@ import { errorMessage } from './errors/error-message.js';
 
 const MAX_FRONTMATTER = 8_192;
 const BLOCK = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/;
-/** A line of dashes, then a name with a colon. A Markdown file may begin with a line of dashes too. */
+/** A Markdown file may begin with a line of dashes, so a name with a colon must follow. */
 const UNENDED = /^\uFEFF?\s*---[ \t]*\r?\n\s*[\w-]+[ \t]*:/;
 
-/** The frontmatter of a file cannot be read; the message says why. */
 export class FrontmatterError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -14,12 +13,7 @@ export class FrontmatterError extends Error {
   }
 }
 
-/**
- * Splits an untrusted text that may begin with YAML between two lines of dashes.
- *
- * @returns the YAML's value, an empty object where there is none, and the rest of the text
- * @throws FrontmatterError
- */
+/** Splits an untrusted text that may begin with YAML between two lines of dashes. @throws FrontmatterError */
 export function splitFrontmatter(text: string): { head: unknown; content: string } {
   const match = BLOCK.exec(text);
   if (match === null) {
@@ -35,7 +29,7 @@ export function splitFrontmatter(text: string): { head: unknown; content: string
   return { head: parseYaml(yaml), content: text.slice(whole.length).trim() };
 }
 
-/** The text is untrusted: aliases can expand without limit, and deep nesting can exhaust the stack. */
+/** Aliases can expand without limit, and deep nesting can exhaust the stack. */
 function parseYaml(text: string): unknown {
   try {
     return parse(text, { maxAliasCount: 10, logLevel: 'error' });

@@ -1,17 +1,12 @@
-/** Bounds of a JSON text besides its size in bytes. */
 export interface JsonBounds {
-  /** Nested objects and lists. */
   depth: number;
-  /** Values and keys together. Each costs some fifty bytes of memory once it is parsed, and two bytes in the text. */
+  /** Values and keys; each costs some fifty bytes of memory once parsed, and two bytes in the text. */
   values: number;
-  /** Elements of one list, or members of one object; as many as there are values by default. */
   elements?: number;
 }
 
-/** Why a text was refused. */
 export type JsonBoundsProblem = 'depth' | 'values' | 'elements' | 'syntax';
 
-/** A JSON text that exceeds its bounds, or whose brackets do not match. Contains nothing of the text. */
 export class JsonBoundsError extends Error {
   constructor(readonly problem: JsonBoundsProblem) {
     super(`the JSON text was refused: ${problem}`);
@@ -29,15 +24,10 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const SPACE = 0x20;
 
-/**
- * Follows the brackets of a JSON text while it arrives, so that depth and number of values are known before anything is
- * parsed. Neither keeps the text nor checks the rest of its grammar.
- */
+/** Follows the brackets of JSON as it arrives, so that depth and number of values are known before it is parsed. */
 export class JsonOutline {
   readonly #bounds: JsonBounds;
-  /** The closing bracket that each open one needs. */
   readonly #closing: Uint8Array;
-  /** The commas that each open bracket has had. */
   readonly #commas: Uint32Array;
   readonly #maxCommas: number;
   #depth = 0;
@@ -54,7 +44,6 @@ export class JsonOutline {
     this.#maxCommas = (bounds.elements ?? Infinity) - 1;
   }
 
-  /** What the text holds: a list, an object, or anything else; null while it is blank. */
   get kind(): 'list' | 'object' | 'other' | null {
     switch (this.#first) {
       case null:
@@ -68,16 +57,11 @@ export class JsonOutline {
     }
   }
 
-  /** Whether every bracket and quotation mark is closed. */
   get isClosed(): boolean {
     return this.#depth === 0 && !this.#inString;
   }
 
-  /**
-   * Takes the next bytes of the text, in UTF-8.
-   *
-   * @throws JsonBoundsError when the text exceeds a bound
-   */
+  /** @throws JsonBoundsError when the text exceeds a bound */
   push(bytes: Uint8Array): void {
     // Locals and an index: fields and iterators cost several times as much in a loop over each byte.
     let inString = this.#inString;

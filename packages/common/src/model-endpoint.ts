@@ -1,11 +1,8 @@
-/** The API that serves a model, and the model's name there. */
 type ModelEndpoint =
   | {
       api: 'openai';
       model: string;
-      /** Without a query. */
       baseUrl: string;
-      /** Sent with every request. */
       query: Record<string, string>;
     }
   | { api: 'anthropic'; model: string };
@@ -13,10 +10,8 @@ type ModelEndpoint =
 const OPENAI_URL = 'https://api.openai.com/v1';
 const OPENROUTER_HOST = 'openrouter.ai';
 
-/**
- * The prefixes by which LiteLLM names providers with an API like OpenAI's, and where each is. Null: the address differs
- * from customer to customer. `anthropic` is none of them, as servers that offer its models name them so themselves.
- */
+// Prefixes by which LiteLLM names providers with an API like OpenAI's. Null: each customer has an address. `anthropic`
+// is missing because servers that offer its models use that prefix themselves.
 const PROVIDERS: ReadonlyMap<string, string | null> = new Map([
   ['azure', null],
   ['azure_ai', null],
@@ -53,7 +48,6 @@ const PROVIDERS: ReadonlyMap<string, string | null> = new Map([
   ['xai', 'https://api.x.ai/v1'],
   ['zai', 'https://api.z.ai/api/paas/v4'],
 ]);
-/** Servers that people run themselves, whose API is below `/v1`. */
 const OWN_SERVERS: ReadonlySet<string> = new Set([
   'hosted_vllm',
   'llamafile',
@@ -62,15 +56,7 @@ const OWN_SERVERS: ReadonlySet<string> = new Set([
   'ollama_chat',
 ]);
 
-/**
- * Where our agent server calls a model: the prefix of a known provider is removed from the name and gives the address
- * unless one is configured. `anthropic/x` without an address means `x` at Anthropic's own API, and any other name is sent
- * unchanged.
- *
- * @param name the setting `llm_model`
- * @param baseUrl the setting `llm_base_url`
- * @returns `problem`: a sentence for the user that names the missing setting
- */
+/** Where a model is called: the prefix of a known provider is removed, and is the default for the address. */
 export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoint | { problem: string } {
   const full = name.trim();
   if (full === '') {
@@ -92,15 +78,11 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
   return { api: 'openai', model: isPassedOn ? full : model, ...cleanAddress(address, provider) };
 }
 
-/** Whether a model is on a server that people run themselves, which needs no key. */
 export function isOwnServer(name: string): boolean {
   return OWN_SERVERS.has(splitName(name.trim(), null).provider);
 }
 
-/**
- * The address that an operator's list of allowed servers has to contain: the user's, or the one that the model's name
- * implies. Null: OpenAI's or Anthropic's own, which every list allows.
- */
+/** The address that the allowlist has to contain. Null: OpenAI's or Anthropic's own, which every list allows. */
 export function addressToCheck(name: string, baseUrl: string | null): string | null {
   const given = (baseUrl ?? '').trim();
   if (given !== '') {
@@ -112,12 +94,11 @@ export function addressToCheck(name: string, baseUrl: string | null): string | n
     : endpoint.baseUrl;
 }
 
-/** @returns `provider`: empty where the name has no known prefix */
 function splitName(full: string, baseUrl: string | null): { provider: string; model: string } {
   const [, first = '', rest = ''] = /^([^/]+)\/(.+)$/.exec(full) ?? [];
   const provider = first.toLowerCase();
   const whole = { provider: '', model: full };
-  // Its own names have the same form, `openrouter/auto` among them.
+  // OpenRouter's own names have the same form, `openrouter/auto` among them.
   const isOneName = !rest.includes('/');
   if (provider === 'openrouter' && isOneName) {
     return { provider, model: full };
@@ -136,7 +117,6 @@ function isOpenRouter(baseUrl: string | null): boolean {
   return host === OPENROUTER_HOST || host.endsWith(`.${OPENROUTER_HOST}`);
 }
 
-/** Null: the provider is unknown, or has no address of its own. */
 function defaultAddress(provider: string, name: string): string | null {
   if (provider === 'openai' || (provider === '' && !name.includes('/'))) {
     return OPENAI_URL;
@@ -144,7 +124,7 @@ function defaultAddress(provider: string, name: string): string | null {
   return PROVIDERS.get(provider) ?? null;
 }
 
-/** Removes the path that people copy along with the address, and adds the one that they leave out. */
+/** Removes the path that users copy along with the address, and adds the one that they leave out. */
 function cleanAddress(address: string, provider: string): { baseUrl: string; query: Record<string, string> } {
   const [, base = '', search = ''] = /^([^?#]*)\??([^#]*)/.exec(address) ?? [];
   const clean = base.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');

@@ -1,17 +1,16 @@
 const MAX_DEPTH = 64;
 const TOO_DEEP = '[…]';
 
-/** The text without what servers refuse in JSON: halves of characters, and NUL. */
+/** Removes what servers refuse in JSON: halves of characters, and NUL. */
 export function cleanText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
-/** Whether a server takes it for no text at all. */
 export function isBlank(text: string): boolean {
   return /^[\s\u200b\u2060]*$/.test(text);
 }
 
-/** The same value with every text in it cleaned, and no deeper than parsers follow. */
+/** Cleans every text in a value, and cuts it where parsers give up. */
 export function cleanJson(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') {
     return cleanText(value);
@@ -30,15 +29,14 @@ export function cleanJson(value: unknown, depth = 0): unknown {
 }
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
-/** Code units around a cut that are looked at: a character that people see as one is rarely longer. */
+/** Code units looked at around a cut; a grapheme is rarely longer. */
 const WINDOW = 64;
 
-/** The beginning of a text, at most that long, cut between characters as people see them. */
+/** The beginning of a text, cut between graphemes. */
 export function textHead(text: string, length: number): string {
   return text.length <= length ? text : text.slice(0, boundaryBefore(text, Math.max(length, 0)));
 }
 
-/** The end of a text, at most that long, cut between characters as people see them. */
 export function textTail(text: string, length: number): string {
   if (text.length <= length) {
     return text;
@@ -48,13 +46,12 @@ export function textTail(text: string, length: number): string {
   return text.slice(boundary === start ? start : boundaryAfter(text, start));
 }
 
-/** The last boundary between characters that is not after a position. */
 function boundaryBefore(text: string, position: number): number {
   const start = windowStart(text, position);
   const segments = segmenter.segment(text.slice(start, position + WINDOW));
   const last = segments.containing(position - start);
   const boundary = start + (last?.index ?? position - start);
-  // A character longer than the window is cut between its code points.
+  // A grapheme longer than the window is cut between its code points.
   return boundary > start || position === start ? boundary : codePointBefore(text, position);
 }
 
@@ -62,7 +59,6 @@ function boundaryAfter(text: string, position: number): number {
   const start = windowStart(text, position);
   const found = segmenter.segment(text.slice(start, position + WINDOW)).containing(position - start);
   const end = found === undefined ? text.length : start + found.index + found.segment.length;
-  // As above: then the cut is right behind the code point that the position is in.
   const isInside = codePointBefore(text, position) < position;
   return end < position + WINDOW ? end : position + (isInside ? 1 : 0);
 }

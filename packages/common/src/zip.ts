@@ -1,19 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Bytes that are packed at a time, which takes a few milliseconds. */
+/** Takes a few milliseconds to pack. */
 const PIECE_BYTES = 128 * 1024;
 
-/** A file of an archive. */
 export interface ZipEntry {
   name: string;
   text: string;
 }
 
-/** Packs entries as they arrive, so an archive of any size needs only the memory of its largest entry. */
+/** Packs entries as they arrive, so an archive needs only the memory of its largest entry. */
 export async function* zip(
   entries: AsyncIterable<ZipEntry> | Iterable<ZipEntry>,
 ): AsyncGenerator<Uint8Array> {
-  // Loaded with the first export only.
   const { Zip, ZipDeflate } = await import('fflate');
   let chunks: Uint8Array[] = [];
   const archive = new Zip((error, chunk) => {

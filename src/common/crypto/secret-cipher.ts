@@ -10,27 +10,25 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** Initialization vectors that one call of the random generator yields: a call costs as much as an encryption. */
+/** A call of the random generator costs as much as an encryption. */
 const DRAWN_IVS = 128;
 const DERIVED_BYTES = 32;
 
-/** A 256-bit key and its id, which records encrypted with it carry. */
 export interface CipherKey {
   id: string;
   bytes: Buffer;
 }
 
-/** A column of encrypted records, so that a key rotation finds all of them. */
+/** An encrypted column, so that a key rotation finds all of its records. */
 export interface EncryptedColumn {
   table: string;
   column: string;
-  /** Columns of the primary key. They identify the row, and are part of the binding. */
+  /** Columns of the primary key, which are part of the binding. */
   keyColumns: string[];
-  /** The binding of a row's record, given the row's key columns as text. */
   binding(row: Record<string, string>): string;
 }
 
-/** A stored secret that cannot be read: unknown key id, or a record that was altered or moved. */
+/** Unknown key id, or a record that was altered or moved. */
 export class SecretDecryptionError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -38,17 +36,12 @@ export class SecretDecryptionError extends Error {
   }
 }
 
-/**
- * AES-256-GCM with the key's id in the record: `keyId.base64url(iv ‖ tag ‖ ciphertext)`.
- * `binding` names where the record is stored (table, column, owner) and is authenticated with it, so a record that is
- * copied to another row or column does not decrypt.
- */
+/** AES-256-GCM: `keyId.base64url(iv ‖ tag ‖ ciphertext)`. A copy in another row does not decrypt (`binding`). */
 export class SecretCipher {
-  /** As key objects: a key given as bytes is parsed again for each record, which costs more than the cipher. */
+  /** A key given as bytes is parsed again for each record, which costs more than the cipher. */
   private readonly keys: Map<string, KeyObject>;
   readonly currentKeyId: string;
   private readonly currentKey: KeyObject;
-  /** Random bytes that have not been used yet. */
   private drawn = Buffer.alloc(0);
 
   /** @param keys the first encrypts, all decrypt */
@@ -96,16 +89,12 @@ export class SecretCipher {
     }
   }
 
-  /**
-   * A secret for somebody else, from which no key of ours follows: the same for the same purpose, until another key is the
-   * first.
-   */
+  /** A secret per purpose that reveals no key of ours; it stays the same until the first key changes. */
   derive(purpose: string): string {
     const bytes = hkdfSync('sha256', this.currentKey, '', purpose, DERIVED_BYTES);
     return Buffer.from(bytes).toString('base64url');
   }
 
-  /** Random, and never used before. It is no secret: records carry it in clear. */
   private nextIv(): Buffer {
     if (this.drawn.length === 0) {
       this.drawn = randomBytes(IV_BYTES * DRAWN_IVS);
@@ -125,7 +114,6 @@ function keyIdOf(record: string): string {
   return record.slice(0, Math.max(record.indexOf('.'), 0));
 }
 
-/** Provides the cipher to every module. */
 @Global()
 @Module({})
 export class CryptoModule {

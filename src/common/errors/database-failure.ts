@@ -1,9 +1,7 @@
 import type { ErrorCode } from './domain-error.js';
 
-/** Why PostgreSQL cannot serve a request: it is unreachable, out of a resource, or its disk is full. */
 export type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
 
-/** What users and operators are told about each failure. */
 export const DATABASE_PROBLEMS: Readonly<
   Record<DatabaseFailure, { code: ErrorCode; detail: string; log: string; retryAfterSeconds: number }>
 > = {
@@ -29,12 +27,9 @@ export const DATABASE_PROBLEMS: Readonly<
 };
 
 const DISK_FULL = '53100';
-/** SQLSTATEs of a server that is out of memory, connections or locks (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+/** Out of memory, connections or locks (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const OVERLOADED = /^53...$/;
-/**
- * SQLSTATEs of a server that cannot serve anybody at the moment: lost connections, a cancelled statement, a shutdown or
- * start, read-only after a failover, and a login that has failed since the start.
- */
+/** Lost connections, cancelled statements, restarts, failovers, and logins that fail since the start. */
 const AWAY_STATE = /^(08...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =
   /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN)$/;
@@ -42,11 +37,7 @@ const NETWORK_CALL = /^(connect|getaddrinfo|read|write)$/;
 const AWAY_MESSAGE =
   /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
 
-/**
- * What is wrong with PostgreSQL; null for a failure that comes from the request. The driver's errors arrive unchanged when
- * no connection can be opened, and otherwise inside TypeORM's. A bare network error is the database's, since calls to
- * all other servers fail with an `UpstreamError`.
- */
+/** What is wrong with PostgreSQL; a bare network error is its own, since other servers' are `UpstreamError`s. */
 export function databaseFailure(error: unknown): DatabaseFailure | null {
   if (typeof error !== 'object' || error === null) {
     return null;
@@ -60,7 +51,6 @@ export function databaseFailure(error: unknown): DatabaseFailure | null {
   } = error as {
     code?: string;
     message?: string;
-    /** Only errors that PostgreSQL itself sent have one. */
     severity?: string;
     syscall?: string;
     /** One for each address of a host that has several. */
@@ -81,7 +71,7 @@ export function databaseFailure(error: unknown): DatabaseFailure | null {
     : null;
 }
 
-/** Whether a failure comes from PostgreSQL, not from the request: the same request can succeed later. */
+/** Whether a failure comes from PostgreSQL: the same request can succeed later. */
 export function isDatabaseAway(error: unknown): boolean {
   return databaseFailure(error) !== null;
 }

@@ -1,4 +1,3 @@
-/** Machine codes of problem documents; the enum of `code` in OpenAPI. */
 export const ERROR_CODES = [
   'unauthorized',
   'forbidden',
@@ -26,7 +25,6 @@ export const ERROR_CODES = [
 
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** The kind of a failure. Only the HTTP filter knows its status. */
 export type ErrorKind =
   | 'unauthorized'
   | 'forbidden'
@@ -43,16 +41,13 @@ export type ErrorKind =
 
 interface DomainErrorOptions {
   cause?: unknown;
-  /** Seconds after which a retry makes sense; becomes `Retry-After`. */
+  /** Becomes `Retry-After`. */
   retryAfterSeconds?: number;
   /** Further members of the problem document (RFC 9457 section 3.2). Never a secret. */
   extensions?: Record<string, unknown>;
 }
 
-/**
- * A failure that a caller can understand: a stable machine code, and one sentence that is safe to show.
- * Services throw these; `ProblemFilter` is the only place that turns them into HTTP.
- */
+/** A machine code and a sentence that is safe to show; only `ProblemFilter` turns it into HTTP. */
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly kind: ErrorKind;
@@ -69,17 +64,14 @@ export class DomainError extends Error {
   }
 }
 
-/** One broken rule: where, what would be right, and the machine type of the failure. */
 export interface InputProblem {
-  /** Path to the value, strings only; the first element is `body`, `query`, `path` or `header`. */
+  /** The first element is `body`, `query`, `path` or `header`. */
   loc: string[];
-  /** One sentence that says what would be right. Never contains the rejected value. */
+  /** Says what would be right, and never contains the rejected value. */
   msg: string;
-  /** Machine type, for example `missing`, `int_parsing`, `value_error`. */
   type: string;
 }
 
-/** Input that breaks one or more rules; becomes 422 `{detail:[{loc,msg,type}]}`. */
 export class InvalidInputError extends Error {
   constructor(readonly problems: readonly InputProblem[]) {
     super('The request breaks one or more rules.');

@@ -15,7 +15,6 @@ interface ProblemResponse {
   headers?: Record<string, string>;
 }
 
-/** The part of Express 5's router layers that describes routes. */
 interface RouteLayer {
   match(path: string): boolean;
   route: { methods: Record<string, boolean | undefined> };
@@ -26,7 +25,6 @@ interface RouteLayer {
 export class ProblemFilter implements ExceptionFilter {
   private readonly logger = new Logger(ProblemFilter.name);
 
-  /** @param onProblem called with each problem document */
   constructor(private readonly onProblem: (code: ErrorCode) => void = () => undefined) {}
 
   catch(exception: unknown, host: ArgumentsHost): void {
@@ -89,7 +87,7 @@ function isProblem(body: ProblemResponse['body']): body is Problem {
   return 'code' in body;
 }
 
-/** Nest wraps an error that middleware passes to `next` in an HttpException, with the original as its cause. */
+/** Nest wraps an error that middleware passes to `next`, with the original as its cause. */
 function unwrap(exception: unknown): unknown {
   if (exception instanceof HttpException && exception.cause !== undefined) {
     const { cause } = exception;
@@ -177,7 +175,6 @@ function retryAfter(seconds: number | undefined): Record<string, string> {
   return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
 }
 
-/** The methods that routes have at the request's path (`GET` implies `HEAD`); empty when there is no route. */
 function allowedMethods(request: Request): string[] {
   const layers: readonly object[] = request.app.router.stack;
   const methods = new Set<string>();

@@ -1,14 +1,13 @@
 import { STATUS_CODES } from 'node:http';
 import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 
-/** What a caller without a valid key of a user is told. */
 export const NO_KEY =
   'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
 
-/** What a problem document is sent as. Clients that read JSON only get the second. */
+/** Clients that read only JSON get the second. */
 export const PROBLEM_MEDIA_TYPES = ['application/problem+json', 'application/json'] as const;
 
-/** A problem document (RFC 9457). `error` repeats `detail` for clients that read that member. */
+/** RFC 9457; `error` repeats `detail` for clients that read that member. */
 export interface Problem {
   type: string;
   title: string;
@@ -35,7 +34,7 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   gateway_timeout: 504,
 };
 
-/** Builds a problem document. `detail` must be safe to show to the client. */
+/** `detail` must be safe to show to the client. */
 export function problem(
   status: number,
   code: ErrorCode,
@@ -55,17 +54,11 @@ export function problem(
   };
 }
 
-/** The problem document of a domain error. */
 export function problemOf(error: DomainError, requestId: string | null): Problem {
   return problem(STATUS_OF_KIND[error.kind], error.code, error.message, requestId, error.extensions);
 }
 
-/**
- * The type to send a problem document as. Many clients parse nothing but `application/json`, so the type of RFC 9457 goes
- * only to those who name it; wildcards do not.
- *
- * @param accept the request's header
- */
+/** Many clients parse only `application/json`, so RFC 9457's type goes to those who name it; wildcards do not. */
 export function problemMediaType(accept: string | undefined): (typeof PROBLEM_MEDIA_TYPES)[number] {
   const isNamed = (accept ?? '').split(',').some((range) => {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());

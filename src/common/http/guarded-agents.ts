@@ -2,20 +2,17 @@ import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import { type AddressReach, checkedLookup, type ResolveHost } from '@slipway/common/http/address-rules.js';
 import { UpstreamError } from './upstream-error.js';
 
-/** Open connections per origin, unless a client says otherwise. Further requests queue, within their deadline. */
+/** Further requests queue, within their deadline. */
 const MAX_CONNECTIONS_PER_ORIGIN = 128;
-/** How long an idle connection is kept, unless the server names a time. */
 const KEEP_ALIVE_MS = 30_000;
-/** Chunks that a body may have whatever their size; each costs about a microsecond, even one of a single byte. */
+/** Chunks of any size; each costs about a microsecond, even one of a single byte. */
 const MAX_SMALL_CHUNKS = 2_000;
-/** Bytes of a chunk, on average, where there are more. Servers send some thousand at a time. */
+/** Average beyond these; servers send some thousand bytes at a time. */
 const MIN_CHUNK_BYTES = 64;
 
-/** The connections of a guarded client. In a file of its own, so that undici is loaded with the first request. */
+/** In a file of its own, so that undici is loaded with the first request. */
 export class GuardedAgents {
-  /** The addresses to which each of them may connect. */
   readonly direct: Readonly<Record<AddressReach, Dispatcher>>;
-  /** Reaches everything through the proxy; null without one. */
   readonly proxied: Dispatcher | null;
 
   constructor(resolve: ResolveHost, proxyUrl: string | null, connections = MAX_CONNECTIONS_PER_ORIGIN) {
@@ -31,14 +28,13 @@ export class GuardedAgents {
           );
   }
 
-  /** Closes every connection at once. */
   async destroy(): Promise<void> {
     const agents = [...Object.values(this.direct), ...(this.proxied ? [this.proxied] : [])];
     await Promise.all(agents.map(async (agent) => agent.destroy()));
   }
 }
 
-/** Here, as a reader gets chunks that arrived together as one. */
+/** Counts here, as a reader gets chunks that arrived together as one. */
 function refuseTinyChunks(dispatch: Dispatcher.Dispatch): Dispatcher.Dispatch {
   return (options, handler) => {
     let chunks = 0;

@@ -23,20 +23,14 @@ const MAX_REDIRECT_BYTES = 16 * 1024;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export interface GuardedHttpOptions {
-  /** Hosts and origins that the operator trusts, and how far. Everything else must resolve to public addresses only. */
+  /** Everything else must resolve to public addresses only. */
   allowlist: HostAllowlist;
-  /** Largest accepted response in bytes, both on the wire and decoded. */
   maxResponseBytes: number;
-  /** Deadline of every request in milliseconds. */
   timeoutMs: number;
-  /**
-   * Proxy for https addresses (`HTTPS_PROXY`), reached with CONNECT; `noProxy` has the form of `NO_PROXY`.
-   * The proxy resolves names, so it is up to the proxy to check addresses. Allowlisted loopback is never proxied.
-   */
+  /** For https, with CONNECT; it resolves names and so must check addresses. Allowlisted loopback is never proxied. */
   proxy?: { url: string; noProxy?: string };
-  /** Open connections per origin, where a caller limits its requests by other means. */
+  /** For callers that limit their requests by other means. */
   connectionsPerOrigin?: number;
-  /** Name resolution; the operating system's by default. */
   lookup?: ResolveHost;
 }
 
@@ -45,28 +39,24 @@ export interface GuardedRequestInit {
   headers?: Record<string, string>;
   body?: string;
   signal?: AbortSignal;
-  /** A deadline shorter than the client's own, in milliseconds. */
+  /** Shorter than the client's own deadline. */
   timeoutMs?: number;
-  /** Whose share of the connections to the origin it takes: a user's id, by default that of the current request. */
+  /** Takes the connection from this user's share; by default the current request's user. */
   holder?: string;
-  /** What it is part of: requests of one piece of work wait for each other where the share is used up. */
+  /** Requests of one piece of work wait for each other where the share is used up. */
   work?: object;
 }
 
-/** What is sent, without the address. */
 interface HttpExchange {
   method: string;
-  /** Names in lower case. */
   headers: Record<string, string>;
   body: string | null;
 }
 
 /**
- * HTTP to servers whose address comes from users. Unless an address is allowlisted, it must be https with a public host
- * name (no IP literal) that resolves to public addresses only; the checked address is the one that is dialled.
- * Responses are read completely, within the deadline and the size cap. At most two redirects are followed, and only to
- * the same origin. Connections are kept alive and shared by all callers, one request at a time on each; a user has a share
- * of those to an origin, and what is nobody's has one together.
+ * HTTP to addresses that users give: https to public names with public addresses only, unless allowlisted; the checked
+ * address is dialled. Time and size are bounded, redirects stay within the origin, and each user has a share of its
+ * connections.
  */
 export class GuardedHttpClient {
   private agents: Promise<GuardedAgents> | null = null;
@@ -83,12 +73,7 @@ export class GuardedHttpClient {
     }
   }
 
-  /**
-   * Sends a request and returns the response with its whole body in memory, so `text()` and `json()` cannot fail late.
-   * Resolves for any status. Members of `init` that its type does not list are ignored.
-   *
-   * @throws UpstreamError whose message and cause hold no path, query or header.
-   */
+  /** The whole body is in memory, so `json()` cannot fail late. @throws UpstreamError without path, query or header */
   async fetch(url: string | URL, init: GuardedRequestInit = {}): Promise<Response> {
     const target = this.checkedTarget(url);
     const exchange = createExchange(init);
@@ -119,10 +104,7 @@ export class GuardedHttpClient {
     }
   }
 
-  /**
-   * Waits for requests in flight, which their deadlines bound, then closes every connection. Later requests fail with
-   * `network`.
-   */
+  /** Waits for requests in flight, then closes every connection; later requests fail with `network`. */
   async close(): Promise<void> {
     await Promise.allSettled(this.inFlight);
     this.closed = true;
@@ -199,13 +181,7 @@ export class GuardedHttpClient {
   }
 }
 
-/**
- * Runs work until it settles, `timeoutMs` have passed or the caller's signal aborts, whichever comes first. In the last
- * two cases the work's signal aborts, and nobody waits for the work: a connection that is being opened may not react at
- * once.
- *
- * @throws UpstreamError `timeout`, or what the work throws.
- */
+/** Does not wait for aborted work: a connection that is being opened may not react at once. */
 async function runWithDeadline<T>(
   timeoutMs: number,
   caller: AbortSignal | undefined,
@@ -232,10 +208,7 @@ async function runWithDeadline<T>(
   }
 }
 
-/**
- * Adds the headers and options of every request. Drops the caller's `host`, since the address alone decides who is called, and its
- * `accept-encoding`, since the client decodes.
- */
+/** Drops `host`, since the address alone decides who is called, and `accept-encoding`, since the client decodes. */
 function createExchange(
   init: { method?: string; headers?: Record<string, string>; body?: string | null } = {},
 ): HttpExchange {
@@ -248,10 +221,7 @@ function createExchange(
   return { method: (init.method ?? 'GET').toUpperCase(), headers, body: init.body ?? null };
 }
 
-/**
- * What to send after a redirect to the same origin: 303, and 301 or 302 after a POST, continue as a GET without a body
- * (https://fetch.spec.whatwg.org/#http-redirect-fetch).
- */
+/** 303, and 301 or 302 after a POST, continue as a GET (https://fetch.spec.whatwg.org/#http-redirect-fetch). */
 function redirectedExchange(exchange: HttpExchange, status: number): HttpExchange {
   const isPostMoved = (status === 301 || status === 302) && exchange.method === 'POST';
   const isSeeOther = status === 303 && exchange.method !== 'GET' && exchange.method !== 'HEAD';
@@ -281,10 +251,7 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
   });
 }
 
-/**
- * The address is left out: paths of webhooks, and of some APIs, hold keys. The host learns nothing of the trace either: it
- * is a stranger's.
- */
+/** Leaves out the path, which may hold keys, and does not pass the trace on to a foreign host. */
 function requestSpan(method: string, { hostname, port, protocol }: URL): SpanStart {
   return {
     name: method,

@@ -8,14 +8,10 @@ const MAX_PORT = 65_535;
 export type NetworkDestination =
   /** IPv4, as `10.20.0.0/16`. */
   | { kind: 'range'; range: string }
-  /** A name or an IPv4 address. `port` is null for all of its ports. */
+  /** A null `port` stands for all ports. */
   | { kind: 'host'; host: string; port: number | null };
 
-/**
- * Reads a range (`10.20.0.0/16`) or a host with or without a port (`git.example.com`, `10.1.2.3:8443`, `localhost:11434`).
- *
- * @returns null for any other text, and for this machine's loopback without a port, which would open all of its services
- */
+/** Null also for loopback without a port, which would open all of this machine's services. */
 export function parseDestination(text: string): NetworkDestination | null {
   if (text.includes('/')) {
     return ipaddr.IPv4.isValidCIDR(text) ? { kind: 'range', range: text } : null;

@@ -1,33 +1,21 @@
 import { type Release, SharedLimit } from '../shared-limit.js';
 import { UpstreamError } from './upstream-error.js';
 
-/** Requests of one holder that an origin gets at a time: a quarter of its connections. */
+/** A quarter of the connections to an origin. */
 const MAX_OF_HOLDER = 32;
-/** Of these, requests of one piece of work: there is room for another. */
+/** Leaves room for another piece of work. */
 const MAX_OF_WORK = 24;
 
-/** Whose a request is. */
 export interface RequestOwner {
-  /** Who has the share. */
   holder: string;
-  /** What the request is part of. */
   work: object;
 }
 
-/**
- * The share that each user has of the connections to every origin: requests that a server does not answer take none from
- * others. A request beyond it is refused, unless it is part of work with requests under way; then it waits for one of the
- * user's to end.
- */
+/** Each user's share of an origin's connections. Beyond it a request waits for others of its work, or is refused. */
 export class OriginShares {
   private readonly origins = new Map<string, Origin>();
 
-  /**
-   * Runs a request in the share of its owner.
-   *
-   * @param signal tells that nobody waits for the request any more
-   * @throws UpstreamError `share` when it is refused
-   */
+  /** @throws UpstreamError `share` when the request is refused */
   async run<T>(
     origin: string,
     owner: RequestOwner,
@@ -53,7 +41,7 @@ export class OriginShares {
   }
 }
 
-/** Everybody together may have as many as there are: they wait for a connection. */
+/** All users together have no limit here: they wait for a connection. */
 class Origin {
   private readonly places = new SharedLimit(Infinity, MAX_OF_HOLDER);
   private readonly works = new Map<object, number>();
@@ -63,7 +51,7 @@ class Origin {
     return this.places.inUse === 0;
   }
 
-  /** @returns null when there is no place, and nothing of the same work that would make one */
+  /** Null when no place is free and no request of the same work will free one. */
   take(owner: RequestOwner): Release | Promise<Release> | null {
     const place = this.takeFree(owner);
     if (place !== null || !this.works.has(owner.work)) {
@@ -92,7 +80,6 @@ class Origin {
     };
   }
 
-  /** Gives a place of the holder that became free to whatever of theirs has waited longest for one. */
   private handOn(holder: string): void {
     const index = this.waiting.findIndex(
       ({ owner }) => owner.holder === holder && this.ofWork(owner.work) < MAX_OF_WORK,

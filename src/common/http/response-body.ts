@@ -5,26 +5,17 @@ import type { Dispatcher } from 'undici';
 import { type JsonBounds, JsonBoundsError, JsonOutline } from '@slipway/common/json-outline.js';
 import { UpstreamError } from './upstream-error.js';
 
-/** The encodings that the client asks for. A response with any other `content-encoding` is refused. */
+/** A response with any other `content-encoding` is refused. */
 export const ACCEPT_ENCODING = 'gzip, br';
 const decoders = { gzip: createGunzip, 'x-gzip': createGunzip, br: createBrotliDecompress };
-/**
- * Parsing what is within them takes some milliseconds. The largest pages of git hosts, 100 projects of GitLab or 50 pull
- * requests of Data Center with 20 reviewers each, have about 40,000 values.
- */
+/** Takes some milliseconds to parse. The largest pages of git hosts have about 40,000 values. */
 const JSON_BOUNDS: JsonBounds = { depth: 64, values: 50_000, elements: 10_000 };
-/** Larger bodies are handed to their callers, who parse them, one in each turn of the event loop. */
+/** Larger bodies are parsed one in each turn of the event loop. */
 const LARGE_BYTES = 64 * 1024;
 const turns = pLimit(1);
 const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/**
- * The response as a standard `Response` with its body decoded and in memory.
- *
- * @param method method of the request: a response to HEAD announces a body and has none
- * @throws UpstreamError `too_large` (before reading on, if the server announces the size), also for JSON that would take
- *   long to parse; or `malformed`.
- */
+/** The response, decoded and in memory. @throws UpstreamError `malformed`, or `too_large` also for slow JSON */
 export async function bufferedResponse(
   response: Dispatcher.ResponseData,
   method: string,
@@ -62,11 +53,7 @@ function toHeaders(raw: Dispatcher.ResponseData['headers']): Headers {
   return headers;
 }
 
-/**
- * Reads a body to its end and decodes it. Holds at most `maxBytes`, both of what arrives and of what it decodes to.
- *
- * @throws UpstreamError `too_large`, or `malformed` for an encoding that is unknown, stacked or broken.
- */
+/** Holds at most `maxBytes`, both of what arrives and of what it decodes to. */
 async function readBody(
   body: AsyncIterable<Uint8Array>,
   contentEncoding: string,
@@ -119,10 +106,7 @@ async function collect(
   return whole;
 }
 
-/**
- * Refuses a decoded body that would take long to parse, before its end. What it says of its type does not matter: some
- * callers parse whatever they get.
- */
+/** Refuses slow JSON before its end, whatever its type: some callers parse any text. */
 function judgeOf(origin: string): (piece: Uint8Array) => void {
   let outline: JsonOutline | null = new JsonOutline(JSON_BOUNDS);
   return (piece) => {
@@ -135,7 +119,7 @@ function judgeOf(origin: string): (piece: Uint8Array) => void {
       if (error.problem !== 'syntax') {
         throw new UpstreamError('too_large', origin);
       }
-      // No JSON: a parser stops here, if not before.
+      // Not JSON: a parser stops here, if not before.
       outline = null;
     }
   };
@@ -145,12 +129,7 @@ function isDecodable(encoding: string): encoding is keyof typeof decoders {
   return Object.hasOwn(decoders, encoding);
 }
 
-/**
- * The JSON value of a buffered response (`application/json` or any `+json` type).
- *
- * @param origin origin for the error; the address itself may carry secrets
- * @throws UpstreamError `malformed` for another content type or broken JSON; the error holds no piece of the body
- */
+/** @throws UpstreamError `malformed`, without any piece of the body */
 export async function readJson(response: Response, origin: string): Promise<unknown> {
   const type = (response.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (!/^(application|text)\/(.+\+)?json$/.test(type)) {

@@ -7,19 +7,17 @@ import { textHead } from '@slipway/common/well-formed-text.js';
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 30_000;
-/** The API server is busy or restarting, or a proxy in between answered. */
 const TEMPORARY_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
-/** Counted from its last failure; it reads its roles within a few seconds of its start. */
+/** An API server reads its roles within a few seconds of its start. */
 const SETTLING_MS = 30_000;
 
-/** The API server refused a request, or gave no (understandable) response, then with status null. */
+/** A null status means that there was no usable response. */
 export class ApiServerError extends Error {
   constructor(
     message: string,
     readonly status: number | null,
-    /** The machine-readable reason: `NotFound`, `AlreadyExists`. */
+    /** For example `NotFound`, `AlreadyExists`. */
     readonly reason: string | null,
-    /** When to try again, if the API server says so. */
     readonly retryAfterMs: number | null = null,
     options?: ErrorOptions,
   ) {
@@ -27,31 +25,23 @@ export class ApiServerError extends Error {
     this.name = 'ApiServerError';
   }
 
-  /** Whether the same request may well succeed later. */
+  /** Whether the same request may succeed later. */
   get isTemporary(): boolean {
-    // A conflict: somebody else changed the object. That an object already exists has another reason.
+    // Another client changed the object; an object that already exists has another reason.
     const isConflict = this.status === 409 && this.reason === 'Conflict';
     return this.status === null || TEMPORARY_STATUSES.has(this.status) || isConflict;
   }
 }
 
-/**
- * Remembers when the API server was away. One that has just started answers 403 to everybody, also in the words "role … not
- * found", until it has read the roles of the cluster; only `/readyz`, which a single API server has nobody to ask for, says so.
- */
+/** Remembers outages: an API server that has just started answers 403 until it has read the cluster's roles. */
 export class ApiServerOutages {
   #lastAt = -Infinity;
 
-  /** When it last failed to answer, by the clock of `judge`; -Infinity: never. */
   get lastAt(): number {
     return this.#lastAt;
   }
 
-  /**
-   * What a failed request means.
-   *
-   * @param now milliseconds of a clock that never jumps
-   */
+  /** @param now milliseconds of a clock that never jumps */
   judge(error: unknown, now: number = performance.now()): ApiServerError {
     const failure = asApiServerError(error);
     const { status, message, reason, retryAfterMs } = failure;
@@ -66,7 +56,6 @@ export class ApiServerOutages {
   }
 }
 
-/** The error for a response with a failure status. */
 export function refusal({ statusCode = 0, headers }: IncomingMessage, body: string): ApiServerError {
   const parsed = parseJson(body);
   const seconds = Number(headers['retry-after'] ?? jsonNumber(parsed, 'details', 'retryAfterSeconds') ?? NaN);
@@ -78,7 +67,7 @@ export function refusal({ statusCode = 0, headers }: IncomingMessage, body: stri
   );
 }
 
-/** Grows with each attempt, and differs between callers that failed together. */
+/** Differs between callers that failed together. */
 export function pauseBefore(attempt: number, { retryAfterMs }: Pick<ApiServerError, 'retryAfterMs'>): number {
   const grown = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
   return retryAfterMs ?? randomInt(Math.floor(grown / 2), grown + 1);

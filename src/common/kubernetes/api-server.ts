@@ -13,66 +13,52 @@ const RESPONSE_TIMEOUT_MS = 15_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_IDLE_CONNECTIONS = 8;
-/** How long a call is retried by default while the API server does not answer or is busy. */
 const DEFAULT_PATIENCE_MS = 10_000;
-/** A page of objects. */
+/** Allows for a page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
-/** What kind of patch a body is. */
 const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
 
 interface ApiCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
   query?: Record<string, string | number | boolean>;
   body?: unknown;
-  /** The type of the body; default `json`. */
   as?: keyof typeof CONTENT_TYPES;
   signal?: AbortSignal;
-  /** How long it is retried after temporary failures. All our requests can safely be sent twice. */
+  /** How long it is retried after temporary failures; all our requests can safely be sent twice. */
   patienceMs?: number;
 }
 
-/** Where a request goes, and with what. */
 interface ApiTarget {
   url: URL;
   options: RequestOptions;
-  /** Connects through the proxy of the configuration; null: there is none. */
   proxy: HttpAgent | null;
 }
 
-/**
- * A client of the API server of a cluster. The official library reads the credentials; requests are our own, because its
- * clients open a connection for each, have no deadlines and keep whole objects.
- */
+/** The official library only reads the credentials: its clients open a connection per request, without deadlines. */
 export class ApiServer {
   #config: Promise<KubeConfig> | null = null;
   #agent: HttpAgent | null = null;
   readonly #outages = new ApiServerOutages();
 
-  /** @param kubeconfig path of a file, or several as `kubectl` takes them; null: the service account of the pod that this process runs in */
+  /** @param kubeconfig path of one or several files, as `kubectl` takes them; null: the pod's service account */
   constructor(private readonly kubeconfig: string | null) {}
 
-  /** The namespace that the credentials belong to; null when they name none. */
   async ownNamespace(): Promise<string | null> {
     const config = await this.#loadConfig();
     return config.getContextObject(config.getCurrentContext())?.namespace ?? null;
   }
 
-  /** When the API server last failed to answer, in milliseconds of `performance.now()`; -Infinity: never. */
+  /** In milliseconds of `performance.now()`; -Infinity: never. */
   get lastOutageAt(): number {
     return this.#outages.lastAt;
   }
 
-  /** Where the API server is. */
   async address(): Promise<string> {
     return (await this.#loadConfig()).getCurrentCluster()?.server ?? '';
   }
 
-  /**
-   * Sends a request, retries it after temporary failures, and reads the JSON response.
-   *
-   * @throws ApiServerError; the signal's reason
-   */
+  /** Retries after temporary failures. @throws ApiServerError; the signal's reason */
   async call(path: string, call: ApiCall = {}): Promise<unknown> {
     const endsAt = performance.now() + (call.patienceMs ?? DEFAULT_PATIENCE_MS);
     for (let attempt = 0; ; attempt++) {
@@ -103,18 +89,12 @@ export class ApiServer {
     }
   }
 
-  /** The text of a response, such as a log. */
   async text(path: string, query: ApiCall['query'] = {}): Promise<string> {
     const { body } = await this.#send(path, { query });
     return body;
   }
 
-  /**
-   * Sends a request whose response goes on, and calls `onData` for each part of it.
-   *
-   * @returns when the response has ended
-   * @throws ApiServerError; the signal's reason
-   */
+  /** Calls `onData` for each part of a response. @throws ApiServerError; the signal's reason */
   async stream(
     path: string,
     query: NonNullable<ApiCall['query']>,
@@ -136,12 +116,7 @@ export class ApiServer {
     }
   }
 
-  /**
-   * Opens a WebSocket.
-   *
-   * @returns once it is open; its frames wait until the caller, who also listens for `error`, calls `resume()`
-   * @throws ApiServerError
-   */
+  /** Opens a WebSocket, paused until the caller listens and calls `resume()`. @throws ApiServerError */
   async webSocket(
     path: string,
     protocols: string[],
@@ -162,7 +137,7 @@ export class ApiServer {
     const abort = (): void => socket.terminate();
     signal?.addEventListener('abort', abort, { once: true });
     socket.once('open', () => {
-      // Its first frames may have arrived with the response, and nobody listens yet.
+      // Its first frames may have arrived with the response, before a listener exists.
       socket.pause();
       resolve(socket);
     });
@@ -182,7 +157,6 @@ export class ApiServer {
     }
   }
 
-  /** Closes the connections that are open. */
   close(): void {
     this.#agent?.destroy();
     this.#agent = null;
@@ -231,7 +205,6 @@ export class ApiServer {
     return await promise;
   }
 
-  /** The address of a request, with fresh credentials. */
   async #target(path: string, query: ApiCall['query'] = {}): Promise<ApiTarget> {
     const config = await this.#loadConfig();
     const options: RequestOptions = {};
@@ -248,7 +221,6 @@ export class ApiServer {
     return { url, options: withoutAgent, proxy };
   }
 
-  /** @throws ApiServerError when there is no usable configuration */
   async #loadConfig(): Promise<KubeConfig> {
     this.#config ??= this.#readConfig();
     try {
@@ -297,7 +269,7 @@ export class ApiServer {
   }
 }
 
-/** Keeps connections alive, but does not keep the process alive. */
+/** Idle connections do not keep the process alive. */
 function keepAliveAgent(
   { protocol }: URL,
   { ca, cert, key, rejectUnauthorized, servername }: RequestOptions,

@@ -4,29 +4,23 @@ import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/comm
 import { ApiServerError, pauseBefore } from './api-server-error.js';
 import type { ApiServer } from './api-server.js';
 
-/** Objects of one page, so that a list of thousands is never in memory as text. */
+/** Keeps a list of thousands from being in memory as text. */
 const PAGE = 200;
 /** Repeated lists find what an open watch has missed. */
 const RELIST_MS = 60_000;
-/** The API server ends a watch after this time; the next one continues from there. */
 const WATCH_SECONDS = 300;
-/** A line of a watch: an object, bounded by the cluster's own limit for one. */
+/** A line is an object, bounded by the cluster's own limit for one. */
 const MAX_LINE = 8 * 1024 * 1024;
 const GONE = 410;
 
 interface ObjectWatchOptions<T> {
-  /** Of the kind in its namespace: `/api/v1/namespaces/x/pods`. */
   path: string;
   labelSelector: string;
-  /** Picks what is kept of an object; null: the object is not kept. */
   read: (object: unknown) => T | null;
   onChange: (name: string) => void;
 }
 
-/**
- * Keeps what a cluster has of one kind: lists the objects, watches their changes, begins again after each failure, and lists
- * them again every minute.
- */
+/** Keeps one kind of a cluster's objects: lists them, watches their changes, and lists them again every minute. */
 export class ObjectWatch<T> {
   readonly #objects = new Map<string, T>();
   readonly #stopped = new AbortController();
@@ -40,11 +34,10 @@ export class ObjectWatch<T> {
     private readonly api: ApiServer,
     private readonly options: ObjectWatchOptions<T>,
   ) {
-    // Nobody has to wait for the first list.
+    // Without a caller, a rejection must not count as unhandled.
     this.#listed.promise.catch(() => undefined);
   }
 
-  /** Why the objects may be out of date; null: they are current. */
   get failure(): ApiServerError | null {
     return this.#failure;
   }
@@ -58,11 +51,7 @@ export class ObjectWatch<T> {
     await this.#running;
   }
 
-  /**
-   * The objects by name, as the cluster last reported them.
-   *
-   * @throws ApiServerError when the API server cannot be reached
-   */
+  /** @throws ApiServerError when the API server cannot be reached */
   async objects(): Promise<ReadonlyMap<string, T>> {
     if (this.#failure === null) {
       await this.#listed.promise;
@@ -73,7 +62,6 @@ export class ObjectWatch<T> {
     return this.#objects;
   }
 
-  /** The objects as they are known now, however old that is. */
   known(name: string): T | null {
     return this.#objects.get(name) ?? null;
   }
@@ -94,7 +82,7 @@ export class ObjectWatch<T> {
         const failure =
           error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
         if (failure.status === GONE) {
-          // The watch cannot resume: its place in the history has expired. List again at once.
+          // The place of the watch in the history has expired, so list again.
           this.#version = null;
           attempt = 0;
         } else {
@@ -144,7 +132,6 @@ export class ObjectWatch<T> {
     found.forEach((object, name) => this.#set(name, object));
   }
 
-  /** Watches until the API server ends the watch, or the next list is due. */
   async #watch(stopped: AbortSignal): Promise<void> {
     const { path, labelSelector } = this.options;
     const query = {

@@ -10,44 +10,32 @@ const ERROR_CHANNEL = 1;
 /** The first frame of each channel holds the port's number. */
 const PORT_BYTES = 2;
 const MAX_ERROR_TEXT = 500;
-/**
- * A node looks the pod up by its name, and may find the one that had it before and has ended. Nothing has arrived anywhere
- * then, so that another tunnel, which finds the right one sooner or later, gets the same bytes.
- */
+// The node may look up the ended pod that had the name before. No byte has arrived then, so another tunnel gets the
+// same bytes.
 const FORMER_POD = /network namespace for sandbox .* is closed|sandbox .* (is not running|not found)/;
 const MAX_ATTEMPTS = 12;
 const ATTEMPT_PAUSE_MS = 50;
 const MAX_REPEATED_BYTES = 256 * 1024;
 
-/** A port of a container, as the API server reaches it. */
 export interface PodPort {
   namespace: string;
   pod: string;
   port: number;
 }
 
-/**
- * Opens a connection to a port of a pod through the API server (`pods/portforward`), for a service that does not reach the
- * addresses of pods.
- *
- * @throws ApiServerError
- */
+/** Connects to a pod's port through the API server (`pods/portforward`). @throws ApiServerError */
 export async function connectToPod(api: ApiServer, { namespace, pod, port }: PodPort): Promise<Socket> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/portforward`;
   const open = (): Promise<WebSocket> => api.webSocket(path, [PROTOCOL], { ports: port });
   return new PodSocket(await open(), open);
 }
 
-/**
- * A connection whose bytes travel in frames of a WebSocket. It is a socket without a handle, so that the HTTP clients take
- * it for what it is: an open connection.
- */
+/** A socket without a handle over frames of a WebSocket; HTTP clients take it for an open connection. */
 class PodSocket extends Socket {
   #frames: WebSocket;
   readonly #open: () => Promise<WebSocket>;
-  /** Channels whose first frame has not arrived yet. */
   #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
-  /** What was sent before the first response; null once there was one, or when it was too much to keep. */
+  /** Kept for another tunnel; null after the first response, or when it was too much to keep. */
   #sent: Buffer[] | null = [];
   #attempts = 1;
 
@@ -55,7 +43,7 @@ class PodSocket extends Socket {
     super();
     this.#frames = frames;
     this.#open = open;
-    // Before the caller listens; `close` follows each error.
+    // For errors before the caller listens; `close` follows each.
     this.on('error', () => undefined);
     this.once('close', () => this.#frames.terminate());
     this.#listen(frames);
@@ -72,7 +60,6 @@ class PodSocket extends Socket {
     frames.once('close', () => (frames === this.#frames ? this.push(null) : undefined));
   }
 
-  /** Sends the same to another tunnel. */
   async #repeat(sent: readonly Buffer[]): Promise<void> {
     const former = this.#frames;
     this.#attempts += 1;
@@ -169,7 +156,7 @@ class PodSocket extends Socket {
     }
   }
 
-  /** Restarts the idle timeout, which the handle of an ordinary socket does by itself. */
+  /** The handle of an ordinary socket restarts the idle timeout by itself. */
   #noteActivity(): void {
     if (this.timeout !== undefined && this.timeout > 0) {
       this.setTimeout(this.timeout);

@@ -9,7 +9,6 @@ const LEVELS: Record<AppLoggerOptions['level'], LogLevel[]> = {
   error: ['fatal', 'error'],
 };
 
-/** Members that are masked wherever they appear in logged data. */
 const SECRET_MEMBERS = [
   'authorization',
   'x-session-api-key',
@@ -26,7 +25,6 @@ const SECRET_MEMBERS = [
   'parameters',
 ];
 
-/** Contexts of Nest's own start-up lines, one per module and route. Shown only at level debug. */
 const CHATTER = new Set([
   'InstanceLoader',
   'NestApplication',
@@ -40,7 +38,7 @@ export interface AppLoggerOptions {
   format: 'json' | 'pretty';
 }
 
-/** Nest's logger with our levels and masks, and with the ids of request, user, trace and span in every line. */
+/** Nest's logger with our levels and masks, and the ids of request, user, trace and span in every line. */
 export class AppLogger extends ConsoleLogger {
   constructor(options: AppLoggerOptions) {
     const json = options.format === 'json';
@@ -55,7 +53,6 @@ export class AppLogger extends ConsoleLogger {
     });
   }
 
-  /** Writes the time as text, in place of Nest's milliseconds, and the level `log` under the name that others give it. */
   protected override stringifyJsonLogObject({ timestamp, level, ...line }: Record<string, unknown>): string {
     const time = new Date(Number(timestamp)).toISOString();
     const members = { time, level: level === 'log' ? 'info' : level, ...line, ...contextMembers() };

@@ -5,14 +5,13 @@ import { invalidInputResponse, problemResponses } from './problem-responses.js';
 
 export const API_KEY_SCHEME = 'APIKeyHeader';
 
-/** What decorators have said of an operation where OpenAPI has no place for it. */
 interface Marks {
   [OPEN_TO_EVERYONE]?: boolean;
   [ADMINISTRATORS_ONLY]?: boolean;
   [ROUTE_RULES]?: RouteRules;
 }
 
-/** Adds to an operation what follows from its guards, body and parameters: the key, and how a request can fail. */
+/** Adds what follows from guards, body and parameters: the key, and how a request can fail. */
 export function completeOperation(operation: Operation & Marks, schemas: Schemas): void {
   const { problems = [], invalid, examples } = operation[ROUTE_RULES] ?? {};
   const body = jsonBodyOf(operation);

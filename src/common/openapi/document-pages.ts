@@ -11,7 +11,6 @@ const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 const INIT = 'swagger-ui-init.js';
 
-/** The files of Swagger UI that its page loads. */
 const FILES: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': SCRIPT,
@@ -50,10 +49,7 @@ const INIT_SCRIPT = `SwaggerUIBundle({
 });
 `;
 
-/**
- * Serves the OpenAPI document and the pages that show it, to everybody. `SwaggerModule.setup` does the same, but writes the
- * document anew for each request, and serves every file of its package.
- */
+/** `SwaggerModule.setup` writes the document anew for each request, and serves every file of its package. */
 export function serveDocumentPages(app: INestApplication): void {
   const server: HttpServer<Request, Response> = app.getHttpAdapter();
   const { resolve } = createRequire(import.meta.url);

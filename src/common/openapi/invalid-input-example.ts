@@ -1,7 +1,6 @@
 import type { InputProblem } from '../errors/domain-error.js';
 import { dereferenced, type MediaType, type Operation, type Schema, type Schemas } from './operations.js';
 
-/** A parameter, or a member of the body. */
 interface Input {
   place: string;
   name: string;
@@ -15,7 +14,7 @@ const FORMATS: Record<string, [type: string, msg: string]> = {
   email: ['value_error', 'Expected an email address such as ada@example.com.'],
 };
 
-/** A failed validation of the named input, or else of the one that clients are most likely to get wrong. */
+/** A failed validation of the named input, or of the one that clients are most likely to get wrong. */
 export function invalidInputExample(operation: Operation, schemas: Schemas, named?: string): InputProblem {
   const inputs = inputsOf(operation, schemas);
   const input = named === undefined ? likeliestOf(inputs) : inputs.find(({ name }) => name === named);
@@ -38,7 +37,7 @@ function likeliestOf(inputs: readonly Input[]): Input | undefined {
   );
 }
 
-/** What is checked of a request: members of its body, then parameters. A header is taken as it comes. */
+/** Members of the body, then parameters; headers are not checked. */
 export function inputsOf(operation: Operation, schemas: Schemas): Input[] {
   const { properties = {}, required = [] } = dereferenced(jsonBodyOf(operation)?.schema, schemas);
   const members = Object.entries(properties).map(([name, schema]) => ({

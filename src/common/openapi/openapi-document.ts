@@ -6,11 +6,10 @@ import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 import { withSchemaRules } from './schema-rules.js';
 import { withSharedResponses } from './shared-responses.js';
 
-/** Version of the API that this service implements; the service's own version is in `/server_info`. */
+/** Of the API that this service implements; the service's own version is in `/server_info`. */
 const API_VERSION = '0.53.0';
 const REQUEST_ID = 'X-Request-Id';
 const RETRY_AFTER = 'Retry-After';
-/** Statuses that say when to retry. */
 const WITH_RETRY_AFTER = ['429', '503'];
 
 type Content = Record<string, { schema?: Schema; example?: unknown; examples?: unknown }>;
@@ -46,7 +45,6 @@ const TAGS: Record<string, string> = {
   Health: 'For load balancers and operators; open to everyone.',
 };
 
-/** The OpenAPI 3.1 document of the running application. */
 export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
@@ -78,10 +76,7 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   return withSharedResponses(withoutEmptyMembers(withExamples(withCommonHeaders(complete))));
 }
 
-/**
- * The text of `openapi.json`, with paths and components in alphabetical order, so that the order of imports does not
- * matter. The members of each keep the order of their declaration.
- */
+/** Sorts paths and components, so that the order of imports does not matter. */
 export function openApiText(document: OpenAPIObject): string {
   const { components = {}, paths, ...rest } = document;
   const sorted = {
@@ -97,7 +92,6 @@ export function openApiText(document: OpenAPIObject): string {
   return `${JSON.stringify(sorted, null, 2)}\n`;
 }
 
-/** Names schemas after their classes, which end in Dto, unless `@ApiSchema` names them. */
 function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
   const text = JSON.stringify(document).replaceAll(/("#\/components\/schemas\/\w+)Dto"/g, '$1"');
   const renamed = JSON.parse(text) as OpenAPIObject;
@@ -109,7 +103,6 @@ function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
   return renamed;
 }
 
-/** Adds to every operation what follows from its guards, body and parameters. */
 function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   for (const { operation } of operationsOf(copy)) {
@@ -118,7 +111,6 @@ function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
   return copy;
 }
 
-/** Adds the headers that do not depend on the operation to every response of the document. */
 function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   for (const { operation } of operationsOf(copy)) {
@@ -155,7 +147,6 @@ function reference(header: string): { $ref: string } {
   return { $ref: `#/components/headers/${header}` };
 }
 
-/** Gives every body and response without an example one that is built from the examples of its members. */
 function withExamples(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const schemas = copy.components?.schemas ?? {};
@@ -175,7 +166,6 @@ function contentsOf({ requestBody, responses }: Operation): Content[] {
   );
 }
 
-/** An example of a schema; undefined where nothing in it has one. */
 export function exampleOf(schema: Schema, schemas: Schemas): unknown {
   if ('$ref' in schema) {
     const target = schemas[schema.$ref.split('/').at(-1) ?? ''];

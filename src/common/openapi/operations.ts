@@ -17,12 +17,10 @@ export type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['sche
 export type Schema = Schemas[string];
 
 export interface DocumentedOperation {
-  /** Such as `GET /alive`. */
   name: string;
   operation: Operation;
 }
 
-/** Every operation of a document, in its order. */
 export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
@@ -32,7 +30,6 @@ export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
   );
 }
 
-/** The schema that a reference leads to. */
 export function dereferenced(
   schema: Schema | undefined,
   schemas: Schemas,

@@ -7,7 +7,7 @@ import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 
 const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
 
-/** What each status means when an operation has nothing more precise to say. */
+/** What each status means unless an operation is more precise. */
 const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
   401: { code: 'unauthorized', detail: NO_KEY, description: 'No key, or one that is not valid' },
   403: {
@@ -64,14 +64,12 @@ interface UsualProblem {
   description: string;
 }
 
-/** The error responses of an operation by status. Problems that share a status become examples of one response. */
 export function problemResponses(errors: readonly (number | DocumentedProblem)[]): Record<string, Response> {
   const problems = errors.map((error) => (typeof error === 'number' ? { status: error } : error));
   const byStatus = Map.groupBy(problems, ({ status }) => status);
   return Object.fromEntries([...byStatus].map(([status, those]) => [status, problemResponse(status, those)]));
 }
 
-/** The 422 of an operation, with a failure that can happen there. */
 export function invalidInputResponse(failure: InputProblem): Response {
   return {
     description: 'Validation Error',

@@ -1,7 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/domain-error.js';
 
-/** A problem document (RFC 9457): every error that is not a failed validation. */
 export class ProblemDto {
   @ApiProperty({ example: 'urn:slipway:problem:unauthorized' })
   type: string;

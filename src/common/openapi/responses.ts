@@ -6,10 +6,8 @@ export class SuccessDto {
   success: boolean;
 }
 
-/** The response of actions. */
 export const SUCCESS: SuccessDto = { success: true };
 
-/** The schema of a list that has null for each id that is unknown. */
 export function listWithNulls(type: DtoClass): ApiResponseSchemaHost['schema'] {
   return {
     type: 'array',

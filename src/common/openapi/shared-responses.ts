@@ -3,14 +3,12 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { operationsOf, type Response } from './operations.js';
 import { isUsualDetail } from './problem-responses.js';
 
-/** Words of a response that its name has at most. */
 const MAX_WORDS = 8;
 
-/** The document with each error response that several operations have written once, under `components`. */
 export function withSharedResponses(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const errors = operationsOf(copy)
-    // In an order that does not depend on that of imports, as names may.
+    // An order that does not depend on that of imports, as names may.
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .flatMap(({ operation: { responses } }) =>
       Object.entries(responses).flatMap(([status, response]) =>
@@ -34,7 +32,7 @@ export function withSharedResponses(document: OpenAPIObject): OpenAPIObject {
   return copy;
 }
 
-/** Named after its status and what is special about it, such as `NotFoundThereIsNoSandboxWithThisId`. */
+/** For example `NotFoundThereIsNoSandboxWithThisId`. */
 function nameOf(status: number, { description, content = {} }: Response): string {
   const example: unknown = content['application/json']?.example;
   const { detail } = Object(example) as { detail?: string | { loc: string[] }[] };

@@ -24,7 +24,6 @@ interface PageQueryMembers {
   limit?: number;
 }
 
-/** Base of the query of a list that comes in pages. */
 export function PageQuery(limit: string, usual = MAX_LIMIT): DtoClass<PageQueryMembers> {
   class PageQueryDto implements PageQueryMembers {
     @PageId()
@@ -41,7 +40,6 @@ interface PageMembers<Item> {
   next_page_id: string | null;
 }
 
-/** Base of a page of these. */
 export function PageOf<Item extends object>(type: DtoClass<Item>): DtoClass<PageMembers<Item>> {
   class PageDto implements PageMembers<Item> {
     @ApiProperty({ type: [type] })

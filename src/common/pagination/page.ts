@@ -1,22 +1,14 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../errors/domain-error.js';
 
-/** One page of a list. */
 export interface Page<T> {
   items: T[];
-  /** Opaque; null on the last page. */
   nextPageId: string | null;
 }
 
-/** Bytes in front of the cursor of a page id, which tie it to its list. */
 const SEAL_BYTES = 6;
 
-/**
- * Cuts `limit + 1` rows to a page. The id of the next page comes from the last row of this one.
- *
- * @param list names the list, so that another list refuses the page id
- * @param found how many there are of the `limit + 1`, if the rows end before them
- */
+/** Cuts `limit + 1` rows to a page of `list`; `found` counts rows, if a bound in bytes cut them. */
 export function toPage<T>(
   list: string,
   rows: T[],
@@ -34,12 +26,7 @@ export function encodePageId(list: string, cursor: string): string {
   return Buffer.concat([seal(list, cursor), Buffer.from(cursor, 'utf8')]).toString('base64url');
 }
 
-/**
- * Where the page begins that a client asks for; null, which means the first page, when it names none.
- *
- * @param parse reads a cursor of the list; null for what is none
- * @throws InvalidInputError when the id is not the `next_page_id` of a page of this list
- */
+/** Null: the first page. @throws InvalidInputError when the id is not the `next_page_id` of a page of this list */
 export function parsePageId<T>(
   list: string,
   pageId: string | undefined,
@@ -49,7 +36,7 @@ export function parsePageId<T>(
     return null;
   }
   const cursor = Buffer.from(pageId, 'base64url').subarray(SEAL_BYTES).toString('utf8');
-  // A page id is only ever what was made here: no other spelling of it, no other list's.
+  // Only ids made here are accepted: no other spelling, no other list's.
   const start = encodePageId(list, cursor) === pageId && !cursor.includes('\0') ? parse(cursor) : null;
   if (start === null) {
     throw new InvalidInputError([
@@ -67,12 +54,7 @@ function seal(list: string, cursor: string): Buffer {
   return createHash('sha256').update(`${list}\n${cursor}`).digest().subarray(0, SEAL_BYTES);
 }
 
-/**
- * Clients that name what they want get all of it or none.
- *
- * @param found how many of the named rows there are
- * @throws InvalidInputError when only some of them were read, as all together are larger than a page
- */
+/** Clients that name rows get all of them or none. @throws InvalidInputError when only some fit a page */
 export function requireAll(rows: readonly unknown[], found: number, parameter: string): void {
   if (rows.length < found) {
     throw new InvalidInputError([
@@ -85,16 +67,13 @@ export function requireAll(rows: readonly unknown[], found: number, parameter: s
   }
 }
 
-/** Parses the cursor of a list whose pages begin at a number. */
 export function parseNumberCursor(max: number): (text: string) => number | null {
   return (text) => (/^(0|[1-9]\d{0,9})$/.test(text) && Number(text) <= max ? Number(text) : null);
 }
 
-/** Where a page begins in a list that is ordered by time and, at the same time, by id. */
+/** For lists that are ordered by time, then by id; `at` is ISO 8601 in UTC with PostgreSQL's microseconds. */
 interface TimeCursor {
-  /** ISO 8601 in UTC with microseconds, PostgreSQL's precision. */
   at: string;
-  /** UUID with dashes. */
   id: string;
 }
 
@@ -105,7 +84,7 @@ export function formatTimeCursor({ at, id }: TimeCursor): string {
   return `${at} ${id}`;
 }
 
-/** Parses a cursor; null when the text, which clients may have made up, is not one. */
+/** Parses a cursor, which clients may have made up. */
 export function parseTimeCursor(text: string): TimeCursor | null {
   const [, at, upToMilliseconds = '', id] = CURSOR.exec(text) ?? [];
   if (at === undefined || id === undefined || upToMilliseconds < '0001') {

@@ -6,14 +6,10 @@ const O_CLOEXEC = 0o2_000_000;
 
 type Stdio = IOType | number;
 
-/** Numbers of the descriptors that this process was started with and would pass on, and what replaces them. */
+/** Descriptors that this process was started with and would pass on, and what replaces them. */
 let inherited: { numbers: number[]; nothing: number } | null = null;
 
-/**
- * The `stdio` of a child that gets nothing else of ours. Node.js opens its own descriptors so that they are closed in
- * children, but not those that whoever started the service left open (`40</root/file`): in the child `/dev/null` takes
- * their place. `'ignore'` would not do, since libuv leaves descriptors above 2 alone then.
- */
+/** `/dev/null` replaces inherited descriptors; with `'ignore'`, libuv would leave those above 2 alone. */
 export function withoutInherited(stdio: readonly Stdio[]): Stdio[] {
   inherited ??= { numbers: findInherited(), nothing: openSync('/dev/null', 'r+') };
   const { numbers, nothing } = inherited;
@@ -22,7 +18,6 @@ export function withoutInherited(stdio: readonly Stdio[]): Stdio[] {
   return Array.from({ length }, (_, number) => stdio[number] ?? (taken.has(number) ? nothing : 'ignore'));
 }
 
-/** Descriptors besides the standard ones that stay open in children; none where there is no `/proc`. */
 function findInherited(): number[] {
   try {
     return readdirSync('/proc/self/fdinfo')
@@ -39,7 +34,6 @@ function isPassedOn(number: number): boolean {
     const flags = /^flags:\s+([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${number}`, 'utf8'))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & O_CLOEXEC) === 0;
   } catch {
-    // The descriptor of the listing itself.
     return false;
   }
 }

@@ -16,16 +16,13 @@ import { InvalidInputError } from '../errors/domain-error.js';
 import { currentRequest } from './request-context.js';
 import { unsafeTextProblems } from './unsafe-text.js';
 
-/** What a route's body may be, and how it is handled. */
 export interface JsonBodyOptions extends BodyBounds {
   deadlineMs: number;
   /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
   anyText: boolean;
-  /** The handler gets what kind of value it is (`BodyKind`) in place of the value, which is dropped while it arrives. */
   skim: boolean;
 }
 
-/** Far more than ordinary requests need. */
 const USUAL: JsonBodyOptions = {
   bytes: 1_048_576,
   values: 20_000,
@@ -34,16 +31,13 @@ const USUAL: JsonBodyOptions = {
   skim: false,
 };
 
-/** Bodies of one caller that are received and parsed at the same time; further ones wait in their connections. */
+/** Of one caller; further bodies wait in their connections. */
 const BODIES_AT_ONCE = 8;
 
 /** Bounds of bodies that a route sets for itself. */
 export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>>();
 
-/**
- * Reads the body of a request for a handler with a `@Body()`. Interceptors come after all guards: nothing of a body is
- * received, unpacked or parsed for a caller whom one of them has refused.
- */
+/** Reads a body after all guards: nothing is received, unpacked or parsed for a caller that one of them refuses. */
 export class JsonBodyInterceptor implements NestInterceptor {
   readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
   readonly #reflector = new Reflector();

@@ -4,23 +4,22 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { Next } from '@slipway/common/requests/middleware.js';
 
-/** The length of a UUID with dashes: no id in our addresses is longer. */
+/** A UUID with dashes: no id in our addresses is longer. */
 const MAX_ID_LENGTH = 36;
 const ACCEPTED_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** What every log line and problem document of a request contains. */
+/** Every log line and problem document of a request contains these. */
 interface RequestContext {
   /** Our own, which no other request has. */
   requestId: string;
-  /** The id that the caller gave it in `X-Request-Id`. */
   callerRequestId?: string;
-  /** Where the connection came from: the client, or the reverse proxy in front of the service. */
+  /** The client's, or that of the reverse proxy in front of the service. */
   address?: string | undefined;
-  /** Set once the key is verified. */
+  /** Set once the key is verified, with `caller`. */
   userId?: string;
-  /** Whose key it is: a user's or a sandbox's, by its id. Set with `userId`. */
+  /** The id of the user or the sandbox whose key it is. */
   caller?: string;
-  /** Id of the API key; a sandbox has none. */
+  /** Sandboxes have none. */
   keyId?: string;
 }
 
@@ -43,11 +42,11 @@ export function requestContextMiddleware(
   runInRequestContext(context, next);
 }
 
-/** Logs one line per request: method, path (never the query), status, duration. */
+/** Logs method, path (never the query), status and duration. */
 export function requestLogMiddleware(request: IncomingMessage, response: ServerResponse, next: Next): void {
   const startedAt = performance.now();
   const { method } = request;
-  // Here, before any route has taken its prefix off.
+  // Read before any route takes its prefix off.
   const path = loggedPath(request.url ?? '');
   const write = (): void => {
     logger.log('request', {
@@ -63,7 +62,6 @@ export function requestLogMiddleware(request: IncomingMessage, response: ServerR
   next();
 }
 
-/** Runs `work` as part of a request. */
 export function runInRequestContext<T>(context: RequestContext, work: () => T): T {
   return storage.run(context, work);
 }
@@ -73,17 +71,12 @@ export function answeredRequestId({ requestId, callerRequestId }: RequestContext
   return callerRequestId ?? requestId;
 }
 
-/** The current request, or undefined outside of one. */
+/** Undefined outside of a request. */
 export function currentRequest(): RequestContext | undefined {
   return storage.getStore();
 }
 
-/**
- * Records whose key came with the current request.
- *
- * @param caller the user's id, or that of the sandbox whose key it is
- * @param keyId the id of the API key, unless it is a sandbox's
- */
+/** Records whose key came with the request; a sandbox's has no `keyId`. */
 export function noteCaller(userId: string, caller: string, keyId?: string): void {
   const current = storage.getStore();
   if (current) {
@@ -95,10 +88,7 @@ export function noteCaller(userId: string, caller: string, keyId?: string): void
   }
 }
 
-/**
- * The path of a request for the log: without its query, and without parts that are too long for an id. A key or token
- * that somebody puts into an address by mistake is such a part.
- */
+/** Leaves out the query, and parts that are too long for an id: they may be a misplaced key or token. */
 export function loggedPath(address: string): string {
   const [path = ''] = address.split('?', 1);
   return path

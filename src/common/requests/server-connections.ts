@@ -1,36 +1,26 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests that wait for their turn on a connection before it is read no further. */
+/** Requests that wait on a connection before it is read no further. */
 const WAITING_UNREAD = 8;
-/** Requests that one read may bring before the connection is closed: no client sends so many ahead. */
+/** No client sends so many requests ahead; the connection is closed. */
 const MAX_WAITING = 100;
-/** How long output may make no progress, at least; half as long again at most. */
 const STALLED_MS = 30_000;
-/** How long the first byte may take on a connection that was opened before the server closed. */
+/** For connections that were opened before the server closed. */
 const FIRST_BYTE_MS = 1_000;
 
 interface Connection {
   isUsed: boolean;
-  /** The response that is being made or sent. */
   current: ServerResponse | null;
-  /** Requests that arrived meanwhile. */
   waiting: [IncomingMessage, ServerResponse][];
-  /** When output was last seen to make no progress, in milliseconds of a monotonic clock. */
   stalledAt: number;
 }
 
 /**
- * Bounds what a connection takes, and ends connections without breaking what clients send over them.
- *
- * Requests of one connection are handled one after the other, as their responses have to be sent: Node.js would begin all
- * of them, keep their responses in memory, and not even report the end of a response behind one that its client does not
- * read. A connection whose output makes no progress for 30 to 45 seconds is closed.
- *
- * Once it drains, or once the server no longer listens, each response is the last one of its connection and says so
- * (`Connection: close`), so that clients and balancers connect again elsewhere. Node.js alone ends connections that are
- * idle at the moment of the close: one on which request follows request would hold the close up for ever, one that was
- * opened ahead of need for half a minute, and a response that its client is still reading counts as idle and is cut off.
+ * Handles the requests of a connection one after the other: Node.js would begin all of them and keep their responses
+ * in memory. Closes connections whose output makes no progress for 30 to 45 seconds.
+ * While draining, each response says `Connection: close`, so that clients connect elsewhere. Node.js alone would wait
+ * for busy connections without end, and cut off responses that are still being read, which count as idle.
  */
 export class ServerConnections {
   readonly #server: Server;
@@ -53,7 +43,6 @@ export class ServerConnections {
     server.setTimeout(this.#checkMs, (socket) => this.#checkProgress(socket));
   }
 
-  /** Before the server listens. */
   static attach(server: Server, stalledMs = STALLED_MS): ServerConnections {
     return new ServerConnections(server, stalledMs);
   }
@@ -128,7 +117,7 @@ export class ServerConnections {
     listener(request, response);
   }
 
-  /** For {@link #checkMs}, nothing has arrived and the size of the output has not changed. */
+  /** Since the last check nothing has arrived and the size of the output has not changed. */
   #checkProgress(socket: Socket): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) {
@@ -163,10 +152,8 @@ export class ServerConnections {
   }
 }
 
-/**
- * Has Node.js make nothing of the further requests that the same read has brought: it would keep some kilobytes for each
- * until the event loop comes round. The parser is no documented member; where there is none, that is what happens.
- */
+// Makes Node.js ignore further requests of the same read, which take kilobytes each. The parser is undocumented;
+// without it they stay until the event loop comes round.
 function dropRest(socket: Socket): void {
   const parser: unknown = Reflect.get(socket, 'parser');
   if (typeof parser === 'object' && parser !== null) {

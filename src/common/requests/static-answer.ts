@@ -21,24 +21,17 @@ const CODERS: Record<Coding, (content: Buffer) => Promise<Buffer>> = {
   identity: (content) => Promise.resolve(content),
 };
 
-/**
- * A response that is the same for everybody. Its content is made by the first request for it, and encoded by the first
- * request that accepts the coding; later ones cost little more than their bytes.
- */
+/** One response for all clients, made and encoded by the first request for it. */
 export class StaticAnswer {
   private content: Promise<Buffer> | null = null;
   private readonly variants = new Map<Coding, Promise<Variant>>();
 
-  /**
-   * @param type such as `text/css; charset=utf-8`
-   * @param make the content; not called again unless it fails
-   */
+  /** `make` is called again only after a failure. */
   constructor(
     private readonly type: string,
     private readonly make: () => Promise<Buffer> | string,
   ) {}
 
-  /** Responds to GET and HEAD: with the content, or with 304 to a client that has it. */
   async send(request: Request, response: Response): Promise<void> {
     const coding = this.codingFor(request);
     const { body, etag } = await this.variant(coding);
@@ -74,7 +67,7 @@ export class StaticAnswer {
     }
     const variant = this.encode(coding);
     this.variants.set(coding, variant);
-    // A failure is told to those who wait for it, and the next request tries again.
+    // Waiting requests get the failure, and the next one tries again.
     variant.catch(() => {
       this.variants.delete(coding);
       this.content = null;

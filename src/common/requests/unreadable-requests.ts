@@ -2,12 +2,8 @@ import { maxHeaderSize, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { problem, type Problem } from '../errors/problem.js';
 
-/**
- * Tells clients why their request cannot be read; Node.js alone sends a status without a body. The connection ends
- * afterwards, as nobody knows where the next request would begin.
- */
+/** Node.js alone sends a status without a body. The connection ends, as the next request's beginning is unknown. */
 export function answerUnreadableRequests(server: Server): void {
-  /** The last response of each connection: nothing else may get into one that has begun. */
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.prependListener('request', ({ socket }, response) => {
     responses.set(socket, response);

@@ -3,18 +3,12 @@ import type { InputProblem } from '../errors/domain-error.js';
 /** Enough to see what is wrong. */
 const MAX_PROBLEMS = 10;
 
-/**
- * Searches input for text that PostgreSQL cannot hold (NUL, lone surrogates), in member names too.
- *
- * @param given parsed JSON of bounded depth
- * @param origin where the value comes from: `body`, `query` or `path`
- * @returns the problems found, at most ten
- */
+/** Finds text that PostgreSQL cannot hold (NUL, lone surrogates) in JSON of bounded depth, names included. */
 export function unsafeTextProblems(given: unknown, origin = 'body'): InputProblem[] {
   return below(origin, search(given));
 }
 
-/** The way to a problem is put together on the way back: most values have none. */
+/** Builds the path on the way back: most values have no problem. */
 function search(value: unknown): InputProblem[] {
   if (typeof value === 'string') {
     const msg = problemOf(value);

@@ -11,35 +11,28 @@ import {
 } from 'class-validator';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
-/** A class whose members carry rules. */
 export type DtoClass<T extends object = object> = new () => T;
 
-/** Members that the class does not declare are left out, and those that the input does not have stay absent. */
+/** Drops undeclared members, and keeps absent ones absent. */
 export const TO_DTO: ClassTransformOptions = { excludeExtraneousValues: true, exposeUnsetFields: false };
 
 export function toDto<T extends object>(type: DtoClass<T>, plain: object): T {
   return plainToInstance(type, plain, TO_DTO);
 }
 
-/** What a rule says of a bad value; `path` leads further down from the property (an index, a key). */
 export interface FieldProblem {
   type: string;
   msg: string;
   path?: string[];
 }
 
-/** The problems of a value that has broken a rule; at least one. */
 export type DescribeProblems = (value: unknown) => FieldProblem[];
 
-/** How a rule's description travels in class-validator's error context to the pipe. */
 export interface RuleContext {
   describe: DescribeProblems;
 }
 
-/**
- * Options that make a class-validator decorator say *why* it refuses a value (type and sentence), not only that it does:
- * `@IsString(because({ type: 'string_type', msg: 'Expected a string.' }))`.
- */
+/** Makes a class-validator decorator say why it refuses a value. */
 export function because(
   why: FieldProblem | DescribeProblems,
   options?: ValidationOptions,
@@ -57,7 +50,6 @@ function asDescription(why: FieldProblem | DescribeProblems): DescribeProblems {
 }
 
 interface Presence {
-  /** The member must be there, and not null. */
   required?: boolean;
   /** null is accepted and keeps its meaning. */
   nullable?: boolean;
@@ -65,7 +57,7 @@ interface Presence {
 
 const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.' };
 
-/** Absent members pass unless required; null passes where it is allowed, and else is what `refused` says. */
+/** Absent members pass unless required. */
 function presence(
   { required, nullable }: Presence,
   refused: FieldProblem | DescribeProblems,
@@ -77,7 +69,6 @@ function presence(
   return nullable === true ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
 }
 
-/** A rule that class-validator has no decorator for: a value is good when `describe` finds no problem. */
 export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
   return ValidateBy(
     { name, validator: { validate: (value) => describe(value).length === 0 } },
@@ -90,7 +81,6 @@ export function fieldRule(name: string, options: Presence, describe: DescribePro
   return applyDecorators(presence(options, describe), customRule(name, describe));
 }
 
-/** What every field decorator takes: presence, and what OpenAPI says of the member. */
 export interface FieldOptions extends Presence {
   description: string;
   /** null counts as absent. */
@@ -99,7 +89,6 @@ export interface FieldOptions extends Presence {
   default?: unknown;
 }
 
-/** Turns what JSON holds into what the DTO holds; `undefined` counts as absent. */
 type Coerce = (value: unknown) => unknown;
 
 /** Makes the property a member of the input, with its coercion, and documents it. */
@@ -111,7 +100,7 @@ export function documentedField(
   const { required = false, nullable = false, nullIsAbsent = false, description, example } = options;
   return applyDecorators(
     Expose(),
-    // Else class-transformer walks through the value, and takes a member called `constructor` for the class of its object.
+    // Else class-transformer takes a member called `constructor` for the class of its object.
     Type(() => Boolean),
     Transform(({ obj, key }) => {
       const value: unknown = obj[key];
@@ -135,15 +124,13 @@ interface FieldDefinition {
   options: FieldOptions;
   schema: ApiPropertyOptions;
   coerce?: Coerce;
-  /** The rule of class-validator for the type of a value. */
   is: (why: ValidationOptions) => PropertyDecorator;
-  /** What to say of a value of another type, also of null where it is not allowed. */
+  /** Also for null where it is not allowed. */
   otherwise: FieldProblem | DescribeProblems;
-  /** Further rules: the first that is broken is reported. */
+  /** The first that is broken is reported. */
   rules?: PropertyDecorator[];
 }
 
-/** A member of the input with its rules. */
 export function field({
   options,
   schema,
@@ -160,15 +147,15 @@ export function field({
   );
 }
 
-/** More elements than this serve no request of ours, and each one costs time and perhaps a line in the response. */
+/** More elements serve no request of ours, and each one costs time and perhaps a line in the response. */
 export const MAX_ELEMENTS = 1_000;
 
-/** A list with each of its elements converted, and no more of them than show that it is too long; anything else as it is. */
+/** Converts elements, and no more of them than show that a list is too long. */
 export function toList(value: unknown, convert: Coerce = (element) => element): unknown {
   return Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map(convert) : value;
 }
 
-/** The same of an object, as a `Map`: no key can reach a prototype. */
+/** Gives a `Map`: no key can reach a prototype. */
 export function toMap(value: unknown, convert: Coerce = (entry) => entry): unknown {
   if (!isJsonObject(value)) {
     return value;
@@ -177,12 +164,10 @@ export function toMap(value: unknown, convert: Coerce = (entry) => entry): unkno
   return new Map(entries.slice(0, MAX_ELEMENTS + 1).map(([key, entry]) => [key, convert(entry)]));
 }
 
-/** A list has at most so many elements. */
 export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): PropertyDecorator {
   return ArrayMaxSize(most, because(tooLong(most, noun)));
 }
 
-/** A map has at most so many elements. */
 export function maxEntries(most = MAX_ELEMENTS): PropertyDecorator {
   return customRule('maxEntries', (value) =>
     value instanceof Map && value.size > most ? [tooLong(most, 'elements')] : [],
@@ -193,7 +178,6 @@ function tooLong(most: number, noun: string): FieldProblem {
   return { type: 'too_long', msg: `Expected at most ${most} ${noun}.` };
 }
 
-/** The problems of the elements of a list or map, each behind its index or key. */
 export function elementProblems(
   describe: (element: unknown, key: string) => FieldProblem[],
 ): DescribeProblems {

@@ -22,7 +22,7 @@ import { type KeySchema, mapSchema, type TextForm } from './text-fields.js';
 const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
 const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
 
-/** An object that is kept as it is, up to a number of characters of JSON. */
+/** An object that is kept as it is; `maxLength` counts characters of JSON. */
 export function FreeObject({
   maxLength,
   ...options
@@ -50,13 +50,11 @@ export function jsonLengthProblems(value: JsonObject, maxLength: number): FieldP
 
 interface NestedOptions extends FieldOptions {
   type: DtoClass;
-  /** The only members the object may have; others are `extra_forbidden`. Absent: others are ignored. */
+  /** Others are `extra_forbidden`; by default they are ignored. */
   onlyMembers?: readonly string[];
-  /** Machine type of the failure when the value is no object. */
   notAnObject?: string;
 }
 
-/** An object with rules of its own. */
 export function Nested(options: NestedOptions): PropertyDecorator {
   const { type, onlyMembers, notAnObject = NO_OBJECT.type } = options;
   if (onlyMembers) {
@@ -79,7 +77,6 @@ export function Nested(options: NestedOptions): PropertyDecorator {
   });
 }
 
-/** Where a DTO has the names of members that its class does not know. */
 const EXTRA_MEMBERS = Symbol('extra members');
 
 function unknownMembers(dto: unknown): FieldProblem[] {
@@ -94,13 +91,11 @@ function unknownMembers(dto: unknown): FieldProblem[] {
 
 interface ElementOptions {
   type: DtoClass;
-  /** Accepts a bare string as an element and says which object it stands for. */
   fromText?: (text: string) => Record<string, unknown>;
-  /** What OpenAPI says of the form of such a string; it is checked as a member of the object. */
+  /** For OpenAPI only; the string is checked as a member of the object. */
   textForm?: TextForm;
 }
 
-/** The DTO of an object; anything else as it is. */
 function toElement({ type, fromText }: ElementOptions, value: unknown): unknown {
   const plain = typeof value === 'string' && fromText ? fromText(value) : value;
   return isJsonObject(plain) ? toDto(type, plain) : plain;
@@ -108,13 +103,11 @@ function toElement({ type, fromText }: ElementOptions, value: unknown): unknown 
 
 interface NestedListOptions<T extends object> extends FieldOptions, ElementOptions {
   type: DtoClass<T>;
-  /** Rules over the whole list, given the elements that are objects; `path` starts with the index. */
+  /** Given the elements that are objects; `path` starts with the index. */
   listRule?: (elements: readonly { index: number; element: T }[]) => FieldProblem[];
-  /** What OpenAPI says of its length; it is `listRule` that checks it. */
   form?: { minItems?: number; maxItems?: number };
 }
 
-/** A list of objects with rules of their own. */
 export function NestedList<T extends object>(options: NestedListOptions<T>): PropertyDecorator {
   const { type, textForm, listRule = () => [] } = options;
   const reference = { $ref: getSchemaPath(type) };
@@ -147,17 +140,14 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
 }
 
 interface NestedMapOptions extends FieldOptions, ElementOptions {
-  /** null as a value is kept (it means "remove"). */
+  /** null removes an entry. */
   nullableValues?: boolean;
-  /** The problem of a key, or null. */
   keyRule: (key: string) => Pick<FieldProblem, 'type' | 'msg'> | null;
-  /** Schema of the keys in OpenAPI; it is `keyRule` that checks them. */
   keySchema?: KeySchema;
-  /** Schema of the values in OpenAPI. */
   schema: Record<string, unknown>;
 }
 
-/** An object used as a map; arrives as a `Map`, so no key can reach a prototype. */
+/** Arrives as a `Map`, so no key can reach a prototype. */
 export function NestedMap(options: NestedMapOptions): PropertyDecorator {
   const { type, keyRule, nullableValues = false } = options;
   const badEntries = elementProblems((entry, key) => {

@@ -16,7 +16,7 @@ interface NumberBounds {
   maximum?: number;
 }
 
-/** PostgreSQL's `integer`: what a column can hold. */
+/** PostgreSQL's `integer`. */
 const MAX_INTEGER = 2_147_483_647;
 
 const TOO_LARGE: FieldProblem = {
@@ -36,7 +36,7 @@ export function Integer(options: FieldOptions & NumberBounds): PropertyDecorator
   });
 }
 
-/** A list of whole numbers; the bounds are each element's. */
+/** The bounds are each element's. */
 export function IntegerList(options: FieldOptions & NumberBounds): PropertyDecorator {
   const bounds = integerBounds(options);
   const badElements = elementProblems((element) => integerProblems(element, bounds));
@@ -50,7 +50,6 @@ export function IntegerList(options: FieldOptions & NumberBounds): PropertyDecor
   });
 }
 
-/** Bounds that every whole number has. */
 function integerBounds({ minimum, maximum }: NumberBounds): Required<NumberBounds> {
   return {
     minimum: Math.max(minimum ?? -MAX_INTEGER, -MAX_INTEGER),
@@ -58,7 +57,6 @@ function integerBounds({ minimum, maximum }: NumberBounds): Required<NumberBound
   };
 }
 
-/** Decimal digits as the number they stand for; anything else as it is. */
 function coerceInteger(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
 }
@@ -67,7 +65,6 @@ function integerRules(bounds: Required<NumberBounds>, options: ValidationOptions
   return applyDecorators(IsInt(options), Min(bounds.minimum, options), Max(bounds.maximum, options));
 }
 
-/** The problem of a value that should be a whole number, if any. */
 function integerProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
   if (typeof value === 'string') {
     return [
@@ -87,7 +84,6 @@ function integerProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
     : [{ type: 'int_from_float', msg: 'Expected a whole number, without a fraction.' }];
 }
 
-/** The problem of a number outside its bounds, if any. */
 function boundsProblems(value: number, { minimum, maximum }: NumberBounds): FieldProblem[] {
   if (minimum !== undefined && value < minimum) {
     return [{ type: 'greater_than_equal', msg: `Expected a number of at least ${minimum}.` }];
@@ -117,7 +113,6 @@ export function Decimal(options: FieldOptions & NumberBounds): PropertyDecorator
   });
 }
 
-/** The problem of a value that should be a number, if any. */
 function decimalProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
   if (typeof value === 'string') {
     return [{ type: 'float_parsing', msg: 'Expected a number; this text is not one.' }];

@@ -16,7 +16,7 @@ import {
   toMap,
 } from './field.js';
 
-/** What OpenAPI says of the form of a text that a `rule` checks; lengths in characters. */
+/** For OpenAPI only: a `rule` checks it. Lengths in characters. */
 export interface TextForm {
   pattern?: string;
   minLength?: number;
@@ -24,31 +24,25 @@ export interface TextForm {
 }
 
 interface TextOptions extends FieldOptions {
-  /** A password in OpenAPI (`format: password`, `writeOnly`). */
   secret?: boolean;
   format?: string;
-  /** White space around the text does not count. */
   trim?: boolean;
-  /** Most characters, unless a `rule` with a `form` limits them; a sentence of its own if the usual one does not do. */
+  /** In characters; without effect beside a `rule` with a `form`. */
   maxLength?: number | { value: number; expected: string };
-  /** What the text must match, and the sentence for one that does not. */
   pattern?: { regex: RegExp; expected: string };
-  /** A further rule: the sentence for a text that breaks it, or null. */
+  /** The sentence for a text that breaks it, or null. */
   rule?: (text: string) => string | null;
-  /** What OpenAPI says of the form; it is `rule` that checks it. */
   form?: TextForm;
 }
 
 const NOT_TEXT: FieldProblem = { type: 'string_type', msg: 'Expected a string.' };
 
-/** Most characters of a text that nothing else is said of. */
 const MAX_TEXT = 1_024;
 export const MAX_URL = 2_048;
-/** Most characters of keys, tokens and the values of secrets: a file with credentials fits. */
+/** Characters: a file with credentials fits. */
 export const MAX_SECRET = 65_536;
 export const MAX_EMAIL = 320;
 
-/** A string; nothing else is turned into one. */
 export function Text(options: TextOptions): PropertyDecorator {
   const { form, pattern, rule, trim = false } = options;
   const { maxLength = form?.maxLength === undefined ? MAX_TEXT : undefined } = options;
@@ -95,7 +89,7 @@ function maxLengthRules({ value, expected }: { value: number; expected: string }
   );
 }
 
-/** A rule for strings with a sentence of its own; `IsString` refuses other values. */
+/** Only for strings; `IsString` refuses other values. */
 function sentenceRule(name: string, rule: (text: string) => string | null): PropertyDecorator {
   return customRule(name, (value) => {
     const sentence = typeof value === 'string' ? rule(value) : null;
@@ -103,7 +97,7 @@ function sentenceRule(name: string, rule: (text: string) => string | null): Prop
   });
 }
 
-/** An email address; the domain may be a plain host name. */
+/** The domain may be a plain host name. */
 export function Email(options: FieldOptions): PropertyDecorator {
   return Text({
     ...options,
@@ -116,7 +110,6 @@ export function Email(options: FieldOptions): PropertyDecorator {
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-/** A UUID, with or without dashes. */
 export function Identifier(options: FieldOptions): PropertyDecorator {
   const noUuid: FieldProblem = { type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' };
   return field({
@@ -128,7 +121,7 @@ export function Identifier(options: FieldOptions): PropertyDecorator {
   });
 }
 
-/** A date and time as ISO 8601 text with a time zone; arrives as a `Date`. */
+/** ISO 8601 text with a time zone; arrives as a `Date`. */
 export function Instant(options: FieldOptions): PropertyDecorator {
   return field({
     options,
@@ -147,7 +140,7 @@ const ISO_8601 = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+
 function parseInstant(text: string): Date | null {
   const [matched, year, month, day] = ISO_8601.exec(text) ?? [];
   const date = new Date(matched ?? Number.NaN);
-  // `Date` reads 31 February as 3 March, and an offset may lead beyond the years that ISO 8601 has four digits for.
+  // `Date` reads 31 February as 3 March, and an offset may lead beyond the years of four digits.
   const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
   return Number(day) <= daysInMonth && date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999
     ? date
@@ -156,11 +149,10 @@ function parseInstant(text: string): Date | null {
 
 interface ChoiceOptions extends FieldOptions {
   values: readonly string[];
-  /** Name of the schema in OpenAPI, where other members have the same values. */
+  /** Names a schema that other members share. */
   enumName?: string;
 }
 
-/** One of some known words. */
 export function Choice(options: ChoiceOptions): PropertyDecorator {
   const { values, enumName } = options;
   return field({
@@ -171,14 +163,13 @@ export function Choice(options: ChoiceOptions): PropertyDecorator {
   });
 }
 
-/** Most words of a comma list. */
 export const MAX_WORDS = 100;
 
 interface CommaListOptions extends FieldOptions {
   values: readonly string[];
 }
 
-/** A query parameter that holds a comma list of known words; arrives as an array. */
+/** A query parameter with a comma list of known words; arrives as an array. */
 export function CommaList(options: CommaListOptions): PropertyDecorator {
   const { values } = options;
   const unknown: FieldProblem = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
@@ -196,13 +187,11 @@ export function CommaList(options: CommaListOptions): PropertyDecorator {
 }
 
 interface RepeatedTextOptions extends FieldOptions {
-  /** How often it may be repeated. */
   most: number;
-  /** What OpenAPI says of the form of each text; it is checked elsewhere. */
   form?: TextForm;
 }
 
-/** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array of strings. */
+/** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
   const { most, form } = options;
   const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
@@ -220,7 +209,6 @@ export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
   });
 }
 
-/** Each text of a list or a map has at most so many characters. */
 function textLengths(most = MAX_TEXT): PropertyDecorator {
   const tooLong = valueError(atMost(most).expected);
   return customRule(
@@ -229,23 +217,20 @@ function textLengths(most = MAX_TEXT): PropertyDecorator {
   );
 }
 
-/** Reads a collection that is written as one text: what it stands for, or the sentence for a text that is none. */
+/** Reads a collection that is written as one text. */
 type TextParser<Value> = (text: string) => { value: Value; problem: null } | { problem: string };
 
 interface TextCollectionOptions<Value> extends FieldOptions {
-  /** Accepts one text for the collection, and says which one it stands for. */
+  /** Accepts one text for the collection. */
   fromText?: TextParser<Value>;
-  /** What OpenAPI says of such a text. */
   textForm?: TextForm;
 }
 
-/** The collection that a text stands for; anything else, and a text that is none, stays as it is. */
 function parsed(value: unknown, parse: TextParser<unknown> | undefined): unknown {
   const outcome = typeof value === 'string' && value.length <= MAX_SECRET ? parse?.(value) : undefined;
   return outcome?.problem === null ? outcome.value : value;
 }
 
-/** Says of a text why it is no collection, where texts are taken at all. */
 function unlessParsed(parse: TextParser<unknown> | undefined, otherwise: FieldProblem): DescribeProblems {
   return (value) => {
     if (parse === undefined || typeof value !== 'string') {
@@ -256,7 +241,7 @@ function unlessParsed(parse: TextParser<unknown> | undefined, otherwise: FieldPr
   };
 }
 
-/** What OpenAPI says of a collection that may be written as one text. Null is one of the choices, as the generator adds none. */
+/** Null is one of the choices, as the generator adds none. */
 function choiceSchema(
   collection: object,
   { textForm, nullable, nullIsAbsent }: TextCollectionOptions<unknown>,
@@ -267,13 +252,10 @@ function choiceSchema(
 }
 
 interface TextListOptions extends TextCollectionOptions<string[]> {
-  /** Most characters of each text. */
   itemLength?: number;
-  /** What OpenAPI says of the list and its texts; it is checked elsewhere. */
   form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
 }
 
-/** A list of strings. */
 export function TextList(options: TextListOptions): PropertyDecorator {
   const { fromText, form, itemLength = MAX_TEXT } = options;
   const items = { type: 'string' as const, maxLength: itemLength, ...form?.items };
@@ -289,14 +271,13 @@ export function TextList(options: TextListOptions): PropertyDecorator {
   });
 }
 
-/** What OpenAPI says of the keys of a map. */
 export interface KeySchema {
   enum?: readonly string[];
   pattern?: string;
   maxLength?: number;
 }
 
-/** The OpenAPI schema of an object used as a map. `propertyNames` is of JSON Schema, so new in OpenAPI 3.1. */
+/** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
 export function mapSchema(
   values: Record<string, unknown>,
   keys?: KeySchema,
@@ -307,13 +288,10 @@ export function mapSchema(
 }
 
 interface TextMapOptions extends TextCollectionOptions<ReadonlyMap<string, string>> {
-  /** Most entries. */
   most?: number;
-  /** Most characters of each value. */
   valueLength?: number;
-  /** Schema of the keys in OpenAPI; it is `keyRule` that checks them. */
+  /** For OpenAPI only; `keyRule` checks the keys. */
   keySchema?: KeySchema;
-  /** The sentence for a bad key, or null. */
   keyRule: (key: string) => string | null;
 }
 

@@ -13,9 +13,9 @@ const NOTHING = { msg: 'A JSON object is required here.', type: 'missing' };
 const NO_OBJECT = { msg: 'Expected an object.', type: 'model_attributes_type' };
 const LOCATIONS = { body: 'body', query: 'query', param: 'path' } as const;
 
-/** Nest's pipe, which says what is wrong with the input in the form of FastAPI. */
+/** Says what is wrong with the input in the form of FastAPI. */
 export class InputValidationPipe extends ValidationPipe {
-  /** @param expectedType the class of the DTO; by default, that of the parameter */
+  /** By default, the class is that of the parameter. */
   constructor(expectedType?: DtoClass) {
     super({
       ...(expectedType && { expectedType }),
@@ -59,27 +59,24 @@ export class InputValidationPipe extends ValidationPipe {
     return errors.filter((error) => inputProblems([error], []).length > 0);
   }
 
-  /** Variables and secrets may have any name, also those that Nest would delete; no DTO takes its prototype from one. */
+  /** Variables and secrets may have any name; no DTO takes its prototype from one. */
   protected override stripProtoKeys(): void {}
 }
 
-/**
- * For a route whose body may be left out: no body is an object without members. The parameter's declared type must not be
- * the DTO itself (`Partial<Dto>` is fine), or the global pipe asks for a body first.
- */
+/** Accepts a missing body. The parameter must not have the DTO's own type, or the global pipe asks for a body. */
 export class OptionalBodyPipe extends InputValidationPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     return super.transform(value ?? {}, metadata);
   }
 }
 
-/** Flattens class-validator's error tree into problems with full locations, in field order. */
+/** Flattens class-validator's error tree, in field order. */
 function inputProblems(errors: readonly ValidationError[], loc: readonly string[]): InputProblem[] {
   return errors.flatMap((error) => {
     const here = [...loc, error.property];
     const problems = fieldProblems(error);
     const own = problems.map(({ type, msg, path = [] }) => ({ loc: [...here, ...path], msg, type }));
-    // Nothing is said of what is in a value that is wrong as a whole.
+    // Parts of a value that is wrong as a whole are not reported.
     const isWrong = problems.some(({ path }) => path === undefined);
     const below = isWrong ? [] : inputProblems(error.children ?? [], here);
     // A map's keys are judged before its values; members that should not be there come after those that may.
@@ -91,7 +88,7 @@ function inputProblems(errors: readonly ValidationError[], loc: readonly string[
 /** class-validator's remark on an element that is no object; the rules of the list or map name those already. */
 const NESTED_REMARK = 'nestedValidation';
 
-/** What the first broken rule of a member says: rules are registered from the type of a value to its details. */
+/** Only the first: rules are registered from the type of a value to its details. */
 function fieldProblems({ constraints = {}, contexts = {}, value }: ValidationError): FieldProblem[] {
   const [broken] = Object.keys(constraints).filter((name) => name !== NESTED_REMARK);
   if (broken === undefined) {
@@ -101,7 +98,7 @@ function fieldProblems({ constraints = {}, contexts = {}, value }: ValidationErr
   return context?.describe(value) ?? [{ type: 'value_error', msg: constraints[broken] ?? '' }];
 }
 
-/** Problems of a list's or map's elements follow the order of the elements; everything else stays as it is. */
+/** Problems of elements follow the order of the elements; other problems stay as they are. */
 function inElementOrder(problems: InputProblem[], depth: number, value: unknown): InputProblem[] {
   if (!Array.isArray(value) && !(value instanceof Map)) {
     return problems;

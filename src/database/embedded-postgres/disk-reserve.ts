@@ -3,11 +3,10 @@ import { open, rename, rm, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 
-/** Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing what fills the disk. */
+/** Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing files. */
 const RESERVE_BYTES = 64 * 2 ** 20;
 /** With less than a segment of the log left, the server's next write may be its last one. */
 const FULL_BYTES = 16 * 2 ** 20;
-/** Waits until writers have failed: otherwise whatever fills the disk would take the reserve too. */
 const PATIENCE_MS = 5_000;
 /** A reserve is made when the disk has this many times its size. */
 const ROOM = 4;
@@ -15,24 +14,17 @@ const CHUNK_BYTES = 2 ** 20;
 
 export interface DiskReserveOptions {
   bytes?: number;
-  /** Free bytes of a disk that counts as full. */
   fullBytes?: number;
-  /** How long the disk has to be full before the reserve is given back, milliseconds. */
   patienceMs?: number;
 }
 
-/** What a check of the disk changed. */
 export type ReserveChange = 'made' | 'released' | null;
 
-/**
- * A file without meaning on the disk of the embedded database. When the disk is full it is removed, so that the server can
- * write again; when there is room it is made anew.
- */
+/** A file that is removed when the embedded database's disk is full, so that the server can write again. */
 export class DiskReserve {
   private readonly bytes: number;
   private readonly fullBytes: number;
   private readonly patienceMs: number;
-  /** `performance.now()` of the look that first found the disk full. */
   private fullSince: number | null = null;
 
   constructor(
@@ -77,7 +69,6 @@ export class DiskReserve {
     }
   }
 
-  /** @returns false when the disk ran full meanwhile */
   private async make(): Promise<boolean> {
     const draft = `${this.file}.new`;
     // Random, as a file system that compresses would keep nothing of zeros.

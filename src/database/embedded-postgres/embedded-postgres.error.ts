@@ -1,4 +1,4 @@
-/** The embedded database cannot be used. The message is one line, safe to show, and says what would help. */
+/** The message is one line, safe to show, and says what would help. */
 export class EmbeddedPostgresError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });

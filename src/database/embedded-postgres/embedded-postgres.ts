@@ -32,38 +32,31 @@ import {
 const UNUSED_MS = 60_000;
 
 export interface EmbeddedPostgresOptions {
-  /** Absolute path of the data folder, created when it is missing. */
   dataDir: string;
-  /** Settings of the server (`max_connections: '200'`). A server that is running already keeps its own. */
+  /** Settings such as `max_connections: '200'`; a running server keeps its own. */
   settings?: Record<string, string>;
-  /** Further arguments of initdb, for a new cluster. */
   initdbArgs?: string[];
-  /** Receives one line for each thing that an operator should know. */
   onNotice?: (line: string) => void;
-  /** Called each time the server's process has been started, before the server accepts connections. */
+  /** Called before the server accepts connections, after each start of its process. */
   onLaunched?: () => void;
-  /** Size and patience of the reserve on the server's disk, which `supervise` keeps. */
   reserve?: DiskReserveOptions;
-  /** The server ends by itself when nobody was connected to it for so long; a minute unless it says so. */
+  /** The unused server ends by itself after this time; by default after a minute. */
   unusedMs?: number;
   /** Used instead of the data folder where the database's user cannot reach that. */
   systemFolder?: string;
 }
 
-/** A running embedded PostgreSQL. */
 export interface EmbeddedPostgres {
   readonly connection: EmbeddedConnection;
   /** From now on the server is brought back when it ends, and its disk keeps a reserve. */
   supervise(report: SupervisionReport): void;
-  /** Stops the server, unless somebody else is connected to it. Close your own connections first. */
+  /** Stops the server, unless another client is connected. Close your own connections first. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs the embedded PostgreSQL of a data folder: creates its database on the first start, recovers after a crash, and
- * joins a server that is running already. The server listens on a Unix socket only and asks for a password. Under root
- * it runs as an unprivileged user. One connection is held until `stop`, so that others see that the server is in use.
- *
+ * Starts or joins the server of a data folder, on a Unix socket; root runs it as an unprivileged user. A connection
+ * that is held until `stop` shows the use.
  * @throws EmbeddedPostgresError one line that says what to do
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -103,7 +96,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   };
 }
 
-/** Makes binaries and cluster ready for a start. Call it only while holding the start lock. */
+/** Call it only while holding the start lock. */
 async function prepareCluster(
   options: EmbeddedPostgresOptions,
   installed: ReturnType<typeof findPlatformPackage>,
@@ -118,7 +111,6 @@ async function prepareCluster(
   return await withStartLock(lock, () => prepareIn(home, options, installed, user));
 }
 
-/** @param home where a new cluster and copied binaries go */
 async function prepareIn(
   home: string,
   options: EmbeddedPostgresOptions,
@@ -158,7 +150,7 @@ async function prepareIn(
   };
 }
 
-/** The connection as a URL that pg, TypeORM and the programs of libpq accept. */
+/** A URL that pg, TypeORM and the programs of libpq accept. */
 export function connectionUrl(connection: EmbeddedConnection): string {
   const { host, port, user, password, database } = connection;
   // URL parsers need a host in front; the one in the query wins.
@@ -168,7 +160,7 @@ export function connectionUrl(connection: EmbeddedConnection): string {
   return `${url.href}?host=${encodeURIComponent(host)}&sslmode=disable`;
 }
 
-/** Where a new cluster and copied binaries go: the data folder, if the database's user can reach it. */
+/** A new cluster and copied binaries go to the data folder, if the database's user can reach it. */
 async function chooseHome(
   { dataDir, systemFolder = '/var/lib/slipway' }: EmbeddedPostgresOptions,
   user: UnixUser | null,
@@ -189,7 +181,7 @@ async function passwordFor(file: string, clusterExists: boolean): Promise<string
 }
 
 async function connectionTo(cluster: string, password: string): Promise<EmbeddedConnection> {
-  // A running server says where it listens. It may have been started with another TMPDIR than ours.
+  // A running server may have been started with another TMPDIR than ours.
   const running = await readPostmasterPid(cluster);
   return {
     host: running?.socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform),

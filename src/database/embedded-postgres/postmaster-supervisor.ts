@@ -8,17 +8,13 @@ const LOOK_MS = 1_000;
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 
-/** Receives what happens to a server that is supervised: a constant text and its fields. */
 export type SupervisionReport = (
   level: 'log' | 'warn' | 'error',
   message: string,
   fields: Readonly<Record<string, unknown>>,
 ) => void;
 
-/**
- * Keeps the embedded server running: when the connection that shows our use of it breaks, the server is brought back,
- * with growing pauses while that fails. It also keeps the reserve on the server's disk.
- */
+/** Brings the embedded server back when the lease breaks, with growing pauses, and keeps the disk's reserve. */
 export class PostmasterSupervisor {
   private readonly stopping = new AbortController();
   private readonly watch = new RepeatedWork(
@@ -29,17 +25,13 @@ export class PostmasterSupervisor {
   private report: SupervisionReport = () => undefined;
   private running: Promise<void> | null = null;
 
-  /**
-   * @param lease the connection that shows our use of the server
-   * @param bringBack connects to the server, and starts it unless it is running
-   */
+  /** @param lease the connection that shows our use of the server */
   constructor(
     private lease: Client,
     private readonly bringBack: () => Promise<Client>,
     private readonly reserve: DiskReserve,
   ) {}
 
-  /** Begins once; a server that is used for a moment needs no supervision. */
   start(report: SupervisionReport): void {
     this.report = report;
     this.running ??= this.supervise().catch((error: unknown) => {
@@ -49,7 +41,7 @@ export class PostmasterSupervisor {
     void this.watch.now();
   }
 
-  /** @returns the lease, which may have been lost; nothing brings the server back from now on */
+  /** Returns the lease, which may have been lost. */
   async stop(): Promise<Client> {
     this.stopping.abort();
     await this.watch.stop();
@@ -63,7 +55,7 @@ export class PostmasterSupervisor {
       await untilEnded(this.lease, signal);
       if (!signal.aborted) {
         this.report('warn', 'connection to embedded database lost', {});
-        // One that broke for another reason must not look like somebody else's use of the server.
+        // One that broke for another reason must not look like another client.
         this.lease.end().catch(() => undefined);
         await this.restore();
       }
@@ -84,7 +76,6 @@ export class PostmasterSupervisor {
         this.report('error', 'failed to restart embedded database', {
           attempt,
           retry_ms: retryMs,
-          // A failed check of the disk must not end the attempts.
           free_bytes: await this.reserve.freeBytes().catch(() => null),
           error: errorMessage(error),
         });

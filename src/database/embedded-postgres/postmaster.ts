@@ -12,21 +12,19 @@ import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './proces
 import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
 import { stopWhenUnused } from './unused-watch.js';
 
-/** Names the connections in `pg_stat_activity` by which a service shows that it uses the server. */
+/** Names our leases in `pg_stat_activity`. */
 const LEASE_NAME = 'slipway embedded database';
 const CONNECT_TIMEOUT_MS = 5_000;
 const POLL_MS = 10;
 /** Crash recovery of a full write-ahead log can take a while. */
 const READY_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 60_000;
-/** How long connections that were just closed may take to disappear from the server's list. */
+/** Connections that were just closed take a while to disappear from the server's list. */
 const CLOSE_GRACE_MS = 2_000;
-/** Output of a server that can start a little later: its predecessor, or a worker of it, is not gone yet. */
+/** The predecessor, or a worker of it, is not gone yet, so a later start may work. */
 const STARTS_LATER = /pre-existing shared memory block|lock file ".*" already exists/;
 
-/** How to reach the embedded database. */
 export interface EmbeddedConnection {
-  /** Folder of its socket, which PostgreSQL clients accept as a host. */
   host: string;
   port: number;
   user: string;
@@ -35,33 +33,24 @@ export interface EmbeddedConnection {
 }
 
 interface PostmasterOptions {
-  /** Folder with the binaries. */
   binaries: string;
-  /** Real path of the cluster. */
   cluster: string;
-  /** Where its output goes. */
   log: string;
   user: UnixUser | null;
   connection: EmbeddedConnection;
   settings: Record<string, string>;
-  /** The server ends when nobody was connected for so long. */
   unusedMs: number;
   onLaunched?: () => void;
 }
 
-/** The result of an attempt to connect: `not ready` covers servers that are starting, recovering or shutting down. */
+/** `not ready`: the server is starting, recovering or shutting down. */
 type Probe =
   | { state: 'connected'; client: Client }
   | { state: 'not ready'; error: unknown }
   | { state: 'absent' }
   | { state: 'no database' };
 
-/**
- * Connects to the cluster's server, and starts one where none is running. A running server, left by a service that was
- * killed for example, is used as it is. Call it only while holding the start lock.
- *
- * @throws EmbeddedPostgresError when the server does not become ready
- */
+/** Joins or starts the server. Call it only while holding the start lock. @throws EmbeddedPostgresError */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
   const deadline = performance.now() + READY_TIMEOUT_MS;
   let last: unknown;
@@ -89,10 +78,7 @@ export async function connectToPostmaster(options: PostmasterOptions): Promise<C
 }
 
 /**
- * Ends our use of the cluster's server and stops it. It keeps running, with a notice, while somebody else is connected
- * or when it cannot be seen from here. Call it only while holding the start lock.
- *
- * @param lease the connection that was held while we used it
+ * Stops the server, unless another client is connected. Call it only while holding the start lock.
  * @throws EmbeddedPostgresError when the server does not stop in time
  */
 export async function releasePostmaster(
@@ -118,7 +104,7 @@ export async function releasePostmaster(
   }
 }
 
-/** Starts a server. Returns null as soon as it accepts connections, or its output when another attempt makes sense. */
+/** Null once it accepts connections; its output when another attempt makes sense. */
 async function startPostmaster(options: PostmasterOptions, deadline: number): Promise<string | null> {
   if (options.connection.host !== options.cluster) {
     await ensureSocketDirectory(options.connection.host, options.user);
@@ -167,7 +153,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-/** Settings on the command line win over the cluster's files. They keep statements and their values out of the log. */
+/** The command line wins over the cluster's files. These flags keep statements and their values out of the log. */
 function flags({ connection, settings }: PostmasterOptions): string[] {
   const all: Record<string, string> = {
     timezone: 'UTC',
@@ -196,7 +182,7 @@ async function readFrom(file: string, position: number): Promise<string> {
   }
 }
 
-/** Whether a server of this cluster is alive without listening. Disowns a pid file that only seems to say so. */
+/** Whether the server is alive without listening. Disowns a pid file that only seems to say so. */
 async function isStartingOrStopping({ cluster, connection }: PostmasterOptions): Promise<boolean> {
   const running = await readPostmasterPid(cluster);
   if (running === null) {
@@ -209,12 +195,7 @@ async function isStartingOrStopping({ cluster, connection }: PostmasterOptions):
   return false;
 }
 
-/**
- * Stops the cluster's server: connections are closed, everything is written. Returns when the server is gone.
- *
- * @returns false when the server cannot be seen from here, such as one in another container
- * @throws EmbeddedPostgresError when it does not stop in time
- */
+/** False when the server cannot be seen from here, such as one in another container. @throws EmbeddedPostgresError */
 async function stopPostmaster(cluster: string): Promise<boolean> {
   const running = await readPostmasterPid(cluster);
   if (running === null || !isPostmasterOf(cluster, running.pid)) {
@@ -239,13 +220,13 @@ async function createDatabase(connection: EmbeddedConnection): Promise<void> {
   }
 }
 
-/** The connection if it still works, else a new one; null when there is no server any more. */
+/** Null when there is no server any more. */
 async function liveConnection(lease: Client, connection: EmbeddedConnection): Promise<Client | null> {
   try {
     await lease.query('select 1');
     return lease;
   } catch {
-    // The server went down at some point. It may have been started again.
+    // The server went down at some point, and may have been started again.
     const found = await probe(connection);
     return found.state === 'connected' ? found.client : null;
   }
@@ -267,11 +248,7 @@ async function isUsedByOthers(client: Client): Promise<boolean> {
   }
 }
 
-/**
- * Tries once to connect. A connection that breaks later does not bring the process down.
- *
- * @throws EmbeddedPostgresError for a refusal that does not change by waiting
- */
+/** @throws EmbeddedPostgresError for a refusal that does not change by waiting */
 async function probe(connection: EmbeddedConnection, database = connection.database): Promise<Probe> {
   const client = new Client({
     ...connection,
@@ -280,7 +257,7 @@ async function probe(connection: EmbeddedConnection, database = connection.datab
     application_name: LEASE_NAME,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   });
-  // Without a listener a lost connection would be an uncaught exception. `stop` finds out by itself.
+  // Without a listener a lost connection would be an uncaught exception; `stop` notices it by itself.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -301,11 +278,7 @@ async function probe(connection: EmbeddedConnection, database = connection.datab
   }
 }
 
-/**
- * What an error of a connection attempt says about the server.
- *
- * @returns null for an error that another attempt does not cure
- */
+/** Null for an error that another attempt does not cure. */
 export function classifyConnectError(error: unknown): 'not ready' | 'absent' | 'no database' | null {
   const code = errorCode(error);
   switch (code) {

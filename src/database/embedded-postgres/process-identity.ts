@@ -7,22 +7,18 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 /** No system assigns this id, so PostgreSQL takes the file for a dead server's. */
 const UNUSED_PID = 2_147_483_647;
 
-/** Tells a process from a later one with the same id. */
 interface ProcessIdentity {
-  /** Differs between two processes with the same id. */
   startedAt: string;
-  /** Its command line, with single spaces between the arguments. */
   command: string;
 }
 
-/** The content of `postmaster.pid` (PostgreSQL's `src/include/utils/pidfile.h` lists its lines). */
+/** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
 interface PostmasterPid {
   pid: number;
-  /** Where the server listens; null while the file is still being written. */
   socketDirectory: string | null;
 }
 
-/** The process with this id; null when there is none, or when it has ended and only waits to be reaped. */
+/** Null when there is no such process, or when it only waits to be reaped. */
 export function processIdentity(pid: number): ProcessIdentity | null {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }
@@ -46,9 +42,7 @@ function fromProc(pid: number): ProcessIdentity | null {
   }
 }
 
-/**
- * The state and start time in `/proc/PID/stat` (proc(5), fields 3 and 22; field 2 may hold spaces and brackets).
- */
+/** proc(5), `/proc/PID/stat`, fields 3 and 22; field 2 may hold spaces and brackets. */
 export function parseProcStat(text: string): { state: string; startTime: string } {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state: fields[0] ?? '', startTime: fields[19] ?? '' };
@@ -72,7 +66,7 @@ function fromPs(pid: number): ProcessIdentity | null {
     : { startedAt: found.startedAt, command: found.command };
 }
 
-/** A line of `ps -o stat= -o lstart= -o command=`; null when it is empty. */
+/** A line of `ps -o stat= -o lstart= -o command=`. */
 export function parsePsLine(line: string): (ProcessIdentity & { state: string }) | null {
   const match = /^\s*(\S+)\s+(\S+\s+\S+\s+\S+\s+\S+\s+\d{4})\s+(.*)$/.exec(line.trimEnd());
   return match ? { state: match[1] ?? '', startedAt: match[2] ?? '', command: match[3] ?? '' } : null;
@@ -84,12 +78,12 @@ export function isPostmasterOf(cluster: string, pid: number): boolean {
   return identity !== null && isPostmasterCommand(identity.command, cluster);
 }
 
-/** Whether a command line is that of a PostgreSQL server on this cluster (its workers rename themselves). */
+/** Matches the server only: its workers rename themselves. */
 export function isPostmasterCommand(command: string, cluster: string): boolean {
   return `${command} `.includes(` -D ${cluster} `) && /^\S*postgres\b|\/postgres /.test(command);
 }
 
-/** The server that claims this cluster; null when there is none. It may be gone: see {@link isPostmasterOf}. */
+/** The server that claims this cluster; it may be gone: see {@link isPostmasterOf}. */
 export async function readPostmasterPid(cluster: string): Promise<PostmasterPid | null> {
   try {
     return parsePostmasterPid(await readFile(path.join(cluster, 'postmaster.pid'), 'utf8'));
@@ -101,7 +95,6 @@ export async function readPostmasterPid(cluster: string): Promise<PostmasterPid 
   }
 }
 
-/** Reads the text of a `postmaster.pid`; null when it names no process. */
 export function parsePostmasterPid(text: string): PostmasterPid | null {
   const lines = text.split('\n');
   const pid = Number(lines[0]);
@@ -109,9 +102,8 @@ export function parsePostmasterPid(text: string): PostmasterPid | null {
 }
 
 /**
- * Makes PostgreSQL see that the server of a pid file is gone, although another program has its id now. The file
- * stays: through it a new server finds the old shared memory, and refuses to start while an old worker is still alive.
- * Call it only while holding the start lock.
+ * Marks the server as gone. The file stays, since it leads a new server to old shared memory and workers. Call it only
+ * while holding the start lock.
  */
 export async function disownPostmasterPid(
   cluster: string,

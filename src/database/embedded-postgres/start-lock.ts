@@ -9,15 +9,9 @@ const RELEASED = 'free';
 const RETRY_MS = 20;
 
 /**
- * Does the work while no other process (or call) holds the lock of this folder, and waits for the lock if need be. A
- * holder that was killed loses it.
- *
- * Node has no flock(2), and a single lock file cannot be taken over from a dead holder without a moment in which two
- * newcomers both take it. So each acquisition has a number: whoever creates the file numbered one above a finished
- * acquisition has the lock. Creation decides between rivals, and a file is removed only while a higher one exists. The
- * files are symbolic links, because a link appears together with its content.
- *
- * @param folder created when it is missing
+ * Does the work while holding the lock of this folder; a killed holder loses it. Node has no flock(2), and two
+ * newcomers could both take over one file, so acquisitions are numbered: creating the number above a finished one
+ * takes the lock. Links, since they appear together with their content.
  * @throws EmbeddedPostgresError when the holder does not finish within `timeoutMs`
  */
 export async function withStartLock<T>(
@@ -46,10 +40,7 @@ export async function withStartLock<T>(
   }
 }
 
-/**
- * On a disk without room for the mark, the acquisition is taken back. Nobody can have built on its number, since whoever
- * wants to has to find it finished.
- */
+/** Without disk space for the mark, the acquisition is taken back; others build on finished numbers only. */
 async function release(folder: string, number: number): Promise<void> {
   const file = path.join(folder, `${number}`);
   try {
@@ -61,7 +52,6 @@ async function release(folder: string, number: number): Promise<void> {
   }
 }
 
-/** The number of our acquisition; null while somebody else holds the lock. */
 async function tryAcquire(folder: string, holder: string): Promise<number | null> {
   const last = (await acquisitions(folder)).at(-1) ?? 0;
   if (last > 0 && !(await isFinished(path.join(folder, `${last}`)))) {
@@ -78,7 +68,7 @@ async function tryAcquire(folder: string, holder: string): Promise<number | null
   }
   const all = await acquisitions(folder);
   if ((all.at(-1) ?? 0) > own) {
-    // The first listing was old: the lock has moved on, and our number was cleared away before we created it again.
+    // The first listing was old: our number was cleared away before we created it again.
     await rm(path.join(folder, `${own}`), { force: true });
     return null;
   }
@@ -95,7 +85,6 @@ async function acquisitions(folder: string): Promise<number[]> {
     .toSorted((a, b) => a - b);
 }
 
-/** Whether the lock was released, or its holder has died. */
 async function isFinished(file: string): Promise<boolean> {
   let content: string;
   try {

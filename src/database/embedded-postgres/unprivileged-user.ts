@@ -8,27 +8,18 @@ import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
 /** PostgreSQL and its clients name the socket after the port, even where nothing listens on TCP. */
 export const SOCKET_PORT = 5432;
-/** The length of `sockaddr_un.sun_path` without its final zero: 107 on Linux (unix(7)), 103 on macOS. */
+/** `sockaddr_un.sun_path` without its final zero: 107 on Linux (unix(7)), 103 on macOS. */
 const MAX_SOCKET_PATH_BYTES: Partial<Record<NodeJS.Platform, number>> = { darwin: 103 };
 
-/** The system user that PostgreSQL runs as, where that is not the service's own. */
 export interface UnixUser {
   name: string;
   uid: number;
   gid: number;
 }
 
-/** The members of `fs.Stats` that decide whether a user gets through. */
 type Permissions = Pick<Stats, 'mode' | 'uid' | 'gid'>;
 
-/**
- * Chooses who runs PostgreSQL, which refuses to run as root: the owner of the cluster, else the account `postgres`,
- * else `nobody`.
- *
- * @param processUid user id of this process
- * @param owner owner of an existing cluster folder
- * @returns null for this process's own user
- */
+/** Null: our own user. Else the cluster's owner, `postgres` or `nobody`, as PostgreSQL refuses to run as root. */
 export function chooseUser(
   processUid: number,
   owner: { uid: number; gid: number } | null,
@@ -46,7 +37,6 @@ export function chooseUser(
   return named('postgres') ?? named('nobody') ?? NOBODY;
 }
 
-/** The accounts of this machine; none where there is no `/etc/passwd`. */
 export function readAccounts(): UnixUser[] {
   try {
     return parsePasswd(readFileSync('/etc/passwd', 'utf8'));
@@ -58,7 +48,7 @@ export function readAccounts(): UnixUser[] {
   }
 }
 
-/** The accounts of an `/etc/passwd` file (passwd(5)); other lines are skipped. */
+/** Reads `/etc/passwd` (passwd(5)). */
 export function parsePasswd(text: string): UnixUser[] {
   return text.split('\n').flatMap((line) => {
     const [name, , uid, gid] = line.split(':');
@@ -68,10 +58,7 @@ export function parsePasswd(text: string): UnixUser[] {
   });
 }
 
-/**
- * Whether the user can pass through every folder on the way to a path and has the wanted permission on the path itself.
- * Considers mode bits only. False if the path does not exist; our own process has to be able to reach it.
- */
+/** Whether the user can pass through to a path and has the wanted permission on it, by mode bits only. */
 export function canReach(user: UnixUser, realPath: string, wanted = 1): boolean {
   try {
     return pathComponents(realPath).every((component) =>
@@ -85,22 +72,17 @@ export function canReach(user: UnixUser, realPath: string, wanted = 1): boolean 
   }
 }
 
-/** A path and every folder above it, from the root down. */
 export function pathComponents(absolute: string): string[] {
   const parent = path.dirname(absolute);
   return parent === absolute ? [absolute] : [...pathComponents(parent), absolute];
 }
 
-/** Whether the mode bits grant the user the wanted permissions (the sum of 4 to read, 1 to execute or pass through). */
 export function isPermitted(user: UnixUser, { mode, uid, gid }: Permissions, wanted: number): boolean {
   const shift = user.uid === uid ? 6 : user.gid === gid ? 3 : 0;
   return ((mode >> shift) & wanted) === wanted;
 }
 
-/**
- * The folder for the database's socket: the cluster itself, which is private already. Where that path is longer than
- * the system allows, a folder named after it among the temporary files.
- */
+/** The cluster is private already; where its path is too long, a temporary folder is named after it. */
 export function socketDirectoryFor(cluster: string, temporary: string, platform: NodeJS.Platform): string {
   const limit = MAX_SOCKET_PATH_BYTES[platform] ?? 107;
   const name = `slipway-${createHash('sha256').update(cluster).digest('hex').slice(0, 16)}`;
@@ -109,12 +91,7 @@ export function socketDirectoryFor(cluster: string, temporary: string, platform:
   return [cluster, path.join(temporary, name)].find(fits) ?? path.join('/tmp', name);
 }
 
-/**
- * Creates a socket folder that only we can use (mode 700), or checks that the existing one is such a folder.
- *
- * @param user who runs the database; null for our own user
- * @throws EmbeddedPostgresError when it belongs to somebody else, who could then listen in our place
- */
+/** Creates or checks a socket folder of mode 700. @throws EmbeddedPostgresError when another user owns it */
 export async function ensureSocketDirectory(folder: string, user: UnixUser | null): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 });

@@ -5,14 +5,10 @@ import { programFailure } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import type { UnixUser } from './unprivileged-user.js';
 
-/** A server is stopped after this many checks in a row without a connection. */
 const LOOKS = 6;
 
-/**
- * Looks at the titles of the server's processes, in which PostgreSQL says what each of them does: connections over its
- * socket have `[local]`. A shell takes a megabyte, and needs no password. It ends with the server: when the pid file is gone,
- * names another one, or belongs to a process that has no children of PostgreSQL.
- */
+// Titles of PostgreSQL's processes have `[local]` for connections over its socket. A shell takes a megabyte, needs no
+// password, and ends when the pid file no longer leads to a server with children.
 const SCRIPT = `
 server=$1 cluster=$2 pause=$3 looks=$4 unused=0
 titles() {
@@ -44,13 +40,7 @@ while sleep "$pause"; do
   fi
 done`;
 
-/**
- * Stops a server when nobody has been connected to it for a while: services that were killed cannot do it, and nobody else
- * would. What watches is a process of its own, which outlives them.
- *
- * @param user who runs the server; null for our own user
- * @throws EmbeddedPostgresError when there is no shell
- */
+/** Runs as a process that outlives a killed service. @throws EmbeddedPostgresError without a shell */
 export async function stopWhenUnused(
   server: { pid: number; cluster: string; user: UnixUser | null },
   unusedMs: number,

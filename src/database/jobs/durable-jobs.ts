@@ -23,19 +23,14 @@ import {
 } from './job-queue.worker.js';
 
 const CHANNEL = 'jobs';
-/** How often a process without workers checks for jobs. */
+/** For a process without workers. */
 const SEARCH_MS = 2_000;
 
-/** The jobs of all queues of a kind. */
 export interface JobBacklog extends Omit<QueueCounts, 'name'> {
   kind: string;
 }
 
-/**
- * Jobs that survive the process that sent them, kept by pg-boss in the service's own database. A job is sent inside
- * the transaction that causes it; each process works on the queues for which it has a handler. pg-boss takes a tenth of
- * the service's memory, so it is loaded with the first job.
- */
+/** Jobs that are sent in the caller's transaction. pg-boss takes a tenth of the memory, so it is loaded late. */
 @Injectable()
 export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   private readonly logger = new Logger(DurableJobs.name);
@@ -56,17 +51,12 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     private readonly notifications: DatabaseNotifications,
   ) {}
 
-  /** Registers the handler of a queue. Called before the application has started. */
+  /** Called before the application has started. */
   handle(queue: JobQueue, handler: JobHandler): void {
     this.handlers.set(queue.name, { queue, handler });
   }
 
-  /**
-   * Sends a job. It exists once the caller's transaction is committed, and a worker, wherever it runs, takes it at once.
-   *
-   * @param queue name of a queue that some process handles
-   * @throws DomainError unavailable while the tables of the jobs cannot be used
-   */
+  /** The job exists once the transaction is committed. @throws DomainError unavailable without its tables */
   async send(manager: EntityManager, queue: string, data: object): Promise<void> {
     const boss = await this.open();
     await boss.send(queue, withTraceparent(data), { db: transactionDatabase(manager) });
@@ -102,7 +92,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss?.stop({ graceful: false });
   }
 
-  /** Opens the job store and creates the queue, so that the transaction that sends a job need not wait for either. */
+  /** Opens the store and creates the queue, so that a transaction that sends a job need not wait for either. */
   async prepare(queue: JobQueue): Promise<void> {
     const boss = await this.open();
     if (!this.handlers.has(queue.name)) {
@@ -117,12 +107,11 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await boss.supervise();
   }
 
-  /** Why the tables of the jobs could not be used when that was last tried; null: they could, or nobody has tried. */
   get failure(): unknown {
     return this.lastFailure;
   }
 
-  /** Counts of waiting, active and failed jobs in the queues of all hosts, by the kinds that this process knows. */
+  /** Job counts of all hosts, by the kinds that this process knows. */
   async backlog(): Promise<JobBacklog[]> {
     const kinds = [...new Set([...this.handlers.values()].map(({ queue }) => queue.kind))];
     const found = await countJobs(this.dataSource);
@@ -166,7 +155,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       this.workers.set(queue.name, worker);
       worker.start();
     }
-    // From here on the workers look for themselves.
+    // From here on the workers poll by themselves.
     void this.search.stop();
   }
 
@@ -229,17 +218,12 @@ function kindOf(name: string, kinds: readonly string[]): string | null {
 /** Fetches, heartbeats and results are short; jobs are sent on the connection of their sender. */
 const POOL_SIZE = 2;
 const SUPERVISE_SECONDS = 5;
-/** Longer than any job may take. The heartbeat finds workers that died. */
+/** Longer than any job may take; the heartbeat finds workers that died. */
 const EXPIRE_SECONDS = 4 * 3600;
 const KEEP_FINISHED_SECONDS = 3600;
-/** The same bound as for the service's own statements on a server that hangs. */
 const QUERY_TIMEOUT_MS = 20_000;
 
-/**
- * Opens pg-boss on the service's database, with a small pool of its own.
- *
- * @param onError receives what fails in the background
- */
+/** Opens pg-boss with a small pool; `onError` receives what fails in the background. */
 export async function openJobStore(
   { options }: DataSource,
   onError: (error: Error) => void,
@@ -277,7 +261,6 @@ export async function hasJobs(dataSource: DataSource): Promise<boolean> {
   return row?.found === true;
 }
 
-/** Job counts of a queue. */
 export interface QueueCounts {
   name: string;
   waiting: number;
@@ -296,7 +279,7 @@ const COUNT_JOBS = `
   FROM pgboss.job WHERE state IN ('created', 'retry', 'active', 'failed')
   GROUP BY name`;
 
-/** Queues without jobs are left out. Needs no pg-boss either. */
+/** Leaves out queues without jobs, and needs no pg-boss. */
 export async function countJobs(dataSource: DataSource): Promise<QueueCounts[]> {
   return dataSource.query<QueueCounts[]>(COUNT_JOBS);
 }
@@ -313,7 +296,6 @@ function withTimeout(databaseUrl: string): string {
   return url.href;
 }
 
-/** Creates a queue and its dead-letter queue, unless they exist. */
 export async function createQueue(store: PgBoss, queue: JobQueue): Promise<void> {
   const common = { expireInSeconds: EXPIRE_SECONDS, deleteAfterSeconds: KEEP_FINISHED_SECONDS };
   if (queue.deadLetter !== null) {
@@ -329,7 +311,6 @@ export async function createQueue(store: PgBoss, queue: JobQueue): Promise<void>
   });
 }
 
-/** Lets pg-boss write inside one of our transactions. */
 export function transactionDatabase(manager: EntityManager): Db {
   return {
     executeSql: async (text, values) => {

@@ -7,62 +7,46 @@ import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { currentTraceparent, type SpanStart, tracedFrom } from '../../common/spans.js';
 
-/** A queue of jobs that survive the process that sent them. */
 export interface JobQueue {
-  /** Letters, digits, `-`, `_`, `.`. */
   name: string;
-  /** Its name in metrics, shared with the same queues of other hosts: the name or its beginning. */
+  /** In metrics, shared with the same queues of other hosts: the name or its beginning. */
   kind: string;
-  /** Where a job goes whose attempts all failed; a queue without one keeps it as failed. */
+  /** Gets jobs whose attempts all failed; without it they are kept as failed. */
   deadLetter: string | null;
-  /** Further attempts after the first one. */
   retryLimit: number;
-  /** Seconds before the second attempt; doubled for each further one. */
+  /** Before the second attempt; doubled for each further one. */
   retryDelaySeconds: number;
-  /** How many jobs of this queue one process works on at the same time. */
   concurrency: number;
-  /** How often a process polls for jobs without a notification: retries that fall due, lost notifications. */
+  /** Finds retries that fall due, and jobs whose notification was lost. */
   pollMs: number;
 }
 
-/** One attempt at a job. */
 export interface JobAttempt {
-  /** As it was sent. */
   data: unknown;
-  /**
-   * Aborts when the process stops, and when the job has been given to another worker. The handler ends as soon as it
-   * can; the job begins anew elsewhere.
-   */
+  /** Aborts when the process stops, or when another worker has got the job: the handler ends soon. */
   signal: AbortSignal;
-  /** In a dead-letter queue: the error of the last attempt. */
   failure: string | null;
 }
 
-/**
- * Does a job. When it throws, the job is tried again later; that counts as an attempt, unless PostgreSQL was away, which is
- * no fault of the job.
- */
+/** A throw means another attempt later, which counts unless PostgreSQL was away. */
 export type JobHandler = (attempt: JobAttempt) => Promise<void>;
 
-/** Without a heartbeat for this long, pg-boss gives a job to another worker. Its minimum. */
+/** Without a heartbeat for this long, pg-boss gives a job to another worker; its minimum. */
 export const HEARTBEAT_SECONDS = 10;
 const HEARTBEAT_REFRESH_SECONDS = 3;
 /** Workers are woken; their own polling is off. */
 const NO_POLLING_SECONDS = 24 * 3600;
-/** How long `stop` waits for handlers. A job that has not ended by then is another worker's. */
+/** A handler that has not ended by then loses its job to another worker. */
 const STOP_GRACE_MS = 10_000;
-/** Attempts that an outage may end before they count: a statement that never succeeds may look like an outage. */
+/** A statement that never succeeds may look like an outage, so outages count after these. */
 const MAX_OUTAGES = 20;
 
-/** Puts a new job with the data in the place of a job, so that its attempt does not count. */
+/** Replaces a job with a new one with the data, so that its attempt does not count. */
 export type HandBack = (job: JobWithMetadata, data: object) => Promise<void>;
 
 /**
- * Works on the jobs of one queue with pg-boss's workers, which fetch, settle and keep the heartbeat.
- *
- * Each pg-boss worker does one job at a time and fetches for itself, so waking all of them would cost a query for each
- * one. Instead one idle worker is woken at a time; a worker that finds a job wakes the next one, and workers are added
- * as jobs need them. So a lone job costs two queries, whatever the concurrency.
+ * Works on one queue. Waking all pg-boss workers would cost a query each, so one idle worker is woken, and wakes the
+ * next when it finds a job: a lone job costs two queries.
  */
 export class JobQueueWorker {
   readonly #boss: PgBoss;
@@ -126,7 +110,6 @@ export class JobQueueWorker {
           return job === undefined ? [] : [await this.#attempt(job)];
         } finally {
           this.#idle.add(id);
-          // There may be more jobs: the worker fetches again once this one is settled.
           this.#boss.notifyWorker(id);
         }
       },
@@ -134,7 +117,7 @@ export class JobQueueWorker {
     this.#idle.add(id);
   }
 
-  /** Settled through the result, which keeps the message alone: stacks and causes do not belong in the database. */
+  /** The result keeps only the message: stacks and causes do not belong in the database. */
   async #attempt(job: JobWithMetadata): Promise<JobResult> {
     const signal = AbortSignal.any([this.#stopping.signal, job.signal]);
     try {
@@ -182,24 +165,23 @@ export class JobQueueWorker {
   }
 }
 
-/** Member of a job's data: how many of its attempts ended because the database was away. */
+/** In a job's data: attempts that ended because the database was away. */
 const OUTAGES_MEMBER = 'outages';
 
 function outagesOf({ data }: JobWithMetadata): number {
   return jsonNumber(data, OUTAGES_MEMBER) ?? 0;
 }
 
-/** Whether PostgreSQL was away, whoever has wrapped its failure. */
+/** Also finds a failure of PostgreSQL that another error wraps. */
 function isOutage(error: unknown): boolean {
   return (
     isDatabaseAway(error) || (error instanceof Error && error.cause !== undefined && isOutage(error.cause))
   );
 }
 
-/** Member of a job's data: the span that sent it. Whichever process works on the job continues the trace. */
+/** In a job's data: the span that sent it, which the worker continues. */
 const TRACEPARENT_MEMBER = 'traceparent';
 
-/** Data of a job with what its worker needs to continue the sender's trace, if there is one. */
 export function withTraceparent(data: object): object {
   const traceparent = currentTraceparent();
   return traceparent === null ? data : { ...data, [TRACEPARENT_MEMBER]: traceparent };

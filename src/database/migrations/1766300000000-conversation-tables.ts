@@ -56,7 +56,7 @@ export const SANDBOX_TABLES = `
     claimed_until timestamptz NOT NULL
   );`;
 
-/** An index of start tasks that has an order would tempt a listing of a user's tasks to walk through everybody's: hence BRIN. */
+/** BRIN, since an ordered index would tempt a listing of a user's tasks to walk through those of all users. */
 export const CONVERSATION_TABLES = `
   CREATE TABLE app_conversations (
     id uuid CONSTRAINT app_conversations_pkey PRIMARY KEY,
@@ -147,11 +147,8 @@ export const CONVERSATION_TABLES = `
   CREATE INDEX pending_messages_user_id_idx ON pending_messages (user_id);
   CREATE UNIQUE INDEX pending_messages_conversation_id_position_key ON pending_messages (conversation_id, position);`;
 
-/**
- * Partitions have the unique keys, since one of the whole table would need `stored_at` in it, and then say nothing
- * (docs/adr/0047). They reach as far as those that the service creates at its start; the default one takes what is
- * stored while the partition of its month is missing.
- */
+// Partitions have the unique keys: one of the whole table would need `stored_at`, and then say nothing
+// (docs/adr/0047). The default partition takes events while the one of their month is missing.
 export const EVENT_TABLES = `
   CREATE TABLE followed_conversations (
     id uuid CONSTRAINT followed_conversations_pkey PRIMARY KEY,

@@ -26,7 +26,6 @@ const DROP = `
   DROP FUNCTION refuse_audit_changes();
   DROP SCHEMA pgboss CASCADE;`;
 
-/** The schema of the first release. */
 export class CreateSchema1766300000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     for (const statements of [
@@ -50,10 +49,7 @@ export class CreateSchema1766300000000 implements MigrationInterface {
   }
 }
 
-/**
- * The tables of pg-boss as the installed version creates them; later versions migrate them by themselves. Without its
- * own transaction, since they belong to that of the migration.
- */
+/** Part of the migration's transaction; later versions of pg-boss migrate by themselves. */
 async function jobTables(): Promise<string> {
   // Loaded only when there is something to install, since it takes long to load.
   const { getConstructionPlans } = await import('pg-boss');

@@ -19,15 +19,13 @@ interface Listener {
 }
 
 /**
- * Notifications between replicas, through PostgreSQL's NOTIFY. Each process has one connection for it, opened with the
- * first listener, so the pool keeps its size; it keeps its session, also where requests go through a pooler. Notifications are hints: what is sent while the connection is down is
- * lost, so after each new connection every listener is told to look for itself (`onResync`).
+ * PostgreSQL's NOTIFY between replicas. Notifications are hints: what is sent while the connection is down is lost, so
+ * a new one tells listeners to look for themselves (`onResync`).
  */
 @Injectable()
 export class DatabaseNotifications implements OnApplicationShutdown {
   private readonly logger = new Logger(DatabaseNotifications.name);
   private readonly listeners = new Map<string, Set<Listener>>();
-  /** The connection takes one statement at a time. */
   private readonly statements = pLimit(1);
   private client: Client | null = null;
   private running: Promise<void> | null = null;
@@ -35,13 +33,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
 
   constructor(private readonly addresses: DatabaseAddresses) {}
 
-  /**
-   * Listens to everything that is published on a channel, by any process.
-   *
-   * @param channel lower-case letters and underscores
-   * @param onResync called when something may have been missed, also once when listening has begun
-   * @returns stops listening
-   */
+  /** Returns what stops it. `onResync` is called when something may have been missed, also once at the beginning. */
   listen(
     channel: string,
     onPayload: (payload: string) => void,
@@ -62,16 +54,11 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     };
   }
 
-  /** Whether notifications arrive; true while nobody listens. */
   get isConnected(): boolean {
     return this.client !== null || this.running === null;
   }
 
-  /**
-   * Notifies all listeners of a channel, once the surrounding transaction is committed.
-   *
-   * @param payload less than 8,000 bytes
-   */
+  /** Notifies listeners once the surrounding transaction is committed. `payload` has less than 8,000 bytes. */
   async publish(
     connection: Pick<EntityManager | DataSource, 'query'>,
     channel: string,
@@ -101,7 +88,6 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     }
   }
 
-  /** Settles when the connection has ended. */
   private async connectOnce(onConnected: () => void): Promise<void> {
     const client = new Client({
       connectionString: this.addresses.direct.url,
@@ -174,7 +160,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
   }
 }
 
-/** Waits before the next connection, longer with each failure in a row, and not at all once `signal` aborts. */
+/** Grows with each failure in a row; ends at once when `signal` aborts. */
 async function reconnectDelay(failures: number, signal: AbortSignal): Promise<void> {
   const delayMs = Math.min(MAX_RECONNECT_MS, MIN_RECONNECT_MS * 2 ** failures);
   await delay(delayMs, undefined, { signal, ref: false }).catch((error: unknown) => {
@@ -184,7 +170,6 @@ async function reconnectDelay(failures: number, signal: AbortSignal): Promise<vo
   });
 }
 
-/** What replicas tell each other through the database. */
 @Module({
   providers: [DatabaseNotifications],
   exports: [DatabaseNotifications],

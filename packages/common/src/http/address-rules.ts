@@ -4,10 +4,9 @@ import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
 const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
-/** Well-known prefix of IPv4 addresses translated for IPv6-only networks. */
+/** Prefix of IPv4 addresses translated for IPv6-only networks (RFC 6052). */
 const NAT64 = ipaddr.IPv6.parse('64:ff9b::');
 
-/** Suffixes of names that mean something only inside one machine, network or cluster. */
 const LOCAL_SUFFIXES = [
   '.localhost',
   '.local',
@@ -19,10 +18,7 @@ const LOCAL_SUFFIXES = [
   '.home.arpa',
 ];
 
-/**
- * Addresses that clouds serve the credentials of their machines at, besides link-local ones: AWS, Google Cloud and
- * Scaleway over IPv6, Alibaba Cloud, Azure. Some are in private networks, one looks public.
- */
+/** Metadata services beside the link-local ones: AWS, Google Cloud and Scaleway over IPv6, Alibaba Cloud, Azure. */
 const METADATA = [
   'fd00:ec2::/32',
   'fd20:ce::254/128',
@@ -31,19 +27,15 @@ const METADATA = [
   '168.63.129.16/32',
 ].map((range) => ipaddr.parseCIDR(range));
 
-/** Ranges that networks of an organization use (RFC 1918, RFC 6598, RFC 4193). */
+/** RFC 1918, RFC 6598, RFC 4193. */
 const PRIVATE_RANGES: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
 
-/**
- * Which addresses a name may resolve to: `public` ones, those of a `network` of the operator's as well (but nothing of
- * this machine or its cloud), or `any`.
- */
+/** `network` means the operator's networks as well, but nothing of this machine or its cloud. */
 export type AddressReach = 'public' | 'network' | 'any';
 
-/** Resolves a host name to all of its addresses. */
 export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>;
 
-/** A name resolved to an address that may not be called. Does not say which one, which would map the network. */
+/** Does not name the address, which would map the network. */
 export class AddressRefusedError extends Error {
   constructor() {
     super('the name resolves to an address that may not be called');
@@ -51,10 +43,7 @@ export class AddressRefusedError extends Error {
   }
 }
 
-/**
- * The `lookup` of a connector. Resolves once and passes on only what it has checked, so that the address that is dialled
- * is the one that was checked (a second DNS answer could differ). One address out of reach refuses the whole name.
- */
+/** A `lookup` that passes on only checked addresses: a second DNS answer could differ. */
 export function checkedLookup(resolve: ResolveHost, reach: AddressReach): LookupFunction {
   const lookup = callbackify((hostname: string) => checkedAddresses(resolve, hostname, reach));
   return (hostname, options, callback) => {
@@ -97,14 +86,9 @@ function isWithinReach(ip: string, reach: AddressReach): boolean {
 }
 
 /**
- * Whether an IP address (in text form, as DNS returns it) is ordinary public unicast.
- *
- * Loopback, private (RFC 1918, ULA), link-local (cloud metadata included), carrier-grade NAT, documentation,
- * benchmarking, multicast, reserved and unspecified addresses are not, nor is what clouds serve to their machines. Addresses that carry an IPv4 address are judged
- * by that where the network translates them (`::ffff:0:0/96`, `64:ff9b::/96`, RFC 6052), and refused where they tunnel
- * (6to4, Teredo). Text that is not an address is not public.
- *
- * Ranges: https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry.
+ * Whether an IP address is ordinary public unicast; text that is not an address is not. An address that carries an
+ * IPv4 address is judged by it where networks translate it, and refused where they tunnel (6to4, Teredo).
+ * https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry
  */
 export function isPublicAddress(ip: string): boolean {
   if (!ipaddr.isValid(ip)) {
@@ -120,10 +104,7 @@ export function isPublicAddress(ip: string): boolean {
   return address.range() === 'unicast';
 }
 
-/**
- * Whether an IP address is one that organizations use within their networks. Loopback, link-local, unspecified and the
- * like are not, and neither is what clouds serve to their machines in such ranges.
- */
+/** Whether organizations use an IP address within their networks; metadata services of clouds do not count. */
 export function isPrivateAddress(ip: string): boolean {
   if (!ipaddr.isValid(ip)) {
     return false;
@@ -158,11 +139,7 @@ function translatedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
   return null;
 }
 
-/**
- * Whether a host name, as the WHATWG URL parser returns it, can be a name of the public internet: at least two
- * labels, no IP literal (the parser has already normalised decimal, octal and hexadecimal notations), none of the local
- * suffixes. What the name resolves to is another question.
- */
+/** Whether a host name, as the WHATWG URL parser returns it, can be a public name; it is not resolved. */
 export function isPublicHostName(hostname: string): boolean {
   const host = (hostname.endsWith('.') ? hostname.slice(0, -1) : hostname).toLowerCase();
   if (host.startsWith('[') || isIP(host) !== 0 || !host.includes('.')) {
@@ -172,10 +149,7 @@ export function isPublicHostName(hostname: string): boolean {
 }
 
 /**
- * What is wrong with a text as an absolute address of one of the schemes, in one sentence; null when nothing is.
- *
- * Credentials in the address are refused because addresses are stored and shown in clear; white space and
- * backslashes because URL parsers disagree about them, and so about the host.
+ * Credentials are refused because addresses are stored and shown in clear, backslashes because URL parsers disagree.
  */
 export function addressProblem(address: string, schemes: readonly string[]): string | null {
   if (address === '') {
@@ -205,11 +179,7 @@ function oneOf(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }
 
-/**
- * Whether `NO_PROXY` exempts an address. Entries are separated by commas or blanks: `*`, a domain (itself and every name
- * below it), `.domain` or `*.domain` (only names below it), each optionally with `:port`. curl and Go read it the same
- * way (https://pkg.go.dev/golang.org/x/net/http/httpproxy); address ranges are not supported.
- */
+/** By the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy, without address ranges. */
 export function bypassesProxy(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/\.$/, '');
   const port = url.port === '' ? (url.protocol === 'http:' ? '80' : '443') : url.port;
@@ -234,10 +204,9 @@ function matches(entry: string, host: string, port: string): boolean {
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
 }
 
-/** Parts of a path that look like keys: some services have them there. */
 const KEY_LIKE = /^(?=.*\d)[\w~.%-]{16,}$/;
 
-/** An address for people to recognise, without what may be secret in it: user, query and keys within the path. */
+/** The address without what may be secret: user, query and keys within the path. */
 export function shownAddress(address: string): string {
   if (!URL.canParse(address)) {
     return 'no valid address';

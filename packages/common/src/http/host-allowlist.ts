@@ -5,7 +5,6 @@ type Scheme = 'http' | 'https';
 
 interface Rule {
   scheme: Scheme;
-  /** Exact host name, or the part after `*` (with its leading dot) when `wildcard` is set. */
   host: string;
   wildcard: boolean;
   port: string;
@@ -14,21 +13,13 @@ interface Rule {
 const DEFAULT_PORT: Record<Scheme, string> = { http: '80', https: '443' };
 
 /**
- * Hosts that an operator trusts. An entry is
- * - a host name or IP literal (`git.example.com`): https on port 443;
- * - the same with a port (`git.example.com:8443`): https on that port only;
- * - `*.suffix`, optionally with a port: every name below the suffix, but not the suffix itself and no IP literal. Whoever
- *   may add names there is not the operator, so such a name never leads to this machine or its cloud (`AddressReach`);
- * - an origin (`http://127.0.0.1:9101`): exactly that origin. Only this form allows http.
+ * Entries: `host` (https, port 443), `host:port`, `*.suffix` with or without a port, or an origin, the only form with
+ * http. Others may add names below a wildcard, so it never leads to this machine (`AddressReach`).
  */
 export class HostAllowlist {
   private constructor(private readonly rules: readonly Rule[]) {}
 
-  /**
-   * Reads the entries; blank ones are skipped.
-   *
-   * @throws Error naming the first entry that has none of the accepted forms.
-   */
+  /** @throws Error naming the first entry that has none of the accepted forms. */
   static parse(entries: readonly string[]): HostAllowlist {
     return new HostAllowlist(
       entries
@@ -38,12 +29,11 @@ export class HostAllowlist {
     );
   }
 
-  /** Whether scheme, host and port of the address match an entry. Path and query play no part. */
   allows(url: URL): boolean {
     return this.matching(url).length > 0;
   }
 
-  /** Which addresses the host may resolve to: `any` if it is listed by its name, `network` below a wildcard, else `public`. */
+  /** `any` if the host is listed by name, `network` below a wildcard, else `public`. */
   reachOf(url: URL): AddressReach {
     const rules = this.matching(url);
     if (rules.length === 0) {
@@ -52,12 +42,11 @@ export class HostAllowlist {
     return rules.every(({ wildcard }) => wildcard) ? 'network' : 'any';
   }
 
-  /** The entries as they are named in figures and logs: `git.example.com`, `*.example.com`. */
   get names(): string[] {
     return [...new Set(this.rules.map(nameOf))];
   }
 
-  /** The name of the entry that allows the address; null when none does. An entry for the host itself comes first. */
+  /** The name of the entry that allows the address; an entry for the host itself comes first. */
   nameOf(url: URL): string | null {
     const rules = this.matching(url);
     const rule = rules.find(({ wildcard }) => !wildcard) ?? rules[0];
@@ -139,19 +128,15 @@ function badEntry(entry: string): Error {
   );
 }
 
-/** Which servers users may name in addresses that the service or an agent will call (LLM and MCP servers). */
 export class OutboundAddresses {
   private readonly allowlist: HostAllowlist | null;
 
-  /**
-   * @param entries the operator's allowlist (see `HostAllowlist`); null allows every host
-   * @throws Error naming the first entry that has none of the accepted forms
-   */
+  /** @throws Error naming the first malformed entry; null allows every host. */
   constructor(entries: readonly string[] | null) {
     this.allowlist = entries && HostAllowlist.parse(entries);
   }
 
-  /** What is wrong with an address whose server the operator does not allow; null when it is allowed. ws counts as http. */
+  /** What is wrong with an address whose server the operator does not allow. ws counts as http. */
   problem(address: string): string | null {
     if (!this.allowlist) {
       return null;

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** `localhost` and the names below it, which resolve to loopback everywhere (RFC 6761, section 6.3). */
+/** RFC 6761, section 6.3. */
 const LOCAL_NAME = /^(?:[a-z0-9_.-]+\.)?localhost\.?$/i;
 
 /** Node.js looks into IPv6 addresses that hold one of IPv4 (`::ffff:127.0.0.1`) as well. */
@@ -8,11 +8,7 @@ const ADDRESSES = new BlockList();
 ADDRESSES.addSubnet('127.0.0.0', 8, 'ipv4');
 ADDRESSES.addAddress('::1', 'ipv6');
 
-/**
- * Whether a host is this machine's loopback by its name or its address, without asking for what the name resolves to.
- *
- * @param host a name or an address; an IPv6 address with brackets, as URLs have it, or without
- */
+/** Whether a name, or an address with or without brackets, is this machine's loopback; names are not resolved. */
 export function isLoopbackHost(host: string): boolean {
   if (LOCAL_NAME.test(host)) {
     return true;

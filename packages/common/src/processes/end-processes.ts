@@ -4,30 +4,19 @@ import { environmentOf, isBare, type ProcessFacts, readProcesses, userOf } from 
 const ROUNDS = 100;
 const ROUND_PAUSE_MS = 5;
 
-/** Which processes belong together. */
 export interface ProcessTree {
-  /** The first process, with its group and its session; null when it is gone. */
   root: number | null;
-  /** An environment variable that all of them were given, or its beginning: `NAME=value`. */
   marker: string;
-  /** A user that runs nothing else; null when there is none. */
   user: number | null;
 }
 
-/** A tree at one moment. */
 export interface TreeView {
   members: ProcessFacts[];
-  /**
-   * Some process is in the middle of an execve(2), when the kernel shows neither its arguments nor its
-   * environment. It may be a member.
-   */
+  /** During an execve(2), the kernel does not show whether a process is a member. */
   isUnsure: boolean;
 }
 
-/**
- * The living processes of a tree, without our own: the root's group and session, whatever carries the marker or runs as
- * the user, and all their descendants. Null where there is no `/proc`.
- */
+/** The root's group and session, what has the marker or the user, and all descendants. Null without `/proc`. */
 export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
   const processes = readProcesses()?.filter(({ isKernelThread }) => !isKernelThread);
   if (processes === undefined) {
@@ -42,7 +31,7 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
       continue;
     }
     if (user !== null && owner !== 0 && owner !== process.getuid?.()) {
-      // Another user's, whatever it says of itself: only what root or we started can become the tree's own user.
+      // A foreign process may carry the marker: only what root or we started can become the tree's own user.
       continue;
     }
     const environment = environmentOf(pid);
@@ -60,11 +49,8 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
 }
 
 /**
- * Kills a tree of processes, however often they fork meanwhile. It does not find a process that dropped its environment
- * *and* lost its parents before, and runs as no user of its own: only a pid namespace holds that one. Without `/proc`
- * only the root's group is killed.
- *
- * @returns whether no process is left
+ * Kills a tree of processes, however often they fork; false if some are left. It misses a process that has no marker,
+ * no living parent and no user of its own. Without `/proc`, only the root's group is killed.
  */
 export async function endProcesses(tree: ProcessTree): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -87,7 +73,6 @@ export async function endProcesses(tree: ProcessTree): Promise<boolean> {
   return viewTree(tree)?.members.length === 0;
 }
 
-/** @returns whether the process existed and we were allowed to signal it */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

@@ -1,21 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What the kernel says about a living process (proc(5), `/proc/PID/stat`). */
 export interface ProcessFacts {
   pid: number;
   parent: number;
   group: number;
   session: number;
-  /** Clock ticks since boot. With the pid and the boot id it identifies one process for good. */
+  /** Clock ticks since boot; with the pid and the boot id it identifies one process for good. */
   startTime: string;
-  /** Belongs to the kernel: it has no program, no environment and no user who started it. */
   isKernelThread: boolean;
 }
 
-/** Fields are counted from the state, which is the third one in the manual. */
+/** proc(5), counted from the state, the third field in the manual. */
 const FLAGS_FIELD = 6;
 const START_TIME_FIELD = 19;
-/** `PF_KTHREAD` of the kernel's sched.h. */
 const KERNEL_THREAD = 0x0020_0000;
 
 /** All living processes that we can see; zombies count as dead. Null where there is no `/proc`. */
@@ -29,12 +26,10 @@ export function readProcesses(): ProcessFacts[] | null {
   }
 }
 
-/** One process; null when it is dead or a zombie. */
 export function readProcess(pid: number): ProcessFacts | null {
   return parseProcess(pid, readIfThere(`/proc/${pid}/stat`));
 }
 
-/** What `/proc/PID/stat` says; null when the process is dead or a zombie. */
 export function parseProcess(pid: number, stat: string): ProcessFacts | null {
   const fields = fieldsOf(stat);
   const [state, parent, group, session] = fields;
@@ -51,10 +46,7 @@ export function parseProcess(pid: number, stat: string): ProcessFacts | null {
   };
 }
 
-/**
- * Pids of the children of a process with one thread. Where the kernel lists them (proc(5), `/proc/PID/task/TID/children`)
- * no other process is read, and zombies may be among them.
- */
+/** Children of a process with one thread, zombies perhaps among them (proc(5), `/proc/PID/task/TID/children`). */
 export function childrenOf(pid: number): number[] {
   try {
     const listed = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
@@ -64,7 +56,6 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Start time of a process, also of a zombie; null when there is no process with this pid. */
 export function startTimeOf(pid: number): string | null {
   return fieldsOf(readIfThere(`/proc/${pid}/stat`))[START_TIME_FIELD] ?? null;
 }
@@ -76,29 +67,27 @@ export function environmentOf(pid: number): string[] {
     .filter((variable) => variable !== '');
 }
 
-/** Whether a process is alive and has no arguments, as in the middle of an execve(2). */
+/** Whether a living process has no arguments, as in the middle of an execve(2). */
 export function isBare(pid: number): boolean {
   return readIfThere(`/proc/${pid}/cmdline`) === '' && readProcess(pid) !== null;
 }
 
-/** The user that a process runs as; null when we may not see it. */
 export function userOf(pid: number): number | null {
   const user = /^Uid:\t(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
   return user === undefined ? null : Number(user);
 }
 
-/** The pids of a process, from our pid namespace inwards to its own. */
+/** From our pid namespace inwards to the process's own. */
 export function namespacePids(pid: number): number[] {
   const pids = /^NSpid:\t(.+)$/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
   return pids?.trim().split(/\s+/).map(Number) ?? [];
 }
 
-/** Identifies this boot of the machine; empty where the kernel does not tell. */
 export function bootId(): string {
   return readIfThere('/proc/sys/kernel/random/boot_id').trim();
 }
 
-/** The fields from the state on. The name before it stands in brackets and may contain anything, brackets too. */
+/** The name before the state stands in brackets and may contain anything, brackets too. */
 function fieldsOf(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }

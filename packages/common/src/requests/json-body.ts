@@ -4,18 +4,15 @@ import express from 'express';
 import { JsonBoundsError, JsonOutline } from '../json-outline.js';
 import type { Middleware } from './middleware.js';
 
-/** No request needs deeper JSON, which costs stack in whatever walks it. */
+/** Deeper JSON costs stack in whatever walks it. */
 const MAX_BODY_DEPTH = 64;
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
-/** Why a body could not be read as JSON. */
 export type MalformedBodyReason =
   'media_type' | 'encoding' | 'syntax' | 'too_large' | 'too_deep' | 'too_many_values' | 'aborted';
 
-/** A request body that could not be read as JSON. */
 export class MalformedBodyError extends Error {
-  /** The limit that a body exceeded: bytes, levels or values, as the reason says. */
   readonly limit: number | null;
 
   constructor(
@@ -28,35 +25,24 @@ export class MalformedBodyError extends Error {
   }
 }
 
-/** The bounds of a body. */
 export interface BodyBounds {
-  /** Bytes, both as they are sent and unpacked. */
   bytes: number;
-  /** Values and keys. */
   values: number;
 }
 
-/** The kind of value that a body holds. */
 export type BodyKind = 'list' | 'object' | 'other';
 
-/** Whether a request comes with a body, as far as its headers say. */
 export function mayHaveBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** Whether the headers say that the body is JSON in UTF-8. */
 export function isJson(headers: IncomingHttpHeaders): boolean {
   const contentType = headers['content-type'] ?? '';
   const charset = CHARSET.exec(contentType)?.[1] ?? 'utf-8';
   return JSON_TYPE.test(contentType) && /^utf-?8$/i.test(charset);
 }
 
-/**
- * Reads a JSON body: any JSON value (its rules come later), UTF-8 only. Size, depth and number of values are judged before
- * it is parsed. An empty body is `undefined`, whatever its headers say.
- *
- * @throws MalformedBodyError what of it is wrong
- */
+/** Reads JSON in UTF-8, bounded before it is parsed; an empty body is `undefined`. @throws MalformedBodyError */
 export async function readJsonBody(
   request: IncomingMessage & { body?: unknown },
   response: ServerResponse,
@@ -85,7 +71,7 @@ export async function readJsonBody(
     request.headers['content-encoding'] = 'gzip';
   }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // What is packed never ends for Express when its client leaves, and may be of any size when it unpacks to nothing.
+  // For Express, a packed body never ends when its client leaves, and has no size when it unpacks to nothing.
   request.once('close', () => (request.complete ? undefined : reject(new MalformedBodyError('aborted'))));
   let size = 0;
   request.on('data', ({ length }: Buffer) => {
@@ -100,13 +86,7 @@ export async function readJsonBody(
   return isEmpty ? undefined : request.body;
 }
 
-/**
- * Receives a JSON body under the same bounds without keeping it, for bodies that are only a signal. It has to come as it is,
- * not packed.
- *
- * @returns what it holds; null for an empty one
- * @throws MalformedBodyError as far as brackets show that it is malformed
- */
+/** Receives JSON without keeping it; null for an empty body. @throws MalformedBodyError as far as brackets show it */
 export async function skimJsonBody(
   request: IncomingMessage,
   { bytes, values }: BodyBounds,
@@ -136,10 +116,7 @@ export async function skimJsonBody(
   return outline.kind;
 }
 
-/**
- * Receives a body, and disconnects a client that has not sent all of it after `deadlineMs`, also while it waits for its
- * turn: it would hold up a graceful stop.
- */
+/** Disconnects clients that have not sent all of a body after `deadlineMs`: they would hold up a graceful stop. */
 export async function receiveByDeadline<T>(
   request: IncomingMessage,
   deadlineMs: number,
@@ -153,7 +130,7 @@ export async function receiveByDeadline<T>(
   }
 }
 
-/** Cuts clients off that still send the body of a request that was answered `deadlineMs` ago. */
+/** Cuts off clients that still send the body of a request that was answered `deadlineMs` ago. */
 export function cutUnreadBodies(deadlineMs: number): Middleware {
   return (request, response, next) => {
     if (mayHaveBody(request)) {
@@ -181,16 +158,11 @@ function cutBody(request: IncomingMessage, deadlineMs: number): void {
   socket.once('close', forget);
 }
 
-/**
- * Judges a body before its first byte.
- *
- * @returns whether its type is said to be JSON; where its length is not known, only a body that is not empty needs that
- */
+/** Tells whether the type is JSON; without a known length, only a body that is not empty needs a type. */
 function checkHeaders(request: IncomingMessage, bytes: number): boolean {
   const { headers } = request;
   const isTyped = isJson(headers);
   if (request.destroyed) {
-    // The client has left before this began.
     throw new MalformedBodyError('aborted');
   }
   if (!isTyped && headers['transfer-encoding'] === undefined) {
@@ -207,7 +179,6 @@ function tooLarge(limit: number): MalformedBodyError {
   return new MalformedBodyError('too_large', { limit });
 }
 
-/** Judges the next piece of a body by its brackets. */
 function judge(outline: JsonOutline, text: Buffer, values: number): void {
   try {
     outline.push(text);
@@ -227,7 +198,7 @@ function judge(outline: JsonOutline, text: Buffer, values: number): void {
   }
 }
 
-/** What an error of Express says of a body. Its own text may quote the body. */
+/** The text of an Express error may quote the body, so it is not used. */
 function refusal(error: unknown, limit: number): MalformedBodyError {
   if (error instanceof MalformedBodyError) {
     return error;

@@ -1,12 +1,7 @@
 import { isJsonObject } from '../json-merge.js';
 import { z, type ZodType } from 'zod';
 
-/**
- * The schema of an object whose member names come from people or from other servers. Every name is kept as it is;
- * `z.record` silently drops a member named `__proto__`.
- *
- * @param name rules of the names
- */
+/** The schema of an object with names from users or other servers: `z.record` silently drops `__proto__`. */
 export function namedValues<Value>(
   name: ZodType<string, string>,
   value: ZodType<Value>,
@@ -19,7 +14,7 @@ export function namedValues<Value>(
     .transform(toObject);
 }
 
-/** An own member for each entry, whatever its name: assigning `__proto__` would set a prototype. */
+/** `fromEntries`, since assigning `__proto__` would set a prototype. */
 function toObject<Value>(entries: ReadonlyMap<string, Value>): Record<string, Value> {
   return Object.fromEntries(entries);
 }
