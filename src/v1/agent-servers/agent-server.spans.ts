@@ -8,7 +8,6 @@ const MAX_LENGTH = 4096;
 /** Offsets and durations, microseconds. */
 const MAX_US = 24 * 3600 * 1e6;
 
-/** A piece of work that an agent server measured. */
 export interface MeasuredSpan {
   name: string;
   kind: 'server' | 'internal';
@@ -17,17 +16,15 @@ export interface MeasuredSpan {
   /** Epoch milliseconds. */
   startedAt: number;
   endedAt: number;
-  /** One of few; null: it succeeded. */
+  /** From a small set of words; null when the work succeeded. */
   failure: string | null;
 }
 
-/** The call that an agent server describes, as this process measured it. Epoch milliseconds. */
 export interface MeasuredCall {
-  /** The earliest time at which a span of the agent server may begin, such as the start of the sandbox. */
+  /** Start of the sandbox: no span may begin earlier. */
   earliest: number;
   startedAt: number;
   endedAt: number;
-  /** Name of the agent server's own span of the call. */
   name: string;
 }
 
@@ -40,10 +37,8 @@ interface Entry {
 }
 
 /**
- * The spans of an agent server for its part of a trace. Its list is untrusted: only known names are taken, no free
- * text, a bounded number, and nothing outside the time that was measured here.
- *
- * @returns empty for anything but a valid list
+ * The spans in an agent server's untrusted list: only known names, no free text, a bounded number, and nothing outside
+ * the time measured here. Empty for anything but a valid list.
  */
 export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredSpan[] {
   const entries = parseEntries(header);
