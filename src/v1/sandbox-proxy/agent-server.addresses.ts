@@ -5,12 +5,11 @@ import { AgentServerPorts } from './agent-server.ports.js';
 
 const PREFIX = /^\/api\/v1\/sandboxes\/([0-9A-Za-z]{1,64})\/agent-server(?=[/?]|$)/;
 
-/** The agent server and path that a request is for. */
 export interface AgentServerAddress {
   sandboxId: string;
   /** Path and query as the agent server gets them. */
   rest: string;
-  /** Whether the address belongs to this sandbox alone, and not to the service. */
+  /** Whether the address belongs to this sandbox alone. */
   isOwn: boolean;
 }
 
@@ -25,8 +24,8 @@ export class AgentServerAddresses {
   ) {}
 
   /**
-   * Null when the request is for the service or another port of a sandbox. Anything that arrives at an agent server's
-   * own port or host name is for that agent server.
+   * Null for the service or another port. Anything at an agent server's own port or host name is for that agent
+   * server.
    */
   find(request: Addressed): AgentServerAddress | null {
     const { url = '/', headers } = request;
@@ -38,7 +37,7 @@ export class AgentServerAddresses {
   }
 }
 
-/** Parses the path of a request to the service; null when it is not below an agent server's. */
+/** Null for a path that is not below an agent server's. */
 export function agentServerPath(url: string): AgentServerAddress | null {
   const [prefix, sandboxId] = PREFIX.exec(url) ?? [];
   if (prefix === undefined || sandboxId === undefined) {
