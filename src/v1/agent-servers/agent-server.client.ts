@@ -27,7 +27,6 @@ export interface AgentServerActivity {
   idleSeconds: number;
   /** Whether nothing has run in it since it started. */
   isUnused: boolean;
-  /** Whether a conversation runs right now. */
   running: boolean;
 }
 
@@ -64,9 +63,7 @@ export class AgentServerClient {
     return (await this.liveness(address)) === 'assigned';
   }
 
-  /**
-   * `unassigned` while the server waits for its session key (ours only); null when it does not respond. Never throws.
-   */
+  /** `unassigned` while the server waits for its session key (ours only); null without a response. Never throws. */
   async liveness(address: string): Promise<'assigned' | 'unassigned' | null> {
     try {
       const target = { address, sessionKey: '' };
@@ -151,7 +148,6 @@ export class AgentServerClient {
     await this.http.send(target, conversationPath(id), { method: 'DELETE' });
   }
 
-  /** @throws AgentServerError 409 when it already runs */
   async run(target: AgentServerTarget, id: string): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/run`, { method: 'POST' });
   }
@@ -218,11 +214,7 @@ export class AgentServerClient {
     return jsonText(jsonList(response, 'items')[0], 'id');
   }
 
-  /**
-   * A page of the log from the event `pageId`, oldest first.
-   * @throws ResponseTooLargeError, which is no breach if it `mayExceed` because the caller then asks for a smaller
-   *   page
-   */
+  /** A page of the log from `pageId`, oldest first. Throws ResponseTooLargeError: no breach if it `mayExceed`. */
   async events(
     target: AgentServerTarget,
     id: string,
@@ -264,7 +256,7 @@ export function isAgentEvent(value: unknown): value is AgentEvent {
   );
 }
 
-/** Null unless it is a `ConversationInfo`. Only the members that are used are required. */
+/** Null unless it is a `ConversationInfo` with the members that are used. */
 export function toRemoteConversation(value: unknown): RemoteConversation | null {
   const id = jsonText(value, 'id');
   const given = jsonText(value, 'execution_status');

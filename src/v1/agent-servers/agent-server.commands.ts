@@ -21,7 +21,6 @@ interface AgentCommand {
   cwd: string | null;
   timeoutSeconds: number;
   keepCharacters?: number;
-  /** Ends the waiting; the command itself runs until its timeout. */
   signal: AbortSignal;
 }
 
@@ -80,10 +79,7 @@ export class AgentServerCommands {
     throw new AgentServerError(null, `a command timed out after ${timeoutSeconds} s`);
   }
 
-  /**
-   * Runs a command with little output in one request, on our server only: the stock one returns just the last piece.
-   * @throws AgentServerError, or the signal's reason when it aborts
-   */
+  /** On our server only: the stock one returns just the last piece of the output. Throws as `run`. */
   async runShort(target: AgentServerTarget, call: AgentCommand): Promise<AgentCommandResult> {
     const { command, cwd, timeoutSeconds, signal, keepCharacters = TAIL_CHARACTERS } = call;
     const ended = await this.http.json(target, '/api/bash/execute_bash_command', {

@@ -49,7 +49,6 @@ export class AgentServerError extends Error {
 
 /** An agent server sent more than any honest one does. */
 export class ResponseTooLargeError extends AgentServerError {
-  /** @param excess what it sent: `more than 4 MiB in one response` */
   constructor(
     readonly excess: string,
     options?: ErrorOptions,
@@ -78,10 +77,7 @@ interface JsonCall extends AgentServerCall {
   mayExceed?: boolean;
 }
 
-/**
- * Sends requests to agent servers. Their addresses come from backends, so the guard against private addresses would
- * only block them. Redirects are not followed.
- */
+/** Backends give the addresses, so the guard against private ones would only block them. Follows no redirects. */
 @Injectable()
 export class AgentServerHttp {
   readonly #receiver = new BoundedJson();
@@ -94,9 +90,7 @@ export class AgentServerHttp {
     this.#breachListeners.push(listener);
   }
 
-  /**
-   * Sends a request and reads the JSON response. Throws ResponseTooLargeError, AgentServerError unless 2xx with JSON.
-   */
+  /** Reads a JSON response. Throws ResponseTooLargeError; AgentServerError unless 2xx with JSON. */
   async json(target: AgentServerTarget, path: string, call: JsonCall = {}): Promise<unknown> {
     const { bounds = USUAL_BOUNDS, mayExceed = false } = call;
     const { body } = await this.open(target, path, call);
@@ -116,7 +110,7 @@ export class AgentServerHttp {
     }
   }
 
-  /** Sends a request and ignores the body of the response. Throws AgentServerError unless 2xx. */
+  /** Ignores the body of the response. Throws AgentServerError unless 2xx. */
   async send(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<void> {
     const { body } = await this.open(target, path, call);
     try {
@@ -247,7 +241,6 @@ function lengthOf(header: string | string[] | undefined): number | null {
 async function readShortText(body: ResponseBody): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Leaving the loop destroys the response.
   for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
@@ -273,8 +266,8 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * A server's own words about a failure, clipped. The stock server repeats requests that it does not understand, keys
- * included, so only locations and messages are taken from such a response.
+ * Clipped. The stock server repeats requests that it does not understand, keys included, so only locations and
+ * messages are taken from such a response.
  */
 export function failureDetail(text: string): string {
   const parsed = parseJson(text);

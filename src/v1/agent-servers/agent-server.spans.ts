@@ -11,7 +11,6 @@ const MAX_US = 24 * 3600 * 1e6;
 export interface MeasuredSpan {
   name: string;
   kind: 'server' | 'internal';
-  /** Index of an earlier one of the same list; null: the call itself. */
   parent: number | null;
   /** Epoch milliseconds. */
   startedAt: number;
@@ -36,10 +35,7 @@ interface Entry {
   failed: boolean;
 }
 
-/**
- * The spans in an agent server's untrusted list: only known names, no free text, a bounded number, and nothing outside
- * the time measured here. Empty for anything but a valid list.
- */
+/** Reads an untrusted list: known names, no free text, bounded, within the measured time. Empty if invalid. */
 export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredSpan[] {
   const entries = parseEntries(header);
   const [request] = entries;

@@ -26,10 +26,7 @@ export interface WatchListener {
   closed: () => void;
 }
 
-/**
- * Listens on the socket of one conversation. A linked frame holds the next event of the log; any other frame only
- * signals that the log must be read (docs/adr/0045).
- */
+/** A linked frame holds the log's next event; any other only signals that the log must be read (docs/adr/0045). */
 export class AgentServerWatch {
   private readonly socket: WebSocket;
   private readonly pings: NodeJS.Timeout;
@@ -78,7 +75,6 @@ export class AgentServerWatch {
     this.socket.on('pong', () => {
       this.pongReceived = true;
     });
-    // A 'close' follows every error.
     this.socket.on('error', () => undefined);
     this.socket.on('close', () => this.end());
     this.pings = setInterval(() => this.ping(), PING_INTERVAL_MS);

@@ -48,8 +48,8 @@ export class BoundedJson {
   readonly #large = pLimit(MAX_LARGE);
 
   /**
-   * Parses a text, and stops reading once size, depth or number of values exceeds its bound.
-   * @throws ResponseBoundsError, SyntaxError; the stream's error when it ends early or takes too long
+   * Stops reading once size, depth or number of values exceeds its bound. Throws ResponseBoundsError, SyntaxError, or
+   * the stream's error when it ends early or takes too long.
    */
   async receive(body: Readable, bounds: ResponseBounds): Promise<unknown> {
     const text = new IncomingText(body, bounds);

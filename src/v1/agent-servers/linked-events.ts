@@ -22,7 +22,6 @@ export function isLinkedFrame(frame: Buffer): boolean {
   return frame.toString('latin1', 0, LINKED_BEGINNING.length) === LINKED_BEGINNING;
 }
 
-/** Parses a linked frame; null when it is too large or is not a linked frame. */
 export function parseLinkedFrame(frame: Buffer): LinkedEvent | null {
   const parsed = frame.length > MAX_FRAME_BYTES ? null : parseWithin(frame, FRAME_BOUNDS);
   const after = jsonAt(parsed, 'after');
@@ -62,10 +61,7 @@ export class LinkedEvents {
     this.#bytes = 0;
   }
 
-  /**
-   * Removes all events and returns those after `lastId` (null: from the first one); null when events between are
-   * missing.
-   */
+  /** Removes all events; returns those after `lastId` (null: all), or null when some between are missing. */
   takeAfter(lastId: string | null): AgentEvent[] | null {
     const taken = this.#events;
     this.clear();

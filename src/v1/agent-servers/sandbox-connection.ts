@@ -120,7 +120,6 @@ async function connected(name: string): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = connect({ path: name });
   const timer = setTimeout(() => socket.destroy(new Error('it timed out')), CONNECT_TIMEOUT_MS);
-  // Kept to catch errors before the caller listens; each is followed by `close`.
   socket.on('error', reject);
   socket.once('connect', () => resolve(socket));
   try {

@@ -17,7 +17,7 @@ import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
-/** A restarted agent server gets its credentials in attempts every 5 s. */
+/** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
 
@@ -28,10 +28,7 @@ interface AuditedAction {
 
 type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
 
-/**
- * Performs users' actions at agent servers. All methods throw DomainError: not_found, and as `sandboxNotRunning` and
- * `agentServerProblem` say.
- */
+/** All methods throw DomainError: not_found, and as `sandboxNotRunning` and `agentServerProblem` say. */
 @Injectable()
 export class ConversationActionsService {
   constructor(
@@ -113,10 +110,7 @@ export class ConversationActionsService {
     return translateErrors(() => action(target, conversation));
   }
 
-  /**
-   * Resumes a paused sandbox and waits for it; returns whether it was paused. Throws DomainError as
-   * `SandboxesService.wake`.
-   */
+  /** Resumes a paused sandbox and waits for it; returns whether it was paused. Throws as `SandboxesService.wake`. */
   async wake(userId: string, givenId: string): Promise<boolean> {
     const id = parseHexId(givenId);
     const conversation = id === null ? null : await this.conversations.find(userId, id);

@@ -19,9 +19,7 @@ export class ConversationExportService {
     private readonly presenter: ConversationPresenter,
   ) {}
 
-  /**
-   * A zip archive with `meta.json` (without the sandbox's key) and all stored events. Throws DomainError not_found.
-   */
+  /** A zip archive of all events and `meta.json`, without the sandbox's key. Throws DomainError not_found. */
   async pack(userId: string, givenId: string): Promise<Readable> {
     const id = parseHexId(givenId);
     const row = id === null ? null : await this.conversations.find(userId, id);

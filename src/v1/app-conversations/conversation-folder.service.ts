@@ -71,10 +71,7 @@ export class ConversationFolderService {
     private readonly inputs: AgentInputsReader,
   ) {}
 
-  /**
-   * Skills that are not disabled; none unless the sandbox runs. Throws DomainError as
-   * `ConversationActionsService.read`.
-   */
+  /** Enabled skills; none unless the sandbox runs. Throws DomainError as `ConversationActionsService.read`. */
   async skills(userId: string, id: string): Promise<ConversationSkill[]> {
     const response = await this.readIfRunning(userId, id, '/api/skills', (folder) => ({
       load_public: false,

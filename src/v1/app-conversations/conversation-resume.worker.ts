@@ -15,9 +15,7 @@ import { ConversationQueries, type ResumableConversation } from './conversation.
 /** The sweep finds resumes that were missed because a process died or the agent server was not ready. */
 const SWEEP_MS = 5_000;
 
-/**
- * Resumes conversations after restarts: at once for sandboxes that this process started, else by a sweep of this host.
- */
+/** Resumes conversations at once in sandboxes that this process started, else by a sweep of this host. */
 @Injectable()
 export class ConversationResumeWorker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(ConversationResumeWorker.name);

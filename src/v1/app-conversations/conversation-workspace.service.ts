@@ -8,7 +8,7 @@ import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
 const MIB = 1024 * 1024;
-/** JavaScript strings cannot hold much more; larger files need the download from the agent server. */
+/** Programs cannot hold much longer strings; larger files need the download from the agent server. */
 const MAX_FILE_BYTES = 256 * MIB;
 /** From the first byte to the last; the sender drops clients that read slowly. */
 const FILE_TIMEOUT_MS = 30 * 60_000;
@@ -105,9 +105,7 @@ export class ConversationWorkspaceService {
   }
 }
 
-/**
- * Reads enough to tell whether a file is a text, and returns all of it. Throws AgentServerError when it breaks off.
- */
+/** Reads enough to tell whether a file is a text, and returns all of it. Throws AgentServerError. */
 async function lookInto(body: Readable): Promise<{ isText: boolean; content: Readable }> {
   const chunks: Uint8Array[] = [];
   let size = 0;

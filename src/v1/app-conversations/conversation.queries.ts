@@ -98,10 +98,7 @@ export interface ConversationFilter {
   withSubConversations: boolean;
 }
 
-/**
- * $1 is the user; the filter takes $2 to $9. A row changed before a moment was created before it, which bounds the
- * scan.
- */
+/** $1 is the user; $2 to $9 filter. A row changed before a moment was created before it, which bounds the scan. */
 const FILTER = `
   c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)

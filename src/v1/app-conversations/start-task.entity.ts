@@ -140,10 +140,7 @@ export class StartTask {
   @Column('text', { name: 'request_secrets', nullable: true })
   requestSecrets: string | null;
 
-  /**
-   * For the user: what differs from the request, or which sandboxes were paused for it. Responses append it to
-   * `detail`.
-   */
+  /** Deviations from the request, and sandboxes that were paused for it. Responses append them to `detail`. */
   @Column('text', { array: true, default: () => "'{}'" })
   notes: string[];
 

@@ -141,10 +141,7 @@ export class StartTaskQueries {
     return row;
   }
 
-  /**
-   * Null for each that is unknown, another user's or invalid. Throws InvalidInputError when they are larger than a
-   * page.
-   */
+  /** Null for each that is unknown, another user's or invalid. Throws InvalidInputError beyond a page. */
   async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
     const ids = givenIds.map(parseHexId);
     const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids.filter((id) => id !== null)]);

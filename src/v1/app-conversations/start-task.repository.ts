@@ -251,8 +251,7 @@ export class StartTaskRepository {
   }
 
   /**
-   * The request's secrets, and the names of stored ones that the conversation gets (null: all). Throws
-   * SecretDecryptionError.
+   * The request's secrets, and names of stored ones for the conversation (null: all). Throws SecretDecryptionError.
    */
   async secretsOfConversation(
     userId: string,
@@ -265,7 +264,7 @@ export class StartTaskRepository {
   }
 
   /**
-   * Names of stored secrets that any conversation of the sandbox gets. Null (all) without a start or for one without a
+   * Names of stored secrets for any conversation of the sandbox. Null (all) without a start, or for one without a
    * list.
    */
   async secretNamesOfSandbox(userId: string, sandboxId: string): Promise<string[] | null> {

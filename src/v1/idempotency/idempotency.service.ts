@@ -54,7 +54,7 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
   }
 
   /**
-   * Runs `create` in the transaction `manager`, unless a request of the last 24 hours did so under this key. The
+   * Runs `create` in the given transaction unless the key stands for an earlier request of the last 24 hours. The
    * user's row is locked, so that requests of one user wait for each other.
    * @throws InvalidInputError when the key stands for another request
    */

@@ -9,7 +9,6 @@ export interface AgentServerAddress {
   sandboxId: string;
   /** Path and query as the agent server gets them. */
   rest: string;
-  /** Whether the address belongs to this sandbox alone. */
   isOwn: boolean;
 }
 
@@ -23,10 +22,7 @@ export class AgentServerAddresses {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /**
-   * Null for the service or another port. Anything at an agent server's own port or host name is for that agent
-   * server.
-   */
+  /** Null for the service or another port. All that arrives at an agent server's own port or host name is for it. */
   find(request: Addressed): AgentServerAddress | null {
     const { url = '/', headers } = request;
     const sandboxId = this.ports.sandboxOf(request) ?? this.urls.agentServerAt(headers.host);

@@ -20,8 +20,7 @@ import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { isHeldByReplica, PortListener } from './port-listener.js';
 
 /**
- * Below the ports of process sandboxes on a shared network (20000 to 29999) and Linux's ephemeral ports, so that
- * neither can take a port while the service restarts.
+ * Below the ports of process sandboxes (20000 to 29999) and Linux's ephemeral ones, which may be taken in a restart.
  */
 const FIRST_PORT = 13_000;
 const PORT_COUNT = 7_000;
@@ -35,9 +34,9 @@ const GONE_MS = 60_000;
 const RELEASED_CHANNEL = 'sandbox_ports';
 
 /**
- * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`), also while it is paused, so that no
- * other program answers at an address that clients know. A replica that stops hands its ports to another one: at once
- * if it can announce the stop, otherwise with the next sweep.
+ * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`), even a paused one, so that no other
+ * program answers at an address that clients know. Replicas take ports over: at once if the last holder announced its
+ * stop, otherwise with the next sweep.
  */
 @Injectable()
 export class AgentServerPorts
@@ -70,7 +69,6 @@ export class AgentServerPorts
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
-  /** Sets the server that handles what arrives at the ports. */
   handTo(main: Server): void {
     this.main = main;
   }
@@ -208,7 +206,6 @@ export class AgentServerPorts
       }
       await this.release(id);
       if ((await this.ports.find(id))?.port !== previous) {
-        // Another replica was faster.
         return;
       }
     }

@@ -13,7 +13,6 @@ import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-
 /** Programs in a sandbox must not see the credentials for the service. */
 const SERVICE_HEADERS = ['authorization', 'cookie', 'x-access-token'];
 
-/** Headers that programs in a sandbox must not set. */
 const FORBIDDEN_RESPONSE_HEADERS = [
   // These apply to the service's whole origin, some of them long after the response.
   'set-cookie',
@@ -38,19 +37,14 @@ const FORBIDDEN_RESPONSE_HEADERS = [
   'x-frame-options',
 ];
 
-/**
- * For responses of sandboxes on the service's origin: their pages run nothing, send nothing, and have another origin.
- */
+/** Pages of sandboxes on the service's origin run nothing, send nothing, and have another origin. */
 const SANDBOX_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; form-action 'none'";
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 /** For a sandbox that is not running: a resume takes about a second. */
 const RETRY_SECONDS = 2;
 
-/**
- * Forwards requests and WebSockets to agent servers. A wrong session key is refused here; the agent server checks it
- * too.
- */
+/** Refuses a wrong session key, which the agent server checks too. */
 @Injectable()
 export class AgentServerProxy implements BeforeApplicationShutdown {
   private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
@@ -87,7 +81,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     await this.forwarder.closeSockets();
   }
 
-  /** Resolves when the response has been sent. Throws DomainError when the request cannot be forwarded. */
+  /** Resolves when the response has been sent. Throws DomainError. */
   private async forward(
     request: IncomingMessage,
     response: ServerResponse,

@@ -8,10 +8,7 @@ import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { sessionKeyHash } from '../sandboxes/session-key.js';
 
-/**
- * Maximum age of a row that a key is checked against. Connections re-read it: another replica may have paused the
- * sandbox.
- */
+/** How old a row may be that a key is checked against. New connections read it again, as it may be paused by now. */
 const MAX_AGE_MS = 1_000;
 /** Below the 5 s for which agent servers keep idle connections, to rarely send just as they close. */
 const IDLE_MS = 2_000;
@@ -19,7 +16,6 @@ const IDLE_MS = 2_000;
 const MAX_IDLE = 256;
 const MAX_TARGETS = 1_000;
 
-/** A running agent server, and the connections kept for requests with its key. */
 export interface ConnectedSandbox {
   sandbox: RunningSandbox;
   keyHash: Buffer;
@@ -78,10 +74,7 @@ function tcpOptions(origin: string): { host: string; port: number } {
   return { host: (hostname ?? '').replace(/^\[|\]$/g, ''), port: Number(port ?? 80) };
 }
 
-/**
- * Finds agent servers for the requests of users. Rows are reused for a moment, which is safe: a connection was opened
- * to the right program, and ends with it.
- */
+/** Finds agent servers for requests. An old row is safe: a connection leads to the right program, and ends with it. */
 @Injectable()
 export class AgentServerTargets implements OnApplicationShutdown {
   readonly #known = new Map<string, ConnectedSandbox & { readAt: number }>();

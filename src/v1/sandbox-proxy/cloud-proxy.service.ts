@@ -34,10 +34,7 @@ export class CloudProxyService {
     private readonly sandboxes: SandboxRepository,
   ) {}
 
-  /**
-   * Resolves when the request has been answered.
-   * @throws DomainError not_found unless the user has a running sandbox with this address and key; bad_gateway
-   */
+  /** Resolves after the response. Throws DomainError not_found without such a sandbox of this user; bad_gateway. */
   async forward(userId: string, call: CloudProxyDto, { request, response }: Exchange): Promise<void> {
     const { host, method, path, headers: sent, body = null } = call;
     const key = sent['X-Session-API-Key'];

@@ -6,13 +6,9 @@ const MASKED = 0x80;
 const MASK_BYTES = 4;
 const SHORT_HEADER_BYTES = 2;
 
-/**
- * Finds where frames end (RFC 6455, 5.2), because a frame of our own may only be sent between two others. Bytes that
- * are not frames merely give wrong boundaries.
- */
+/** Finds ends of frames (RFC 6455, 5.2), because a frame of our own may only be sent between two others. */
 export class FrameBoundaries {
   #header: number[] = [];
-  /** Bytes still to come. */
   #payload = 0;
 
   get isAtBoundary(): boolean {
@@ -36,7 +32,6 @@ export class FrameBoundaries {
     return null;
   }
 
-  /** Counts one byte of a header or all bytes of a payload, and returns where the next part begins. */
   #passPart(bytes: Buffer, at: number): number {
     if (this.#payload > 0) {
       const passed = Math.min(this.#payload, bytes.length - at);
@@ -108,7 +103,6 @@ export class JoinedSocket {
       end.setTimeout(0);
       end.setNoDelay(true);
       end.setKeepAlive(true, KEEP_ALIVE_MS);
-      // `close` follows every error.
       end.on('error', () => undefined);
       end.once('end', linger);
       end.once('close', () => {
@@ -132,10 +126,7 @@ export class JoinedSocket {
     this.#program.destroy();
   }
 
-  /**
-   * Ends the program's current frame, sends a close frame that makes the client connect again, and resolves when both
-   * ends are closed. A slow end is disconnected.
-   */
+  /** Ends the program's frame, then has the client connect again. Resolves when both ends are closed. */
   async closeForRestart(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.onClosed(resolve));
     const timer = setTimeout(() => this.destroy(), CLOSE_GRACE_MS);

@@ -73,8 +73,8 @@ function singleValue(header: string | string[] | undefined): string | null {
 }
 
 /**
- * `cross-site`: a page of another site sent our cookie. Browsers take all ports below one domain for one site, so
- * `SameSite` does not keep them apart.
+ * `cross-site`: another site sent our cookie. Browsers take all ports below one domain for one site, so `SameSite`
+ * does not keep them apart.
  */
 export function judgePortAccess(
   request: PortRequest,
@@ -99,7 +99,6 @@ function isCrossSite({ site, origin: sender, isNavigation }: PortRequest, origin
   return site === null ? sender !== null && sender !== origin : site !== 'same-origin' && site !== 'none';
 }
 
-/** Opens a port from now on. */
 export function portCookie(token: string, isSecure: boolean): string {
   const attributes = 'Path=/; HttpOnly; SameSite=Lax';
   return isSecure
@@ -107,10 +106,7 @@ export function portCookie(token: string, isSecure: boolean): string {
     : `${PLAIN_COOKIE}=${token}; ${attributes}`;
 }
 
-/**
- * Programs see the address `target` instead of the clients' `origin`: development servers refuse unknown host names,
- * and compare `Origin` with `Host`.
- */
+/** Programs see `target` as address: development servers refuse unknown hosts, and compare `Origin` with `Host`. */
 export function proxyToPort(
   target: string,
   origin: string,
@@ -149,7 +145,6 @@ export function proxyToPort(
   };
 }
 
-/** Replaces the origin in a header with or without a path. */
 function replaceOrigin(headers: OutgoingHttpHeaders, name: string, from: string, to: string): void {
   const value = headers[name];
   if (typeof value === 'string' && (value === from || value.startsWith(`${from}/`))) {

@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import { ServerConnections } from '../../common/requests/server-connections.js';
 import { isWebSocket } from './sandbox-forwarder.js';
 
-/** For clients on this machine only. */
 const LOOPBACK = '127.0.0.1';
 /** Asks which process holds a port. No agent server has such a path. */
 const CHALLENGE_PATH = '/.well-known/slipway-port';

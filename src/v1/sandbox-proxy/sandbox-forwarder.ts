@@ -46,13 +46,11 @@ export interface ProxiedRequest {
   target: string;
   /** Shared by proven callers; without it, each request opens a connection. */
   connections?: SandboxConnections;
-  /** Path and query. */
   path: string;
   rewriteRequestHeaders: HeaderRewrite;
   rewriteResponseHeaders: HeaderRewrite;
   /** Whether the caller has proven that the sandbox is theirs. */
   isProven: boolean;
-  /** Called whenever the client sends something over a WebSocket. */
   onClientData?: () => void;
   /** Replaces the request's method and body, which has already been read. */
   inner?: { method: string; body: string };
@@ -63,10 +61,7 @@ interface ProgramResponse {
   program: SocketEnd | null;
 }
 
-/**
- * Forwards requests and WebSockets to programs in sandboxes. Their responses are untrusted: none may end the service,
- * affect another request or outlive its connection.
- */
+/** Responses of programs are untrusted: none may end the service, affect another request or outlive its connection. */
 export class SandboxForwarder {
   readonly #unreachable: string;
   readonly #joined = new Set<JoinedSocket>();
@@ -77,10 +72,7 @@ export class SandboxForwarder {
     this.#unreachable = unreachable;
   }
 
-  /**
-   * Resolves when the response has been sent, or when either end has broken it off.
-   * @throws DomainError bad_gateway when no response can be forwarded; rate_limited
-   */
+  /** Resolves when the response has been sent or broken off. Throws DomainError bad_gateway; rate_limited. */
   async forwardRequest(
     request: IncomingMessage,
     response: ServerResponse,
@@ -158,10 +150,7 @@ export class SandboxForwarder {
     }
   }
 
-  /**
-   * Makes clients connect again, because open sockets keep the HTTP server from stopping. Resolves when all are
-   * closed.
-   */
+  /** Has clients connect again, because open sockets keep the server from stopping. Resolves when all are closed. */
   async closeSockets(): Promise<void> {
     this.#isStopping = true;
     await Promise.all([...this.#joined].map((joined) => joined.closeForRestart()));
@@ -304,8 +293,8 @@ function openRequest(
 }
 
 /**
- * Callers without the key share no connection: a program that sees another end of a request could read an attacker's
- * bytes as the owner's next request. Other programs than agent servers may change at a restart.
+ * Callers without the key share no connection: if the program disagrees about where a request ends, it could read an
+ * attacker's bytes as the owner's next request. After a restart, a kept connection may belong to another program.
  */
 function connectionOf({ connections, isProven }: ProxiedRequest, address: SandboxAddress): RequestOptions {
   if (connections === undefined) {

@@ -25,8 +25,8 @@ interface AuthorizedRequest {
 }
 
 /**
- * Forwards requests and WebSockets to programs that agents started. Each port has its own host name, so that browsers
- * see a separate origin. The programs do not ask for a key, so the proxy does.
+ * For programs that agents started. Each port has its own host name, so that browsers see a separate origin. The
+ * programs do not ask for a key, so the proxy does.
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {

@@ -19,7 +19,7 @@ export class WebSocketRouter {
   ) {}
 
   attach(server: Server, hosts: { accepts(request: IncomingMessage): boolean }): void {
-    // Clients that offer other protocols (HTTP/2) get a plain response, which Node.js before 24.9 refuses.
+    // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 would refuse them.
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
       // Without a listener, a socket error of a client that has left would end the process.

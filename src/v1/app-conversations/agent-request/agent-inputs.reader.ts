@@ -110,10 +110,7 @@ export class AgentInputsReader {
     private readonly profiles: LlmProfileRepository,
   ) {}
 
-  /**
-   * `own` secrets of the conversation take precedence over the user's; null `names` select all. Throws
-   * SecretDecryptionError.
-   */
+  /** The conversation's `own` secrets precede the user's; null `names` select all. Throws SecretDecryptionError. */
   async read(
     userId: string,
     configuration: AgentConfiguration,

@@ -4,7 +4,7 @@ import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
-/** With keys in clear. */
+/** The settings that say how an agent works, with keys in clear. */
 export type AgentSettings = Pick<
   SettingsRow,
   | 'llm_model'
@@ -28,7 +28,7 @@ export type AgentSettings = Pick<
     disabled_skills?: string[];
   };
 
-/** Null, for a user without stored settings, makes every setting null. */
+/** A null row, of a user without stored settings, makes every setting null. */
 export function agentSettings(
   row: Omit<AgentSettings, keyof SettingsKeys> | null,
   keys: SettingsKeys,

@@ -127,7 +127,7 @@ const PREFIXES: ReadonlyMap<string, string> = new Map([
   ['together', 'together_ai'],
   ['x-ai', 'xai'],
 ]);
-/** The Gemini API lacks Google's models of other vendors, and Fireworks has longer names for all. */
+/** Google sells models of other vendors outside of the Gemini API, and Fireworks has longer names for all. */
 const NOT_BY_NAME = /^gemini\/(?!gem)|^fireworks/;
 const NO_AGENT = /embed|[-/](tts|image|ocr|guard|safeguard|audio|realtime|transcribe|computer-use)\b/;
 

@@ -16,10 +16,7 @@ const fileSchema = namedValues(
   z.strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() }),
 );
 
-/**
- * Reads `MODEL_PRICES_FILE`, YAML or JSON: model name to `{input, output}`. Throws ConfigError with the file and what
- * is wrong in one line.
- */
+/** Reads `MODEL_PRICES_FILE` (YAML or JSON), model name to `{input, output}`. Throws ConfigError with one line. */
 export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
   try {
     const content: unknown = parseYaml(await readFile(file, 'utf8'));

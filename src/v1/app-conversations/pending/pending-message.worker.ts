@@ -24,10 +24,7 @@ const MAX_PAUSE_SECONDS = 300;
 /** The agent server refuses a message for good. */
 const NEVER_TAKEN = new Set([413, 422]);
 
-/**
- * Delivers messages in order, each once: after an attempt with an unknown outcome, the next one searches the log
- * first.
- */
+/** Delivers messages in order, each once: after an unknown outcome, the next attempt searches the log first. */
 @Injectable()
 export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(PendingMessageWorker.name);

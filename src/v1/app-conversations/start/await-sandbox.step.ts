@@ -76,9 +76,7 @@ export class AwaitSandboxStep {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Returns the task in the same status. Throws StartFailure without a sandbox; StartSuperseded, the signal's reason.
-   */
+  /** Returns the task in the same status. Throws StartFailure, StartSuperseded, the signal's reason. */
   async run(first: StartTask, signal: AbortSignal): Promise<StartTask> {
     let task = first;
     for (;;) {
@@ -105,9 +103,7 @@ export class AwaitSandboxStep {
     }
   }
 
-  /**
-   * Creates a sandbox that waited for quota, under its chosen id. Throws StartFailure when it may not wait any longer.
-   */
+  /** Creates a sandbox that waited for quota, under its chosen id. Throws StartFailure when it must not wait. */
   private async create(task: StartTask): Promise<ProvisionAttempt> {
     return this.attempt(task, async () => {
       const { sandboxId: id, userId, hostId } = task;

@@ -51,9 +51,7 @@ export class ConversationStarter {
     private readonly audit: AuditRepository,
   ) {}
 
-  /**
-   * Returns at once. A repeated `idempotencyKey` returns the first task. Throws InvalidInputError; others as `start`.
-   */
+  /** Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`. */
   async startFor(
     userId: string,
     body: StartConversationDto,

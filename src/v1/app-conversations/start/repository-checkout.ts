@@ -22,10 +22,7 @@ export class RepositoryCheckout {
     private readonly stock: StockCheckout,
   ) {}
 
-  /**
-   * Does nothing where the repository exists; returns notes for the user. Throws StartFailure with the end of git's
-   * output.
-   */
+  /** Does nothing where the repository exists; returns notes for the user. Throws StartFailure. */
   async run(
     target: AgentServerTarget,
     dialect: AgentDialect,

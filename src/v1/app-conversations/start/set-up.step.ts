@@ -4,7 +4,7 @@ import { AgentServerCommands } from '../../agent-servers/agent-server.commands.j
 import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
-/** Larger variables do not reach the agent. */
+/** What exceeds the limits of one variable, or of all together, does not reach the agent. */
 const MAX_VARIABLE = 32_768;
 const MAX_ENVIRONMENT = 131_072;
 

@@ -44,9 +44,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     }
   }
 
-  /**
-   * Sends the task now and after each change until it ends or either side stops. The start goes on without the client.
-   */
+  /** Sends the task now and after each change, until it ends or either side stops. The start goes on regardless. */
   async send(first: StartTaskRow, response: Response): Promise<void> {
     const stream: OpenStream = { taskId: first.id, wakeup: new Wakeup() };
     this.streams.add(stream);

@@ -20,10 +20,7 @@ import { StartRequestResolver } from './start-request.resolver.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;
 
-/**
- * Takes a start from any status to READY or ERROR. Steps are repeatable, so a new worker begins with the unfinished
- * one.
- */
+/** Takes a start from any status to READY or ERROR. Steps are repeatable: a new worker begins with the last one. */
 @Injectable()
 export class StartWorkflow {
   private readonly logger = new Logger(StartWorkflow.name);
@@ -84,10 +81,7 @@ export class StartWorkflow {
     }
   }
 
-  /**
-   * Returns the task in its next status. Throws StartFailure for good; StartSuperseded, the signal's reason, or what
-   * may pass.
-   */
+  /** Returns the task in its next status. Throws StartFailure, StartSuperseded, or what may pass. */
   private async runStep(
     task: StartTask,
     { configuration, problem }: CheckedConfiguration,

@@ -18,10 +18,7 @@ export interface TaskGitServer {
   tokenVariable: string | null;
 }
 
-/**
- * The first message about a suggested task. Names repository, number and title; the agent looks up what changes
- * (branches, logs, comments) itself.
- */
+/** Names repository, number and title; the agent looks up what changes (branches, logs, comments) itself. */
 export function suggestedTaskPrompt(task: SuggestedTask, server: TaskGitServer): string {
   const paragraphs = [
     ...PARAGRAPHS[task.task_type](task, server.guide),

@@ -27,10 +27,7 @@ interface FollowedLog {
   generation: number | null;
 }
 
-/**
- * Follows each conversation of a running sandbox in one process. The lease only saves work: each event is stored once
- * whichever process reads it.
- */
+/** The lease of a process only saves work: each event is stored once whichever process reads it. */
 @Injectable()
 export class FollowersService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(FollowersService.name);

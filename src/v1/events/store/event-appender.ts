@@ -17,10 +17,7 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/**
- * Appends events of many logs in one statement while others are under way, so that a commit costs the same for a
- * hundred conversations as for one.
- */
+/** Batches the events of many logs, so that a commit costs the same for a hundred conversations as for one. */
 @Injectable()
 export class EventAppender {
   private waiting: Waiting[] = [];
@@ -28,9 +25,7 @@ export class EventAppender {
 
   constructor(private readonly events: EventRepository) {}
 
-  /**
-   * False when the events may not directly continue the log or PostgreSQL refuses them: use `EventRepository.append`.
-   */
+  /** False when the events may not continue the log or PostgreSQL refuses them: use `EventRepository.append`. */
   async append(log: NextEvents): Promise<boolean> {
     return await new Promise<boolean>((resolve, reject) => {
       this.waiting.push({ log, attempts: 0, resolve, reject });

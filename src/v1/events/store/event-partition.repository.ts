@@ -51,9 +51,7 @@ interface Month {
   ends: string;
 }
 
-/**
- * Monthly partitions of `conversation_events`. Only a partition can have the unique keys of events (docs/adr/0047).
- */
+/** Monthly partitions of `conversation_events`: only they can have the unique keys of events (docs/adr/0047). */
 @Injectable()
 export class EventPartitionRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -124,9 +122,7 @@ export class EventPartitionRepository {
       FOR VALUES FROM ('${begins} 00:00:00+00') TO ('${ends} 00:00:00+00')`);
   }
 
-  /**
-   * Session state would break poolers. DETACH CONCURRENTLY, which no transaction allows, could have no lock timeout.
-   */
+  /** Session state would break poolers; DETACH CONCURRENTLY, which no transaction allows, needs it for a timeout. */
   private async alone<T>(work: (manager: EntityManager) => Promise<T>): Promise<T | null> {
     return await this.dataSource.transaction(async (manager) => {
       const [lock] = await manager.query<{ locked: boolean }[]>(TRY_LOCK, [PARTITION_LOCK]);

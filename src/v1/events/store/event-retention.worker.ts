@@ -9,9 +9,7 @@ const EVERY_MS = 3_600_000;
 const DAYS_AHEAD = 75;
 const BATCH = 5_000;
 
-/**
- * Creates coming partitions, and drops those older than `EVENT_RETENTION_DAYS`. Events are stored even when it fails.
- */
+/** Creates coming partitions, and drops those past `EVENT_RETENTION_DAYS`. Events are stored even if it fails. */
 @Injectable()
 export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
   private readonly logger = new Logger('Events');

@@ -145,9 +145,7 @@ export class EventRepository {
     private readonly conversations: FollowedConversationRepository,
   ) {}
 
-  /**
-   * Appends the unknown ones of consecutive events, and the state that they report; null for a removed conversation.
-   */
+  /** Appends the new ones of consecutive events, and the state that they report; null for a removed conversation. */
   async append(conversationId: string, given: readonly StorableEvent[]): Promise<AppendedEvents | null> {
     return this.dataSource.transaction(async (manager) => {
       const [log] = await manager.query<LockedLog[]>(LOCK_LOG, [conversationId]);

@@ -138,10 +138,7 @@ function shortened(value: unknown, length: number): unknown {
 
 const TIME_FORMAT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
-/**
- * Converts a time to UTC with microseconds, which a `Date` would lose; a time without a zone is UTC. Null when
- * invalid.
- */
+/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC. Null when invalid. */
 export function toInstant(text: string): string | null {
   // A plus sign that was not escaped in an address arrives as a blank.
   const [, day, minutes, seconds = ':00', fraction = '', zone = 'Z'] =

@@ -18,9 +18,7 @@ export interface StreamPage {
 
 type ReadStored = (after: number, limit: number) => Promise<ReadEvent[]>;
 
-/**
- * The open streams of one conversation. Readers that are up to date get new events from memory, others from the table.
- */
+/** The open streams of one conversation. Up-to-date readers get new events from memory, others from the table. */
 export class Audience {
   readonly streams = new Map<EventStream, Pick<AuthUser, 'id' | 'keyId'>>();
   private tail: StoredEvent[] = [];

@@ -143,10 +143,7 @@ export class EventStream {
   }
 }
 
-/**
- * Sets the start of the stream for clients that disconnect before the first event. The frame has no data, so clients
- * dispatch no event.
- */
+/** For clients that disconnect before the first event. The frame has no data, so clients dispatch no event. */
 function openingFrame(position: number, first: object | null): string {
   const frame = `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
   return first === null ? frame : `${frame}event: ${STATE_EVENT}\ndata: ${JSON.stringify(first)}\n\n`;

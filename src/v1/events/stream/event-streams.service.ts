@@ -192,9 +192,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   }
 }
 
-/**
- * The event after which a stream begins. Throws InvalidInputError for an id that no event of the conversation has had.
- */
+/** Number of the event before the stream. Throws InvalidInputError for an id that no event has had. */
 function streamPosition({ header, query, fromNow }: StreamStart, eventCount: number): number {
   const [text, loc] = header ? [header, ['header', 'last-event-id']] : [query, ['query', 'last_event_id']];
   if (text === undefined || text === '') {
