@@ -22,19 +22,15 @@ const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 /** Agent servers read their clock once for the uptime and once for the idle time. */
 const CLOCK_SECONDS = 0.005;
 
-/** Whether anything happens in a sandbox. */
 export interface AgentServerActivity {
   /** Seconds since something last ran or a user did something. */
   idleSeconds: number;
-  /** Whether nothing has run in it, and no user has done anything, since it started. */
+  /** Whether nothing has run in it since it started. */
   isUnused: boolean;
-  /** Whether a conversation runs right now. */
   running: boolean;
 }
 
-/** A conversation as its agent server reports it, reduced to what the service uses. */
 export interface RemoteConversation {
-  /** UUID as the server writes it. */
   id: string;
   status: ConversationStatus;
   title: string | null;
@@ -45,7 +41,6 @@ export interface RemoteConversation {
   abilities: { loadSession: boolean; image: boolean; mcpHttp: boolean; mcpSse: boolean } | null;
 }
 
-/** A page of conversations as the agent server describes them. */
 export interface ConversationPage {
   items: unknown[];
   nextPageId: string | null;
@@ -63,15 +58,12 @@ interface EventPageRequest {
 export class AgentServerClient {
   constructor(private readonly http: AgentServerHttp) {}
 
-  /** Whether the server answers and has its session key. Never throws AgentServerError. */
+  /** Whether the server responds and has its session key. Never throws. */
   async isAlive(address: string): Promise<boolean> {
     return (await this.liveness(address)) === 'assigned';
   }
 
-  /**
-   * The server's reported state: `unassigned` while it waits for its session key (only our server does), null when it
-   * does not respond. Never throws AgentServerError.
-   */
+  /** `unassigned` while the server waits for its session key (ours only); null without a response. Never throws. */
   async liveness(address: string): Promise<'assigned' | 'unassigned' | null> {
     try {
       const target = { address, sessionKey: '' };
@@ -112,7 +104,6 @@ export class AgentServerClient {
     );
   }
 
-  /** Null when the server does not have it. */
   async findConversation(
     target: AgentServerTarget,
     id: string,
@@ -130,12 +121,7 @@ export class AgentServerClient {
     }
   }
 
-  /**
-   * A page of the server's conversations as it describes them, newest first.
-   *
-   * @throws ResponseTooLargeError when the page exceeds its bounds; this counts as a breach only for a page of one
-   *   entry
-   */
+  /** A page, newest first. Throws ResponseTooLargeError, which is a breach only for a page of one entry. */
   async listConversations(
     target: AgentServerTarget,
     { limit, pageId, signal }: { limit: number; pageId: string | null; signal?: AbortSignal },
@@ -149,7 +135,6 @@ export class AgentServerClient {
     return { items: jsonList(page, 'items').slice(0, limit), nextPageId: jsonText(page, 'next_page_id') };
   }
 
-  /** How long the server has been running; 0 when it does not say. */
   async uptimeSeconds(target: AgentServerTarget, signal?: AbortSignal): Promise<number> {
     const info = await this.http.json(target, '/server_info', { ...(signal && { signal }) });
     return jsonNumber(info, 'uptime') ?? 0;
@@ -163,7 +148,6 @@ export class AgentServerClient {
     await this.http.send(target, conversationPath(id), { method: 'DELETE' });
   }
 
-  /** @throws AgentServerError 409 when it already runs */
   async run(target: AgentServerTarget, id: string): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/run`, { method: 'POST' });
   }
@@ -172,11 +156,7 @@ export class AgentServerClient {
     await this.http.send(target, `${conversationPath(id)}/pause`, { method: 'POST' });
   }
 
-  /**
-   * Switches the model of an ACP agent (our server and newer stock ones).
-   *
-   * @throws AgentServerError 400 for other agents
-   */
+  /** For ACP agents, on our server and newer stock ones. Throws AgentServerError 400 for other agents. */
   async switchAcpModel(target: AgentServerTarget, id: string, model: string): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/switch_acp_model`, {
       method: 'POST',
@@ -210,7 +190,7 @@ export class AgentServerClient {
     await this.http.send(target, `${conversationPath(id)}/credentials`, { method: 'POST', body });
   }
 
-  /** A title generated from the messages; null when the server offers none (newer stock servers set it themselves). */
+  /** A title generated from the messages; null when the server offers none, as newer stock servers do. */
   async suggestTitle(target: AgentServerTarget, id: string): Promise<string | null> {
     try {
       const response = await this.http.json(target, `${conversationPath(id)}/generate_title`, {
@@ -226,7 +206,6 @@ export class AgentServerClient {
     }
   }
 
-  /** Null: the log is empty. */
   async lastEventId(target: AgentServerTarget, id: string): Promise<string | null> {
     const response = await this.http.json(target, `${conversationPath(id)}/events/search`, {
       query: { limit: 1, sort_order: 'TIMESTAMP_DESC' },
@@ -235,14 +214,7 @@ export class AgentServerClient {
     return jsonText(jsonList(response, 'items')[0], 'id');
   }
 
-  /**
-   * A page of the log, oldest first.
-   *
-   * @param pageId id of the first event of the page
-   * @param mayExceed whether a page that is too large does not count as a breach, because the caller then asks for a
-   *   smaller one
-   * @throws ResponseTooLargeError when the page exceeds its bounds
-   */
+  /** A page of the log from `pageId`, oldest first. Throws ResponseTooLargeError: no breach if it `mayExceed`. */
   async events(
     target: AgentServerTarget,
     id: string,
@@ -273,7 +245,7 @@ function requireConversation(value: unknown): RemoteConversation {
   return conversation;
 }
 
-/** An event has at least an id, a kind and a time; everything else is passed on as it is, including what newer servers add. */
+/** Checks only id, kind and time; everything else is passed on, including what newer servers add. */
 export function isAgentEvent(value: unknown): value is AgentEvent {
   const timestamp = jsonText(value, 'timestamp');
   return (
@@ -284,7 +256,7 @@ export function isAgentEvent(value: unknown): value is AgentEvent {
   );
 }
 
-/** Reads a `ConversationInfo`; null when it is not one. Only the members that are used are required. */
+/** Null unless it is a `ConversationInfo` with the members that are used. */
 export function toRemoteConversation(value: unknown): RemoteConversation | null {
   const id = jsonText(value, 'id');
   const given = jsonText(value, 'execution_status');
@@ -314,7 +286,7 @@ function toAbilities(value: unknown): RemoteConversation['abilities'] {
       };
 }
 
-/** Reads the metrics of a conversation from a response or a `stats` event; null when they are not metrics. */
+/** Reads metrics from a response or a `stats` event; null when they are not metrics. */
 export function toMetrics(value: unknown): MetricsSnapshot | null {
   const modelName = jsonText(value, 'model_name');
   if (modelName === null) {

@@ -11,31 +11,23 @@ const POLL_FACTOR = 1.5;
 /** Kept small because a piece of output has up to 128,000 characters, and each may take six bytes. */
 const PAGE_SIZE = 10;
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
-/** Time that the server gets after the command's timeout to report it. */
 const GRACE_MS = 20_000;
 /** Only the end of long output is kept, because failures show there. */
 const TAIL_CHARACTERS = 8_192;
 
-/** How a command is run. */
 interface AgentCommand {
   /** Text for bash. The agent server logs it: never a secret. */
   command: string;
-  /** Null: the workspace. */
   cwd: string | null;
-  /** The agent server ends the command after this. */
   timeoutSeconds: number;
-  /** How many characters to keep from the end of the output; by default, enough to show a failure. */
   keepCharacters?: number;
-  /** Ends the waiting; the command itself runs until its timeout. */
   signal: AbortSignal;
 }
 
 interface AgentCommandResult {
   /** -1: the command did not end by itself. */
   exitCode: number;
-  /** The end of its output, standard error included. */
   output: string;
-  /** The end of its standard output. */
   stdout: string;
 }
 
@@ -44,12 +36,7 @@ interface AgentCommandResult {
 export class AgentServerCommands {
   constructor(private readonly http: AgentServerHttp) {}
 
-  /**
-   * Runs a command to its end.
-   *
-   * @throws AgentServerError when the agent server fails
-   * @throws the signal's reason when it aborts
-   */
+  /** Runs a command to its end. Throws AgentServerError, or the signal's reason when it aborts. */
   async run(target: AgentServerTarget, call: AgentCommand): Promise<AgentCommandResult> {
     const { command, cwd, timeoutSeconds, signal, keepCharacters = TAIL_CHARACTERS } = call;
     const started = await this.http.json(target, '/api/bash/start_bash_command', {
@@ -92,13 +79,7 @@ export class AgentServerCommands {
     throw new AgentServerError(null, `a command timed out after ${timeoutSeconds} s`);
   }
 
-  /**
-   * Runs a command with little output to its end in one request. Our own agent server only: the stock one returns
-   * just the last piece of the output.
-   *
-   * @throws AgentServerError when the agent server fails, or does not answer in time
-   * @throws the signal's reason when it aborts
-   */
+  /** On our server only: the stock one returns just the last piece of the output. Throws as `run`. */
   async runShort(target: AgentServerTarget, call: AgentCommand): Promise<AgentCommandResult> {
     const { command, cwd, timeoutSeconds, signal, keepCharacters = TAIL_CHARACTERS } = call;
     const ended = await this.http.json(target, '/api/bash/execute_bash_command', {
@@ -138,7 +119,6 @@ export class AgentServerCommands {
   }
 }
 
-/** The end of a long text that comes in pieces. */
 class OutputTail {
   #text = '';
 

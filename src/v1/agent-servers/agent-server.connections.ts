@@ -12,34 +12,24 @@ import { connectToSandbox } from './sandbox-connection.js';
 type Library = typeof import('undici');
 
 const CONNECTIONS_PER_SERVER = 16;
-/**
- * How many agent servers may have connections at once; beyond that, the least recently used one loses its connections.
- */
+/** Beyond that, the least recently used server loses its connections. */
 const MAX_SERVERS = 1_000;
 /** Agent servers keep idle connections at least this long. */
 const KEEP_ALIVE_MS = 30_000;
 
-/**
- * Connections to agent servers. Each start of a sandbox has a session key of its own, so the connections of one start are
- * never used after the next one, even where both have the same address; they are forgotten once none is open.
- */
+/** Connection pools by start of a sandbox, because each start has its own session key even at the same address. */
 @Injectable()
 export class AgentServerConnections implements OnApplicationShutdown {
   readonly #pools = new Map<string, Pool>();
 
-  /** Agent servers with connections. */
   get size(): number {
     return this.#pools.size;
   }
 
-  /**
-   * Returns the connection pool of one agent server, and the origin for its requests.
-   *
-   * @throws SandboxAddressError
-   */
+  /** Returns the pool of one agent server, and the origin for its requests. Throws SandboxAddressError. */
   async dispatcher(target: AgentServerTarget): Promise<{ pool: Dispatcher; origin: string }> {
     const address = requireSandboxAddress(target.address);
-    // Loaded with the first request, so that it does not slow down the start of the service.
+    // Loaded with the first request, to keep the start of the service fast.
     const undici = await import('undici');
     const name = JSON.stringify([target.address, target.sessionKey]);
     const pool = this.#pools.get(name) ?? this.#open(undici, address, target, name);
@@ -87,7 +77,6 @@ export class AgentServerConnections implements OnApplicationShutdown {
     }
   }
 
-  /** Closes the pool after its last request. Failures of requests reach their own callers. */
   #close(pool: Pool): void {
     pool.close(() => undefined);
   }

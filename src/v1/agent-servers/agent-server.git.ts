@@ -19,7 +19,6 @@ const FAILURES: readonly GitPrepareFailure[] = [
   'failed',
 ];
 const DEFAULT_TIMEOUT_SECONDS = 600;
-/** Time that the server gets after git's timeout to report it. */
 const GRACE_SECONDS = 20;
 
 /** Lets our own agent server work with git: credentials pass only through its memory. */
@@ -27,11 +26,7 @@ const GRACE_SECONDS = 20;
 export class AgentServerGit {
   constructor(private readonly http: AgentServerHttp) {}
 
-  /**
-   * Prepares a folder as a repository to work in; repeatable.
-   *
-   * @throws AgentServerError when the server does not report a result
-   */
+  /** Prepares a folder as a repository to work in; repeatable. Throws AgentServerError when no result is reported. */
   async prepare(
     target: AgentServerTarget,
     body: GitPrepareRequest,

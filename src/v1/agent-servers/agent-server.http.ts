@@ -25,19 +25,13 @@ const ID_IN_PATH = /\/[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}(?=\/|$)/gi;
 
 type ResponseBody = Dispatcher.ResponseData['body'];
 
-/** A 2xx response whose body has not been read yet. */
 interface AgentServerResponse {
   body: ResponseBody;
-  /** The length that the server declares; null when it declares none. */
   bytes: number | null;
 }
 
-/** An agent server refused a request, or did not respond to it. */
 export class AgentServerError extends Error {
-  /**
-   * @param status HTTP status; null when there was no (understandable) response at all
-   * @param detail the server's own words, clipped; they may be shown to the conversation's owner
-   */
+  /** @param detail the server's own words, clipped; they may be shown to the conversation's owner */
   constructor(
     readonly status: number | null,
     readonly detail: string,
@@ -55,7 +49,6 @@ export class AgentServerError extends Error {
 
 /** An agent server sent more than any honest one does. */
 export class ResponseTooLargeError extends AgentServerError {
-  /** @param excess what it sent: `more than 4 MiB in one response` */
   constructor(
     readonly excess: string,
     options?: ErrorOptions,
@@ -65,15 +58,12 @@ export class ResponseTooLargeError extends AgentServerError {
   }
 }
 
-/** Called when an agent server sent too much; the target identifies the sandbox and its start. */
 type BreachListener = (target: AgentServerTarget, error: ResponseTooLargeError) => void;
 
 interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | undefined>;
-  /** Sent as JSON. */
   body?: unknown;
-  /** Sent instead of a body. */
   form?: FormData;
   timeoutMs?: number;
   signal?: AbortSignal;
@@ -82,16 +72,12 @@ interface AgentServerCall {
 }
 
 interface JsonCall extends AgentServerCall {
-  /** Bounds of the response; the usual ones by default. */
   bounds?: ResponseBounds;
   /** The caller asks for less when the response is too large, so that this does not count as a breach. */
   mayExceed?: boolean;
 }
 
-/**
- * Sends requests to agent servers. Their addresses come from backends and never from users, so the guard against private
- * addresses that other outgoing requests have would only block them. Redirects are not followed.
- */
+/** Backends give the addresses, so the guard against private ones would only block them. Follows no redirects. */
 @Injectable()
 export class AgentServerHttp {
   readonly #receiver = new BoundedJson();
@@ -104,12 +90,7 @@ export class AgentServerHttp {
     this.#breachListeners.push(listener);
   }
 
-  /**
-   * Sends a request and reads the JSON response.
-   *
-   * @throws ResponseTooLargeError when it exceeds its bounds; AgentServerError for anything else but a 2xx response with
-   *   JSON
-   */
+  /** Reads a JSON response. Throws ResponseTooLargeError; AgentServerError unless 2xx with JSON. */
   async json(target: AgentServerTarget, path: string, call: JsonCall = {}): Promise<unknown> {
     const { bounds = USUAL_BOUNDS, mayExceed = false } = call;
     const { body } = await this.open(target, path, call);
@@ -129,11 +110,7 @@ export class AgentServerHttp {
     }
   }
 
-  /**
-   * Sends a request and ignores the body of the response.
-   *
-   * @throws AgentServerError for anything but a 2xx response
-   */
+  /** Ignores the body of the response. Throws AgentServerError unless 2xx. */
   async send(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<void> {
     const { body } = await this.open(target, path, call);
     try {
@@ -143,11 +120,7 @@ export class AgentServerHttp {
     }
   }
 
-  /**
-   * Sends a request and reads a short text; empty when the response is longer than any honest one.
-   *
-   * @throws AgentServerError for anything but a 2xx response
-   */
+  /** Reads a short text; empty when the response is longer than any honest one. Throws AgentServerError unless 2xx. */
   async text(target: AgentServerTarget, path: string, call: AgentServerCall = {}): Promise<string> {
     const { body } = await this.open(target, path, call);
     try {
@@ -157,12 +130,7 @@ export class AgentServerHttp {
     }
   }
 
-  /**
-   * Writes a file inside the sandbox.
-   *
-   * @param path absolute
-   * @throws AgentServerError
-   */
+  /** Writes a file inside the sandbox, at an absolute path. Throws AgentServerError. */
   async upload(
     target: AgentServerTarget,
     path: string,
@@ -180,11 +148,7 @@ export class AgentServerHttp {
     });
   }
 
-  /**
-   * Sends a request. The caller reads the body or destroys it; the request's timeout also covers the body.
-   *
-   * @throws AgentServerError for anything but a 2xx response
-   */
+  /** The caller reads the body or destroys it; the timeout covers the body too. Throws AgentServerError unless 2xx. */
   async open(
     target: AgentServerTarget,
     path: string,
@@ -242,7 +206,6 @@ export class AgentServerHttp {
   }
 }
 
-/** Adds the spans that the agent server measured to the trace of the call. */
 function recordSpans(
   header: unknown,
   { startedAt, path, call }: { startedAt: number; path: string; call: AgentServerCall },
@@ -253,7 +216,7 @@ function recordSpans(
     endedAt: Date.now(),
     name: callName(path, call),
   });
-  // Of a poll, what happened before it counts.
+  // What happened before a poll counts as well.
   recordAgentServerSpans(
     call.isPoll === true
       ? measured.filter(({ kind, parent }) => kind !== 'server' && parent === null)
@@ -266,24 +229,18 @@ function callSpan(path: string, call: AgentServerCall): SpanStart {
   return { name: callName(path, call), kind: SpanKind.CLIENT, attributes: { 'http.request.method': method } };
 }
 
-/**
- * Such as `POST /api/conversations/:id/run`: ids are replaced, because each call would otherwise have a name of its
- * own.
- */
+/** `POST /api/conversations/:id/run`: ids are replaced, to keep the number of names small. */
 function callName(path: string, { method = 'GET' }: AgentServerCall): string {
   return `${method} ${path.replaceAll(ID_IN_PATH, '/:id')}`;
 }
 
-/** The length that the server declares. Untrusted, so anything but a plain number is ignored. */
 function lengthOf(header: string | string[] | undefined): number | null {
   return typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : null;
 }
 
-/** The text of a short response; empty when it is too long to be one. */
 async function readShortText(body: ResponseBody): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Leaving the loop destroys the response.
   for await (const chunk of body) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
@@ -309,10 +266,8 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * An agent server's own words about a failure, clipped. The stock server repeats a request that it does not understand,
- * which may contain a key or a secret, so only locations and messages are taken from such a response.
- *
- * @param text body of the response
+ * Clipped. The stock server repeats requests that it does not understand, keys included, so only locations and
+ * messages are taken from such a response.
  */
 export function failureDetail(text: string): string {
   const parsed = parseJson(text);

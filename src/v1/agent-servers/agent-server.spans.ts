@@ -8,26 +8,22 @@ const MAX_LENGTH = 4096;
 /** Offsets and durations, microseconds. */
 const MAX_US = 24 * 3600 * 1e6;
 
-/** A piece of work that an agent server measured. */
 export interface MeasuredSpan {
   name: string;
   kind: 'server' | 'internal';
-  /** Index of an earlier one of the same list; null: the call itself. */
   parent: number | null;
   /** Epoch milliseconds. */
   startedAt: number;
   endedAt: number;
-  /** One of few; null: it succeeded. */
+  /** From a small set of words; null when the work succeeded. */
   failure: string | null;
 }
 
-/** The call that an agent server describes, as this process measured it. Epoch milliseconds. */
 export interface MeasuredCall {
-  /** The earliest time at which a span of the agent server may begin, such as the start of the sandbox. */
+  /** Start of the sandbox: no span may begin earlier. */
   earliest: number;
   startedAt: number;
   endedAt: number;
-  /** Name of the agent server's own span of the call. */
   name: string;
 }
 
@@ -39,12 +35,7 @@ interface Entry {
   failed: boolean;
 }
 
-/**
- * The spans of an agent server for its part of a trace. Its list is untrusted: only known names are taken, no free
- * text, a bounded number, and nothing outside the time that was measured here.
- *
- * @returns empty for anything but a valid list
- */
+/** Reads an untrusted list: known names, no free text, bounded, within the measured time. Empty if invalid. */
 export function agentServerSpans(header: unknown, call: MeasuredCall): MeasuredSpan[] {
   const entries = parseEntries(header);
   const [request] = entries;

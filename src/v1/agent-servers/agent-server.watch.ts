@@ -8,7 +8,7 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 20_000;
 /** The same limit as for a page of events, because a frame holds one event. */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
-/** How many frames and bytes are read within `MOMENT_MS`. The rest of a flood waits in the sender's memory. */
+/** Frames and bytes read within `MOMENT_MS`; the rest of a flood waits in the sender's memory. */
 const MAX_FRAMES = 200;
 const MAX_FRAMES_BYTES = 2 * 1024 * 1024;
 const MOMENT_MS = 200;
@@ -16,26 +16,17 @@ const MOMENT_MS = 200;
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 export interface WatchListener {
-  /**
-   * From now on nothing is missed.
-   *
-   * @param carriesEvents whether the events themselves arrive, if they are small
-   */
+  /** Nothing is missed from now on. `carriesEvents`: whether small events arrive themselves. */
   opened: (carriesEvents: boolean) => void;
-  /** The log has this new event. */
   appended: (event: LinkedEvent) => void;
   /** The conversation's state has changed; its log has nothing new beyond the events already passed to `appended`. */
   stateChanged: () => void;
-  /** The conversation's log has something new, or its state has changed. */
   changed: () => void;
   /** Called once, even if no connection was ever made; nothing is called after it. */
   closed: () => void;
 }
 
-/**
- * Listens on an agent server's socket of one conversation. A linked frame holds the next event of the log; any other frame
- * only signals that something is new, and the log is read (docs/adr/0045).
- */
+/** A linked frame holds the log's next event; any other only signals that the log must be read (docs/adr/0045). */
 export class AgentServerWatch {
   private readonly socket: WebSocket;
   private readonly pings: NodeJS.Timeout;
@@ -47,7 +38,6 @@ export class AgentServerWatch {
   private pongReceived = true;
   private ended = false;
 
-  /** @throws SandboxAddressError */
   constructor(
     target: AgentServerTarget,
     conversationId: string,
@@ -85,14 +75,12 @@ export class AgentServerWatch {
     this.socket.on('pong', () => {
       this.pongReceived = true;
     });
-    // A 'close' follows every error.
     this.socket.on('error', () => undefined);
     this.socket.on('close', () => this.end());
     this.pings = setInterval(() => this.ping(), PING_INTERVAL_MS);
     this.pings.unref();
   }
 
-  /** Closes the socket without calling `closed`. */
   close(): void {
     this.ended = true;
     this.clearTimers();
@@ -120,10 +108,7 @@ export class AgentServerWatch {
     }
   }
 
-  /**
-   * Counts a frame, and pauses reading for `MOMENT_MS` when the current moment brought too much, so that one server
-   * cannot hold up the others.
-   */
+  /** Pauses reading when the current moment brought too much, so that one server cannot hold up the others. */
   private slowDown(bytes: number): void {
     const now = performance.now();
     if (now - this.momentBegan >= MOMENT_MS) {

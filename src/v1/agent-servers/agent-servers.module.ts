@@ -5,7 +5,6 @@ import { AgentServerConnections } from './agent-server.connections.js';
 import { AgentServerGit } from './agent-server.git.js';
 import { AgentServerHttp } from './agent-server.http.js';
 
-/** The service's clients of the agent servers inside sandboxes. */
 @Module({
   providers: [
     AgentServerConnections,

@@ -6,7 +6,6 @@ import { JsonBoundsError, JsonOutline } from '@slipway/common/json-outline.js';
 /** The limits of a response. Parsing a response within them blocks the event loop for about 50 ms at most. */
 export interface ResponseBounds {
   bytes: number;
-  /** Values and keys together. */
   values: number;
 }
 
@@ -15,9 +14,7 @@ const MIB = 1024 * 1024;
 const MAX_DEPTH = 128;
 /** A response up to this size is never queued behind others. */
 const SMALL_BYTES = MIB;
-/**
- * How many larger responses are received at once, over all agent servers. Bounded because their bytes are in memory.
- */
+/** Larger responses received at once, over all agent servers: their bytes are in memory. */
 const MAX_LARGE = 16;
 /** A larger response that takes longer is aborted, because others wait for its slot. */
 const LARGE_MS = 5_000;
@@ -51,10 +48,8 @@ export class BoundedJson {
   readonly #large = pLimit(MAX_LARGE);
 
   /**
-   * Receives and parses a text. Size, depth and number of values are checked while it arrives, and reading stops once
-   * one exceeds its bound.
-   *
-   * @throws ResponseBoundsError, SyntaxError; the stream's error, when it ends early or takes too long
+   * Stops reading once size, depth or number of values exceeds its bound. Throws ResponseBoundsError, SyntaxError, or
+   * the stream's error when it ends early or takes too long.
    */
   async receive(body: Readable, bounds: ResponseBounds): Promise<unknown> {
     const text = new IncomingText(body, bounds);
@@ -77,7 +72,6 @@ export class BoundedJson {
   }
 }
 
-/** A text that is still arriving. What has not been read yet stays with its sender. */
 class IncomingText {
   readonly #source: AsyncIterator<Buffer>;
   readonly #outline: JsonOutline;
@@ -92,7 +86,6 @@ class IncomingText {
     this.#outline = new JsonOutline({ depth: MAX_DEPTH, values: bounds.values });
   }
 
-  /** @returns whether that was all */
   async readUpTo(bytes: number): Promise<boolean> {
     while (this.#size < bytes) {
       const { done, value } = await this.#source.next();

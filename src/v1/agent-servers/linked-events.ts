@@ -11,21 +11,17 @@ const FRAME_BOUNDS = { bytes: MAX_FRAME_BYTES, values: 10_000 };
 const MAX_EVENTS = 200;
 const MAX_BYTES = 256 * 1024;
 
-/** An event that came over the socket, and its position in the log. */
 export interface LinkedEvent {
   /** Id of the event before it; null for the first event. */
   after: string | null;
   event: AgentEvent;
-  /** Size of its frame. */
   bytes: number;
 }
 
-/** Whether a frame claims to hold an event of the log. */
 export function isLinkedFrame(frame: Buffer): boolean {
   return frame.toString('latin1', 0, LINKED_BEGINNING.length) === LINKED_BEGINNING;
 }
 
-/** Parses a linked frame; null when it is too large or is not a linked frame. */
 export function parseLinkedFrame(frame: Buffer): LinkedEvent | null {
   const parsed = frame.length > MAX_FRAME_BYTES ? null : parseWithin(frame, FRAME_BOUNDS);
   const after = jsonAt(parsed, 'after');
@@ -45,7 +41,7 @@ export class LinkedEvents {
     return this.#events.length === 0;
   }
 
-  /** @returns false when there was no room, so that all of them were dropped */
+  /** False when there was no room, so that all of them were dropped. */
   add(given: LinkedEvent): boolean {
     const last = this.#events.at(-1);
     if (last !== undefined && last.event.id !== given.after) {
@@ -65,12 +61,7 @@ export class LinkedEvents {
     this.#bytes = 0;
   }
 
-  /**
-   * Removes all events, and returns those that come after a given one.
-   *
-   * @param lastId id of that event; null: return all from the first one
-   * @returns null when there are events between the two, which are only in the log
-   */
+  /** Removes all events; returns those after `lastId` (null: all), or null when some between are missing. */
   takeAfter(lastId: string | null): AgentEvent[] | null {
     const taken = this.#events;
     this.clear();

@@ -15,10 +15,8 @@ export type SandboxAddress =
     }
   | {
       kind: 'unix';
-      /** Absolute and without symbolic links. */
       socketPath: string;
     }
-  /** Reached through the API server of a cluster. */
   | ({ kind: 'pod' } & PodPort);
 
 /** A running agent server with its session key. Both belong to one start of the sandbox. */
@@ -26,10 +24,7 @@ export interface AgentServerTarget {
   /** `http://host:port`, `unix:/absolute/path` or `kube:namespace/pod:port`, without a trailing slash. */
   address: string;
   sessionKey: string;
-  /**
-   * Whether the sandbox is still in that start. Asked before each new connection, because after a stop another
-   * program may listen at the address.
-   */
+  /** Asked before each new connection: after a stop, another program may listen at the address. */
   isCurrent?: () => Promise<boolean>;
 }
 
@@ -43,7 +38,7 @@ export class SandboxAddressError extends Error {
   }
 }
 
-/** Parses the text that a backend reports and that rows keep; null when it has none of the three forms. */
+/** Null when the text has none of the three forms. */
 export function parseSandboxAddress(text: string): SandboxAddress | null {
   if (text.startsWith(UNIX_PREFIX)) {
     const socketPath = text.slice(UNIX_PREFIX.length);
@@ -62,7 +57,6 @@ export function parseSandboxAddress(text: string): SandboxAddress | null {
   return port === '0' ? null : { kind: 'tcp', origin };
 }
 
-/** @throws SandboxAddressError */
 export function requireSandboxAddress(text: string): SandboxAddress {
   const address = parseSandboxAddress(text);
   if (address === null) {

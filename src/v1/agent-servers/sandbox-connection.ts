@@ -9,7 +9,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { PodPort } from '../../common/kubernetes/pod-socket.js';
 import type { SandboxAddress } from './sandbox-address.js';
 
-/** Opens the file itself, whatever its kind, without the right to read it (open(2)); Node.js does not name the flag. */
+/** open(2): opens the file itself, whatever its kind, without the right to read it. Node.js does not name the flag. */
 const O_PATH = 0o10000000;
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 const WRITABLE_BY_OTHERS = 0o002;
@@ -24,7 +24,6 @@ export class SandboxSocketError extends Error {
 }
 
 type PodConnector = (port: PodPort) => Promise<Socket>;
-/** A process serves one cluster at most. */
 let podConnector: PodConnector | null = null;
 
 /** Sets how the service reaches pods whose own address it cannot use. */
@@ -47,11 +46,7 @@ export function connectionOptions(address: SandboxAddress): RequestOptions {
   };
 }
 
-/**
- * Opens a connection to a Unix socket or a pod.
- *
- * @throws Error unless the program accepts it
- */
+/** @throws Error unless the program accepts the connection */
 export async function connectToSandbox(address: Exclude<SandboxAddress, { kind: 'tcp' }>): Promise<Socket> {
   if (address.kind === 'unix') {
     return await connectToSocket(address.socketPath);
@@ -63,11 +58,9 @@ export async function connectToSandbox(address: Exclude<SandboxAddress, { kind: 
 }
 
 /**
- * Connects to a Unix socket. Tools of the sandbox may be able to replace parts of the path, so the socket is opened
- * first, checked through its descriptor, and connected to through the same descriptor: no link is followed between
- * the check and the connection. That also holds for paths that are too long for a socket address (107 bytes).
- *
- * @throws SandboxSocketError unless a socket of the folder's owner has exactly this path and accepts the connection
+ * Connects through a checked descriptor, because tools of the sandbox may replace parts of the path between check and
+ * connect. Works for paths beyond a socket address's 107 bytes too.
+ * @throws SandboxSocketError unless a socket of the folder's owner has exactly this path and accepts
  */
 export async function connectToSocket(socketPath: string): Promise<Socket> {
   try {
@@ -110,7 +103,7 @@ async function connectThroughDescriptor(socketPath: string): Promise<Socket> {
   }
 }
 
-/** Without `/proc`: where tools have no view of their own, so that they could reach the socket anyway. */
+/** For systems without `/proc`, where tools could reach the socket anyway. */
 async function connectByName(socketPath: string): Promise<Socket> {
   const found = await lstat(socketPath);
   if (!found.isSocket() || (await realpath(path.dirname(socketPath))) !== path.dirname(socketPath)) {
@@ -127,7 +120,6 @@ async function connected(name: string): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = connect({ path: name });
   const timer = setTimeout(() => socket.destroy(new Error('it timed out')), CONNECT_TIMEOUT_MS);
-  // Kept to catch errors before the caller listens; each is followed by `close`.
   socket.on('error', reject);
   socket.once('connect', () => resolve(socket));
   try {

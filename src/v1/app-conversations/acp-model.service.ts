@@ -5,7 +5,7 @@ import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
 
-/** Changes the models of conversations whose agents are programs that speak the Agent Client Protocol. */
+/** For agents that speak the Agent Client Protocol. */
 @Injectable()
 export class AcpModelService {
   constructor(
@@ -15,10 +15,8 @@ export class AcpModelService {
   ) {}
 
   /**
-   * Switches the agent to another model, and shows the new one.
-   *
-   * @throws DomainError bad_request when the agent is not an ACP agent or cannot change its model; gateway_timeout
-   *   when its program does not respond; others as `ConversationActionsService`
+   * @throws DomainError bad_request unless it is an ACP agent that can change its model; gateway_timeout when its
+   *   program does not respond; others as `ConversationActionsService`
    */
   async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
     const entry = { action: 'conversation.switch_model', details: { model } } as const;

@@ -69,7 +69,6 @@ import { StartWorkflow } from './start/start-workflow.js';
 import { StartQueue, StartWorker } from './start/start.worker.js';
 import { StockCheckout } from './start/stock-checkout.js';
 
-/** Conversations: started, listed, continued, resumed and removed. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([AppConversation, StartTask, RemovedConversation, PendingMessage]),
@@ -96,7 +95,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationFolderController,
   ],
   providers: [
-    // What users do with conversations.
+    // Actions of users.
     ConversationsService,
     ConversationRepository,
     ConversationQueries,
@@ -119,7 +118,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     PendingMessageRepository,
     PendingMessageWorker,
     PendingMessagesService,
-    // Starts, and what agents are given.
+    // Starts, and requests for agents.
     AbandonedStartsReaper,
     AgentCredentialsBuilder,
     AgentInputsReader,

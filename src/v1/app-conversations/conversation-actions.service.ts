@@ -17,23 +17,18 @@ import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
-/** How long an action waits for a restarted agent server to get its credentials, which is attempted every 5 s. */
+/** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
 
-/** The audit entry of an action. */
 interface AuditedAction {
   action: AuditAction & `conversation.${string}`;
   details?: AuditDetails;
 }
 
-/** What is done at a conversation's agent server. */
 type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
 
-/**
- * Performs users' actions on their conversations at the agent servers. All methods throw DomainError: not_found, and
- * what `sandboxNotRunning` and `agentServerProblem` say.
- */
+/** All methods throw DomainError: not_found, and as `sandboxNotRunning` and `agentServerProblem` say. */
 @Injectable()
 export class ConversationActionsService {
   constructor(
@@ -47,10 +42,7 @@ export class ConversationActionsService {
     private readonly agentServers: AgentServerClient,
   ) {}
 
-  /**
-   * @param resume whether a paused sandbox is resumed for it
-   * @returns whether it was
-   */
+  /** Resumes a paused sandbox if `resume` is set; returns whether it did. */
   async sendMessage(
     userId: string,
     givenId: string,
@@ -58,7 +50,7 @@ export class ConversationActionsService {
     resume: boolean,
   ): Promise<boolean> {
     const resumed = resume && (await this.wake(userId, givenId));
-    // Not audited: the conversation's own log has messages with their sources.
+    // Not audited: the conversation's log has the messages with their sources.
     await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
       const position = await this.syncRequests.position(id);
       await this.agentServers.sendMessage(target, id, message);
@@ -102,7 +94,7 @@ export class ConversationActionsService {
     await this.perform(userId, givenId, entry, (target, { id }) => this.agentServers.pause(target, id));
   }
 
-  /** Changes something at the agent server that makes the agent do nothing. */
+  /** For changes that make the agent do nothing. */
   async change(
     userId: string,
     givenId: string,
@@ -112,18 +104,13 @@ export class ConversationActionsService {
     await this.perform(userId, givenId, entry, action);
   }
 
-  /** Reads from the agent server; does not count as activity. */
+  /** Does not count as activity. */
   async read<T>(userId: string, givenId: string, action: ConversationAction<T>): Promise<T> {
     const { conversation, target } = await this.open(userId, givenId);
     return translateErrors(() => action(target, conversation));
   }
 
-  /**
-   * Resumes the sandbox of a conversation if it is paused, and waits for it.
-   *
-   * @returns whether it was paused
-   * @throws DomainError as `SandboxesService.wake`
-   */
+  /** Resumes a paused sandbox and waits for it; returns whether it was paused. Throws as `SandboxesService.wake`. */
   async wake(userId: string, givenId: string): Promise<boolean> {
     const id = parseHexId(givenId);
     const conversation = id === null ? null : await this.conversations.find(userId, id);
@@ -137,7 +124,6 @@ export class ConversationActionsService {
     return true;
   }
 
-  /** Makes the agent work. */
   private async act(
     userId: string,
     givenId: string,
@@ -150,8 +136,8 @@ export class ConversationActionsService {
   }
 
   /**
-   * Counts as activity, and requests a sync of the conversation's log. No transaction of ours covers the agent
-   * server, so the audit entry is committed before the request, and a second one if it fails.
+   * Counts as activity, and requests a sync. The agent server is outside our transactions, so the audit entry is
+   * committed before the request, and a second one if it fails.
    */
   private async perform(
     userId: string,
@@ -195,7 +181,7 @@ export class ConversationActionsService {
         : unknownConversation();
     }
     const { sandbox_status: given, address } = conversation;
-    // Nothing is begun any more in a sandbox that is about to be stopped.
+    // Nothing begins in a sandbox that is about to be stopped.
     const status = given === 'PAUSING' ? 'PAUSED' : toWireStatus(given, address);
     if (status !== 'RUNNING') {
       throw sandboxNotRunning(status, conversation.sandbox_id);
@@ -219,8 +205,8 @@ export class ConversationActionsService {
   }
 
   /**
-   * Waits while a restarted agent server lacks the conversation's credentials, and refuses to work. When they do not
-   * arrive in time, the action goes ahead and the agent server's own refusal is returned.
+   * Waits until a restarted agent server has the conversation's credentials. After a timeout, the action goes ahead,
+   * so that the agent server's own refusal is returned.
    */
   private async untilResumed(
     userId: string,
@@ -240,7 +226,7 @@ export class ConversationActionsService {
   }
 }
 
-/** Why nothing can be done in a sandbox that is not running, and what to do about it. */
+/** Says why the sandbox does not run, and what to do about it. */
 export function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, sandboxId: string): DomainError {
   const resume = `POST /api/v1/sandboxes/${sandboxId}/resume`;
   switch (status) {
@@ -279,7 +265,7 @@ async function translateErrors<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Statuses of an agent server that refuses because of the conversation's state. */
+/** Refusals because of the conversation's state. */
 const REFUSALS: Readonly<Record<number, [ErrorKind, ErrorCode]>> = {
   400: ['conflict', 'conflict'],
   403: ['forbidden', 'forbidden'],

@@ -11,7 +11,6 @@ import { ConversationQueries, type ConversationRow } from './conversation.querie
 const EVENT_BATCH = 100;
 const MAX_NAME_LENGTH = 100;
 
-/** Packs conversations into archives. */
 @Injectable()
 export class ConversationExportService {
   constructor(
@@ -20,11 +19,7 @@ export class ConversationExportService {
     private readonly presenter: ConversationPresenter,
   ) {}
 
-  /**
-   * A zip archive with `meta.json` (the conversation without the key of its sandbox) and all stored events.
-   *
-   * @throws DomainError not_found unless the conversation is this user's
-   */
+  /** A zip archive of all events and `meta.json`, without the sandbox's key. Throws DomainError not_found. */
   async pack(userId: string, givenId: string): Promise<Readable> {
     const id = parseHexId(givenId);
     const row = id === null ? null : await this.conversations.find(userId, id);
@@ -53,12 +48,7 @@ export class ConversationExportService {
   }
 }
 
-/**
- * The name of an event's file, as OpenHands names it.
- *
- * @param index from 0
- * @param eventId comes from an agent server and may hold anything, so the name keeps only harmless characters
- */
+/** Named as OpenHands does, from index 0. The id comes from an agent server, so only harmless characters are kept. */
 export function eventFileName(index: number, eventId: string): string {
   const safe = eventId.replace(/[^0-9A-Za-z_-]/g, '_').slice(0, MAX_NAME_LENGTH);
   return `event_${String(index).padStart(6, '0')}_${safe}.json`;

@@ -7,11 +7,10 @@ import { AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
-/** The repository determines the size of the response, so exceeding the bounds is no breach. */
+/** The repository determines the size of the response, so too much is no breach. */
 const CALL = { method: 'POST' as const, mayExceed: true };
 const SKILL_TYPES = ['repo', 'knowledge', 'agentskills'] as const;
 
-/** Knowledge that the agent of a conversation has. */
 export interface ConversationSkill {
   name: string;
   type: (typeof SKILL_TYPES)[number];
@@ -19,7 +18,7 @@ export interface ConversationSkill {
   triggers: string[];
 }
 
-/** Names of events in answers, and as files of hooks may write them too. */
+/** Names of events in responses, and as hook files may write them. */
 const HOOK_EVENTS = {
   pre_tool_use: 'PreToolUse',
   post_tool_use: 'PostToolUse',
@@ -32,7 +31,6 @@ const HOOK_EVENTS = {
 const MAX_HOOKS = 100;
 const DEFAULT_HOOK_TIMEOUT_SECONDS = 60;
 
-/** What a repository wants to have run at an event. */
 export interface HookEvent {
   event_type: string;
   matchers: {
@@ -42,11 +40,11 @@ export interface HookEvent {
 }
 
 const MAX_FILES = 2_000;
-/** Most files listed before sorting, so that the work is bounded in an endless folder. */
+/** Limits the work in an endless folder. */
 const MAX_FOUND = 50_000;
 const MAX_CHARACTERS = 1_000_000;
 const FILES_TIMEOUT_SECONDS = 20;
-/** Folders left out of lists: installed packages, caches and build output. */
+/** Installed packages, caches and build output. */
 const LEFT_OUT = [
   '.git',
   'node_modules',
@@ -64,7 +62,6 @@ const LEFT_OUT = [
   'target',
 ];
 
-/** Reads the files, skills and hooks in a conversation's folder. */
 @Injectable()
 export class ConversationFolderService {
   constructor(
@@ -74,12 +71,7 @@ export class ConversationFolderService {
     private readonly inputs: AgentInputsReader,
   ) {}
 
-  /**
-   * The skills that the agent server finds for the conversation, but for those that the user's settings disable; none
-   * unless its sandbox runs.
-   *
-   * @throws DomainError not_found; others as `ConversationActionsService.read`
-   */
+  /** Enabled skills; none unless the sandbox runs. Throws DomainError as `ConversationActionsService.read`. */
   async skills(userId: string, id: string): Promise<ConversationSkill[]> {
     const response = await this.readIfRunning(userId, id, '/api/skills', (folder) => ({
       load_public: false,
@@ -95,7 +87,7 @@ export class ConversationFolderService {
       .filter(({ name }) => !disabled.has(name));
   }
 
-  /** The hooks in the conversation's folder, as its file has them now. Throws like `skills`. */
+  /** As the file of hooks is now. Throws as `skills`. */
   async hooks(userId: string, id: string): Promise<HookEvent[]> {
     const response = await this.readIfRunning(userId, id, '/api/hooks', (folder) => ({
       project_dir: folder,
@@ -104,9 +96,8 @@ export class ConversationFolderService {
   }
 
   /**
-   * Paths of the files below a folder, relative to it and in order, up to 2,000; none when there is no such folder.
-   *
-   * @param folder absolute, or below the conversation's folder
+   * Up to 2,000 sorted relative paths below a folder, which is absolute or below the conversation's folder; none if it
+   * does not exist.
    * @throws DomainError as `ConversationActionsService.read`
    */
   async files(userId: string, id: string, folder: string): Promise<string[]> {
@@ -145,7 +136,7 @@ export class ConversationFolderService {
   }
 }
 
-/** Runs as the sandbox's tools do, and prints no more than whole lines of `MAX_CHARACTERS` bytes. */
+/** Runs as the sandbox's tools do, and prints whole lines, at most `MAX_CHARACTERS` bytes. */
 export function filesCommand(folder: string): string {
   const names = LEFT_OUT.map((name) => `-name ${name}`).join(' -o ');
   const quoted = `'${folder.replaceAll("'", String.raw`'\''`)}'`;
@@ -172,7 +163,7 @@ function toSkill(value: unknown): ConversationSkill[] {
   return [{ name, type, content: jsonText(value, 'content') ?? '', triggers }];
 }
 
-/** Reads a configuration of hooks, also where they are below `hooks` and events are named otherwise. */
+/** Also accepts hooks below `hooks`, and other names of events. */
 export function toHookEvents(value: unknown): HookEvent[] {
   const config = jsonAt(value, 'hooks') ?? value;
   return Object.entries(HOOK_EVENTS).flatMap(([event, alias]) => {

@@ -12,10 +12,7 @@ import { PendingMessageWorker } from './pending/pending-message.worker.js';
 /** Statuses in which the agent waits for its user, whatever was observed before. */
 const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
 
-/**
- * Resumes a conversation after its agent server was restarted: credentials first, then the interrupted work, unless it was
- * the user who interrupted it.
- */
+/** After a restart of the agent server: credentials first, then the work, unless the user had interrupted it. */
 @Injectable()
 export class ConversationResumeService {
   private readonly logger = new Logger(ConversationResumeService.name);
@@ -32,9 +29,7 @@ export class ConversationResumeService {
   ) {}
 
   /**
-   * Gives the conversation its credentials, and runs it if it was running when the service or a failure stopped its agent
-   * server. Repeatable.
-   *
+   * Restores the credentials, and runs a conversation that the service or a failure interrupted. Repeatable.
    * @throws AgentServerError, SecretDecryptionError; a later call may succeed
    */
   async resume(conversation: ResumableConversation): Promise<void> {
@@ -63,7 +58,7 @@ export class ConversationResumeService {
       return;
     }
     if (target.stoppedByUser) {
-      // The agent server forgets that it was running, which would count again after the next start.
+      // Clears the server's memory of the running conversation, which would count again after the next start.
       await this.agentServers.pause(target, id);
       await this.followed.updateState(id, { executionStatus: 'paused' });
       return;
@@ -71,7 +66,7 @@ export class ConversationResumeService {
     try {
       await this.run(target, id);
     } catch (error) {
-      // A conversation that still lacks its key has told its user why; trying again would not help.
+      // The user has been told about the missing key; another attempt would not help.
       if (!(error instanceof AgentServerError && error.status === 400)) {
         throw error;
       }
@@ -83,8 +78,8 @@ export class ConversationResumeService {
   }
 
   /**
-   * The stock server keeps its credentials, but does not report that a conversation was running: while loading it
-   * sets another status, which soon replaces the last observed one. The set remembers it.
+   * The stock server keeps its credentials but not that a conversation was running: while loading it sets another
+   * status, which soon replaces the last observed one.
    */
   private async runAtStockServer(
     target: RunningSandbox,
@@ -114,7 +109,7 @@ export class ConversationResumeService {
     try {
       await this.agentServers.run(target, id);
     } catch (error) {
-      // It is running already: its user was faster.
+      // The user was faster, so it runs already.
       if (!(error instanceof AgentServerError && error.status === 409)) {
         throw error;
       }

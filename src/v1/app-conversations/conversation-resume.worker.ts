@@ -12,16 +12,10 @@ import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { ConversationResumeService } from './conversation-resume.service.js';
 import { ConversationQueries, type ResumableConversation } from './conversation.queries.js';
 
-/**
- * Interval of the sweep for missed resumes: another process started the sandbox and died, or the agent server was not
- * ready.
- */
+/** The sweep finds resumes that were missed because a process died or the agent server was not ready. */
 const SWEEP_MS = 5_000;
 
-/**
- * Resumes conversations whose agent servers were restarted: at once in sandboxes that this process started, and by a
- * sweep in all sandboxes of this host.
- */
+/** Resumes conversations at once in sandboxes that this process started, else by a sweep of this host. */
 @Injectable()
 export class ConversationResumeWorker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(ConversationResumeWorker.name);
@@ -43,7 +37,7 @@ export class ConversationResumeWorker implements OnModuleInit, OnApplicationBoot
   ) {}
 
   onModuleInit(): void {
-    // Not awaited, so that an agent server that hangs holds up neither the service nor other sandboxes.
+    // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
     this.sandboxes.onRunning((sandboxId) => void this.resume(sandboxId));
   }
 
@@ -56,7 +50,7 @@ export class ConversationResumeWorker implements OnModuleInit, OnApplicationBoot
     await Promise.all([this.loop.stop(), ...this.work.values()]);
   }
 
-  /** Resumes the conversations of a sandbox. Calls during the work share it. */
+  /** Calls during the work share it. */
   resume(sandboxId: string): Promise<void> {
     const current = this.work.get(sandboxId);
     if (current || this.stopping) {
@@ -88,7 +82,7 @@ export class ConversationResumeWorker implements OnModuleInit, OnApplicationBoot
     }
   }
 
-  /** A conversation that fails does not hold up the others; the next sweep tries it again while its sandbox runs. */
+  /** A failure does not hold up other conversations; the next sweep tries again. */
   private async resumeOne(conversation: ResumableConversation): Promise<void> {
     try {
       await this.resumption.resume(conversation);

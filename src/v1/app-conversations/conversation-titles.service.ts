@@ -11,10 +11,10 @@ import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { initialTitle, MAX_TITLE_LENGTH } from './conversation.entity.js';
 import { ConversationRepository } from './conversation.repository.js';
 
-/** As long as the titles that agent servers generate. */
+/** As long as titles of agent servers. */
 const GENERATED_TITLE_LENGTH = 50;
 
-/** Gives conversations titles made from their first message, by the agent server or here, until their users name them. */
+/** Makes titles from first messages, at the agent server or here, until users choose their own. */
 @Injectable()
 export class ConversationTitlesService implements OnModuleInit {
   private readonly logger = new Logger(ConversationTitlesService.name);
@@ -42,7 +42,7 @@ export class ConversationTitlesService implements OnModuleInit {
 
   private async handleUserMessage(id: string): Promise<void> {
     const conversation = await this.conversations.touch(id);
-    // A title may also come from the agent server, which is asked only once.
+    // The agent server is asked only once for a title.
     if (
       !conversation ||
       conversation.titleIsUsers ||
@@ -58,12 +58,12 @@ export class ConversationTitlesService implements OnModuleInit {
     }
     await this.rename(id, title);
     if (target && suggested === null) {
-      // A server that makes titles without being asked would make one from a later message.
+      // Servers that make titles unasked would use a later message.
       await this.agentServers.renameConversation(target, id, title);
     }
   }
 
-  /** Null also when the server cannot make a title: its model may be out of reach. */
+  /** Null also when the server's model is out of reach. */
   private async suggestTitle(target: AgentServerTarget, id: string): Promise<string | null> {
     try {
       return (await this.agentServers.suggestTitle(target, id))?.trim() || null;
@@ -91,7 +91,7 @@ export class ConversationTitlesService implements OnModuleInit {
     }
   }
 
-  /** After a failure the next message is another occasion; the title is then made from the first one as well. */
+  /** After a failure, the next message triggers another attempt with the first message. */
   private inBackground(conversationId: string, work: () => Promise<void>): void {
     work().catch((error: unknown) => {
       this.logger.warn('failed to title conversation', {

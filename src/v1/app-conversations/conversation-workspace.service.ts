@@ -8,11 +8,11 @@ import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 
 const MIB = 1024 * 1024;
-/** Programs cannot hold much longer strings; more than that is for the download from the agent server. */
+/** Programs cannot hold much longer strings; larger files need the download from the agent server. */
 const MAX_FILE_BYTES = 256 * MIB;
-/** From the first byte to the last one: clients that read slowly are dropped by whoever sends to them. */
+/** From the first byte to the last; the sender drops clients that read slowly. */
 const FILE_TIMEOUT_MS = 30 * 60_000;
-/** Of a file, to tell whether it is a text. */
+/** Enough to tell whether a file is a text. */
 const BEGINNING_BYTES = 64 * 1024;
 const TEXT = { 'Content-Type': 'application/json; charset=utf-8' };
 const BYTES = {
@@ -20,17 +20,16 @@ const BYTES = {
   'Content-Disposition': 'attachment',
   'X-Content-Type-Options': 'nosniff',
 };
-/** A repository may have many changed files. What exceeds this is no breach, since the user chose the repository. */
+/** A repository may have many changed files, and the user chose it, so too much is no breach. */
 const GIT_CALL = { bounds: { bytes: 8 * MIB, values: 250_000 }, mayExceed: true };
 
-/** Which changes are asked for. */
 interface GitQuery {
   path: string;
   ref?: string;
   resume?: boolean;
 }
 
-/** Reads files and git changes in the folders that conversations work in, through their agent servers. */
+/** Reads files and git changes in conversations' folders through their agent servers. */
 @Injectable()
 export class ConversationWorkspaceService {
   constructor(
@@ -39,12 +38,9 @@ export class ConversationWorkspaceService {
   ) {}
 
   /**
-   * A file, which is sent while it is read: a text as a JSON string, everything else as its bytes. Empty when there is no
-   * such file.
-   *
-   * @param asBytes texts too
-   * @param file below the conversation's folder, or absolute
-   * @throws DomainError too_large when the file is too large for one string; others as `ConversationActionsService.read`
+   * Streams a file, absolute or below the conversation's folder: a text as a JSON string unless `asBytes`, anything
+   * else as bytes; empty when it does not exist.
+   * @throws DomainError too_large for a text beyond one string; others as `ConversationActionsService.read`
    */
   async file(userId: string, id: string, file: string, asBytes: boolean): Promise<Download> {
     return this.actions.read(userId, id, async (target, { working_dir: folder }) => {
@@ -65,7 +61,7 @@ export class ConversationWorkspaceService {
           return { headers: BYTES, content };
         }
         const text = new JsonStringStream(MAX_FILE_BYTES);
-        // What goes wrong from now on ends the text, and whoever reads it sees that.
+        // Later failures break the text off, which its reader sees.
         return { headers: TEXT, content: pipeline(content, text, () => undefined) };
       } catch (error) {
         if (error instanceof AgentServerError && error.status === 404) {
@@ -78,11 +74,7 @@ export class ConversationWorkspaceService {
     });
   }
 
-  /**
-   * What changed below a folder, as the agent server reports it. Throws like `file`.
-   *
-   * @param resume whether a paused sandbox is resumed for it; it is paused again when nothing else uses it
-   */
+  /** Changes as the agent server reports them. With `resume`, a paused sandbox runs meanwhile. Throws as `file`. */
   async changes(
     userId: string,
     id: string,
@@ -99,7 +91,7 @@ export class ConversationWorkspaceService {
     );
   }
 
-  /** Both sides of one file, as the agent server reports them. Resumes and throws like `changes`. */
+  /** Both sides of one file. Resumes and throws like `changes`. */
   async diff(userId: string, id: string, { path: file, ref, resume = true }: GitQuery): Promise<unknown> {
     if (resume) {
       await this.actions.wake(userId, id);
@@ -113,12 +105,7 @@ export class ConversationWorkspaceService {
   }
 }
 
-/**
- * Reads no more than tells whether a file is a text.
- *
- * @returns whether it is, and all of it
- * @throws AgentServerError when it breaks off
- */
+/** Reads enough to tell whether a file is a text, and returns all of it. Throws AgentServerError. */
 async function lookInto(body: Readable): Promise<{ isText: boolean; content: Readable }> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -3,7 +3,7 @@ import { OwnedByUser, User } from '../../auth/user.repository.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
-/** A pull request that was opened for a conversation's agent; named as on the wire. */
+/** Named as on the wire. */
 export interface ConversationPullRequest {
   number: number;
   url: string;
@@ -17,7 +17,7 @@ export interface ConversationPullRequest {
 @Index('app_conversations_user_id_updated_at_idx', ['userId', 'updatedAt'])
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
-// Of a kind that TypeORM cannot write; the migration makes them, the second one where PostgreSQL has pg_trgm.
+// TypeORM cannot write these; migrations make them, the second one only where PostgreSQL has pg_trgm.
 @Index('app_conversations_tags_idx', { synchronize: false })
 @Index('app_conversations_title_idx', { synchronize: false })
 export class AppConversation {
@@ -30,7 +30,6 @@ export class AppConversation {
   @OwnedByUser()
   user?: User;
 
-  /** Stays when the sandbox is gone. */
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;
 
@@ -46,7 +45,6 @@ export class AppConversation {
   @Column('text', { nullable: true })
   title: string | null;
 
-  /** The user chose the title, so nothing else replaces it. */
   @Column('boolean', { name: 'title_is_users', default: false })
   titleIsUsers: boolean;
 
@@ -59,11 +57,11 @@ export class AppConversation {
   @Column('text', { name: 'llm_model', nullable: true })
   llmModel: string | null;
 
-  /** Where the model is called; empty: at its provider's own address. Null for conversations from before this was kept. */
+  /** Empty: at its provider's own address. Null for conversations of earlier versions. */
   @Column('text', { name: 'llm_base_url', nullable: true })
   llmBaseUrl: string | null;
 
-  /** The stored profile that its model and key come from; null: the settings. */
+  /** Null: model and key come from the settings. */
   @Column('text', { name: 'llm_profile', nullable: true })
   llmProfile: string | null;
 
@@ -71,7 +69,7 @@ export class AppConversation {
   @Column('text', { nullable: true })
   agent: string | null;
 
-  /** `acp`: adopted from an agent server where its client began it with an agent of others; null: `agent` says it. */
+  /** `acp` for an adopted conversation with an ACP agent; else null, and `agent` says it. */
   @Column('text', { name: 'agent_kind', nullable: true })
   agentKind: string | null;
 
@@ -84,31 +82,31 @@ export class AppConversation {
   @Column('jsonb', { default: () => "'{}'" })
   tags: Record<string, string>;
 
-  /** What its user notes of it; nobody here reads it. */
+  /** For clients only; the service does not read it. */
   @Column('jsonb', { default: () => "'{}'" })
   metadata: object;
 
-  /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
+  /** JSON Schema of the result that the agent has to finish with. */
   @Column('jsonb', { name: 'result_schema', nullable: true })
   resultSchema: object | null;
 
-  /** The branch that was made for its work, or that its last pull request is from. */
+  /** Made for the conversation, or the branch of its last pull request. */
   @Column('text', { name: 'working_branch', nullable: true })
   workingBranch: string | null;
 
-  /** Opened for its agent, the oldest first. */
+  /** The oldest first. */
   @Column('jsonb', { name: 'pull_requests', default: () => "'[]'" })
   pullRequests: ConversationPullRequest[];
 
-  /** Where the agent works inside the sandbox. */
+  /** Inside the sandbox. */
   @Column('text', { name: 'working_dir' })
   workingDir: string;
 
-  /** The sandbox generation whose agent server has been given this conversation's credentials. */
+  /** The sandbox generation whose agent server has the credentials. */
   @Column('integer', { name: 'sandbox_generation', default: 0 })
   sandboxGeneration: number;
 
-  /** A client began it at the agent server itself; the service knows of it from there. */
+  /** Begun by a client at the agent server. */
   @Column('boolean', { default: false })
   adopted: boolean;
 
@@ -122,17 +120,15 @@ export class AppConversation {
 /** Agent servers refuse longer titles. */
 export const MAX_TITLE_LENGTH = 200;
 
-/** The title of a conversation before its first message. */
 export function initialTitle(conversationId: string): string {
   return `Conversation ${toHexId(conversationId).slice(0, 5)}`;
 }
 
-/** Says what is wrong with a title that is too long; null when it is not. */
+/** Null for a valid title. */
 export function titleLengthProblem(title: string): string | null {
   return title.length > MAX_TITLE_LENGTH ? `Expected at most ${MAX_TITLE_LENGTH} characters.` : null;
 }
 
-/** What may have caused the start of a conversation. */
 export const CONVERSATION_TRIGGERS = [
   'resolver',
   'gui',

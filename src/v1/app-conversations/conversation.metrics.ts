@@ -8,7 +8,6 @@ import { StartTaskQueries } from './start-task.queries.js';
 /** `unknown`: nothing has been read of it yet. */
 const EXECUTION_STATUSES = [...CONVERSATION_STATUSES, 'unknown'];
 
-/** Shows operators what agents are doing, and how starts of conversations are going. */
 @Injectable()
 export class ConversationMetrics implements OnModuleInit {
   constructor(

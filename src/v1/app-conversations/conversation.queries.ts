@@ -22,7 +22,6 @@ import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
 
-/** A conversation with the state of its sandbox and of its agent. */
 export interface ConversationRow {
   id: string;
   user_id: string;
@@ -35,7 +34,7 @@ export interface ConversationRow {
   pr_number: number[];
   llm_model: string | null;
   agent: string | null;
-  /** `acp` for adopted conversations with an agent of others; else `agent` says it. */
+  /** `acp` for adopted ACP conversations; else `agent` says it. */
   agent_kind: string | null;
   parent_conversation_id: string | null;
   public: boolean | null;
@@ -43,21 +42,19 @@ export interface ConversationRow {
   metadata: Record<string, unknown>;
   working_branch: string | null;
   pull_requests: ConversationPullRequest[];
-  /** Null unless a result was asked for. */
+  /** Null unless a result was requested. */
   result: unknown;
   working_dir: string;
   sandbox_generation: number;
   created_at: Date;
   updated_at: Date;
-  /** `created_at` with microseconds, for cursors. */
+  /** With microseconds, for cursors. */
   created_at_text: string;
-  /** Null when there is no row of the sandbox. */
   sandbox_status: SandboxRowStatus | null;
   /** Encrypted, and only while the sandbox is RUNNING. */
   session_key: string | null;
-  /** Of the agent server; null unless the sandbox is RUNNING. */
+  /** Of the agent server, while the sandbox is RUNNING. */
   address: string | null;
-  /** The loopback port at which the service forwards to it. */
   expose_port: number | null;
   execution_status: ConversationStatus | null;
   /** Null unless the agent gave up. */
@@ -66,10 +63,10 @@ export interface ConversationRow {
   sub_conversation_ids: string[];
 }
 
-/** Its user stopped the sandbox, and since the next start nothing has been done about the conversation yet. */
+/** The user stopped the sandbox, and the conversation has not been resumed since. */
 const IS_STOPPED = 's.stopped_generation = s.generation - 1 AND c.sandbox_generation < s.generation';
 
-/** Columns of a `ConversationRow` but for `sub_conversation_ids`. */
+/** All columns but `sub_conversation_ids`. */
 const CONVERSATION_COLUMNS = `
   c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
   c.pr_number, c.llm_model, c.agent, c.agent_kind, c.parent_conversation_id, c.public, c.tags, c.metadata,
@@ -88,25 +85,20 @@ const JOINED_TABLES = `
   ${joinSandbox('c')}
   LEFT JOIN followed_conversations f ON f.id = c.id`;
 
-/** Which conversations to find; an absent member matches all. */
 export interface ConversationFilter {
-  /** Compared without case, and never as a pattern. */
+  /** Without case, and never as a pattern. */
   titleContains?: string;
   createdFrom?: Date;
   createdBefore?: Date;
   updatedFrom?: Date;
   updatedBefore?: Date;
   sandboxId?: string;
-  /** All of these, by name. */
   tags?: Record<string, string>;
   /** Whether conversations with a parent are found too. */
   withSubConversations: boolean;
 }
 
-/**
- * $1 is the user; the filter takes $2 to $9. What was changed before a moment was created before it as well, so the search begins
- * there instead of at the newest conversation.
- */
+/** $1 is the user; $2 to $9 filter. A row changed before a moment was created before it, which bounds the scan. */
 const FILTER = `
   c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)
@@ -128,7 +120,7 @@ const LARGE = [
   'run.sub_conversation_ids::text',
 ];
 
-/** @param after number of the parameters for the place where the page begins ($after, $after + 1) and its limit */
+/** @param after first parameter of the page position; the next ones are its id and the limit */
 function search(filter: string, after: number): string {
   return endAtBytes(
     `
@@ -140,7 +132,7 @@ function search(filter: string, after: number): string {
   );
 }
 
-/** Not named: a plan that must suit any filter reads all rows of the user. */
+/** Unnamed: a plan for any filter reads all rows of the user. */
 const SEARCH = search(FILTER, 10);
 const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
   'app_conversations_search',
@@ -149,7 +141,7 @@ const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
 
 const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
 
-/** By id before anything else: a plan for the average user would read all conversations of one who has many. */
+/** By id first: a plan for the average user would read all conversations of one who has many. */
 const BY_ID = `
   WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
    SELECT ${CONVERSATION_COLUMNS},
@@ -165,12 +157,12 @@ const FIND_SEVERAL = new NamedStatement<ConversationRow & Measured>(
   endAtBytes(BY_ID, LARGE),
 );
 
-/** A conversation whose agent server was restarted since it was last given the conversation's credentials. */
+/** The agent server was restarted since it got the credentials. */
 export interface ResumableConversation {
   id: string;
   userId: string;
   sandboxId: string;
-  /** As last observed; soon after a restart that is what the agent server made of it while loading. */
+  /** As last observed; soon after a restart it is what loading made of it. */
   executionStatus: ConversationStatus | null;
 }
 
@@ -181,7 +173,7 @@ interface ResumableRow {
   execution_status: ConversationStatus | null;
 }
 
-/** Leaves out conversations that are being started, because their start gives them their credentials. */
+/** Conversations that are being started get their credentials from the start. */
 const TO_RESUME = `
   s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT ${hasUnfinishedStart('c.id')}`;
 
@@ -198,16 +190,12 @@ const FIND_TO_RESUME = `
 /** Sorts before every row. */
 const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
-/** Reads conversations with what belongs to them, each list with one statement. */
+/** Reads each list with one statement. */
 @Injectable()
 export class ConversationQueries {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /**
-   * Newest first.
-   *
-   * @throws InvalidInputError for a page id that is not of this list
-   */
+  /** Newest first. Throws InvalidInputError for a page id that is not of this list. */
   async search(
     userId: string,
     filter: ConversationFilter,
@@ -232,11 +220,7 @@ export class ConversationQueries {
     return row?.count ?? 0;
   }
 
-  /**
-   * By id, without unknown ones and those of other users.
-   *
-   * @throws InvalidInputError when all together are larger than a page
-   */
+  /** Without unknown ones and those of other users. Throws InvalidInputError when they are larger than a page. */
   async findAll(userId: string, ids: readonly string[]): Promise<Map<string, ConversationRow>> {
     const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids]);
     requireAll(rows, rows[0]?.found ?? 0, 'ids');
@@ -248,13 +232,12 @@ export class ConversationQueries {
     return row;
   }
 
-  /** Ids of a host's running sandboxes with conversations to resume. */
   async sandboxesToResume(hostId: string): Promise<string[]> {
     const rows = await this.dataSource.query<{ id: string }[]>(FIND_SANDBOXES_TO_RESUME, [hostId]);
     return rows.map(({ id }) => id);
   }
 
-  /** The conversations to resume in a sandbox, the last used first. */
+  /** The last used conversation first. */
   async toResume(sandboxId: string): Promise<ResumableConversation[]> {
     const rows = await this.dataSource.query<ResumableRow[]>(FIND_TO_RESUME, [sandboxId]);
     return rows.map((row) => ({

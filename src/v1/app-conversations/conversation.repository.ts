@@ -8,14 +8,14 @@ import type { ListedConversation } from './adoption/conversation-adoption.servic
 import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
 import { type StartTask, workingBranch } from './start-task.entity.js';
 
-/** Ids that nobody has: no conversation, no start and, while its sandbox is there, no conversation that was deleted. */
+/** Ids without a conversation, a start, or a deleted conversation whose sandbox still exists. */
 const WITHOUT_KNOWN = `
   SELECT id FROM unnest($1::uuid[]) AS id
   WHERE NOT EXISTS (SELECT FROM app_conversations c WHERE c.id = id.id)
     AND NOT EXISTS (SELECT FROM app_conversation_start_tasks t WHERE t.app_conversation_id = id.id)
     AND NOT EXISTS (SELECT FROM removed_conversations r WHERE r.id = id.id)`;
 
-/** Nothing is created after its last change, whatever the clock of the sandbox says. */
+/** The sandbox's clock is untrusted: creation must not be after the last change. */
 const ADOPT = `
   INSERT INTO app_conversations
     (id, user_id, sandbox_id, title, llm_model, llm_base_url, working_dir, sandbox_generation, created_at, agent_kind,
@@ -26,7 +26,7 @@ const ADOPT = `
 
 const COUNT_IN_SANDBOX = 'SELECT count(*)::int AS count FROM app_conversations WHERE sandbox_id = $1';
 
-/** Reads no more rows than the number asked about. */
+/** Reads no more rows than the number in question. */
 const HAS_AS_MANY = `
   SELECT EXISTS (SELECT FROM app_conversations WHERE user_id = $1 OFFSET $2::int - 1 LIMIT 1) AS found`;
 
@@ -39,7 +39,7 @@ const TOUCH = `
   UPDATE app_conversations SET updated_at = now() WHERE id = $1
   RETURNING sandbox_id, title, title_is_users`;
 
-/** A title that the user chose meanwhile stays. */
+/** Keeps a title that the user has chosen meanwhile. */
 const SET_GENERATED_TITLE = `
   UPDATE app_conversations SET title = $2, updated_at = now()
   WHERE id = $1 AND NOT title_is_users AND title IS DISTINCT FROM $2`;
@@ -47,24 +47,20 @@ const SET_GENERATED_TITLE = `
 const SET_GENERATION =
   'UPDATE app_conversations SET sandbox_generation = $2 WHERE id = $1 AND sandbox_generation < $2';
 
-/** Two requests at once may bring the same number; the second one sees the row as the first has written it. */
+/** Of two requests with the same number, the second sees what the first has written. */
 const ADD_PULL_REQUEST = `
   UPDATE app_conversations
   SET pr_number = CASE WHEN $2 = ANY (pr_number) THEN pr_number ELSE array_append(pr_number, $2) END,
     pull_requests = pull_requests || jsonb_build_array($3::jsonb), working_branch = $4, updated_at = now()
   WHERE id = $1 AND NOT pull_requests @> jsonb_build_array(jsonb_build_object('url', $3::jsonb -> 'url'))`;
 
-/** What a start has decided about its conversation. */
 interface BegunConversation {
-  /** Null: the choice of an agent of others. */
   model: string | null;
   baseUrl: string;
   workingDir: string;
-  /** `acp:` and a name of the operator's list; null: our own agent. */
   agent: string | null;
 }
 
-/** What users may change about a conversation. */
 type ConversationChange = Partial<
   Pick<
     AppConversation,
@@ -82,7 +78,7 @@ type ConversationChange = Partial<
   >
 >;
 
-/** Rows of conversations. A conversation's log is opened and removed together with its row. */
+/** A conversation's log is opened and removed together with its row. */
 @Injectable()
 export class ConversationRepository {
   constructor(
@@ -91,12 +87,11 @@ export class ConversationRepository {
     private readonly audit: AuditRepository,
   ) {}
 
-  /** Runs changes of several tables as one. */
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
     return this.conversations.manager.transaction(work);
   }
 
-  /** Inserts the conversation of a start in the caller's transaction. Repeatable. */
+  /** Inserts a start's conversation. Repeatable. */
   async insert(
     manager: EntityManager,
     { appConversationId: id, userId, sandboxId, request }: StartTask,
@@ -135,11 +130,7 @@ export class ConversationRepository {
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
 
-  /**
-   * Makes a conversation of an agent server one of its sandbox's owner, in the caller's transaction.
-   *
-   * @returns false when anybody has the id already, or had it
-   */
+  /** Gives an agent server's conversation to the owner of its sandbox; false when the id is or was in use. */
   async adopt(
     manager: EntityManager,
     { id, title, model, agentKind, baseUrl, workingDir, createdAt }: ListedConversation,
@@ -172,13 +163,12 @@ export class ConversationRepository {
     return true;
   }
 
-  /** Those of the ids that could be adopted. */
+  /** Returns the ids that could be adopted. */
   async withoutKnown(ids: readonly string[]): Promise<string[]> {
     const rows = await this.conversations.query<{ id: string }[]>(WITHOUT_KNOWN, [ids]);
     return rows.map(({ id }) => id);
   }
 
-  /** Whether the user has at least so many conversations. */
   async hasAsMany(manager: EntityManager, userId: string, count: number): Promise<boolean> {
     const [row] = await manager.query<{ found: boolean }[]>(HAS_AS_MANY, [userId, count]);
     return row?.found === true;
@@ -195,11 +185,7 @@ export class ConversationRepository {
     await this.logs.remove(manager, id);
   }
 
-  /**
-   * Removes a user's conversation; its sub-conversations stay without a parent.
-   *
-   * @returns the id of its sandbox; null when the user has no such conversation
-   */
+  /** Returns the id of the sandbox, or null for an unknown conversation. Sub-conversations lose their parent. */
   async removeOfUser(manager: EntityManager, userId: string, id: string): Promise<string | null> {
     const [[removed]] = await manager.query<[{ sandbox_id: string }[], number]>(REMOVE_OF_USER, [id, userId]);
     if (!removed) {
@@ -214,7 +200,7 @@ export class ConversationRepository {
     return this.conversations.findOneBy({ id, userId });
   }
 
-  /** The model of a user's conversation, as it was when it began; null when there is no such conversation. */
+  /** As it was when the conversation began. */
   async findModel(
     userId: string,
     id: string,
@@ -235,20 +221,15 @@ export class ConversationRepository {
     });
   }
 
-  /** Whether a conversation of any user has this id. */
   async exists(manager: EntityManager, id: string): Promise<boolean> {
     return manager.existsBy(AppConversation, { id });
   }
 
-  /** Whether any conversation is in this sandbox. */
   async existsInSandbox(manager: EntityManager, sandboxId: string): Promise<boolean> {
     return manager.existsBy(AppConversation, { sandboxId });
   }
 
-  /**
-   * @param members names of what the user asked to change; null: the change follows from something that has left an
-   *   audit entry
-   */
+  /** `members` names what the user asked to change; null when an earlier audit entry covers the change. */
   async update(
     userId: string,
     id: string,
@@ -268,12 +249,12 @@ export class ConversationRepository {
     });
   }
 
-  /** Notes what is asked of an agent server, which no transaction of ours covers. */
+  /** Notes what is asked of an agent server, outside of any transaction. */
   async noteAction(entry: NewAuditEntry): Promise<void> {
     await this.transaction((manager) => this.audit.append(manager, entry));
   }
 
-  /** Notes that something was just said in the conversation; null when there is none. */
+  /** Notes new activity; null for an unknown conversation. */
   async touch(id: string): Promise<Pick<AppConversation, 'sandboxId' | 'title' | 'titleIsUsers'> | null> {
     const [[row]] = await this.conversations.query<
       [{ sandbox_id: string; title: string | null; title_is_users: boolean }[], number]
@@ -281,16 +262,11 @@ export class ConversationRepository {
     return row ? { sandboxId: row.sandbox_id, title: row.title, titleIsUsers: row.title_is_users } : null;
   }
 
-  /** Names the conversation unless its user has named it. */
   async setGeneratedTitle(id: string, title: string): Promise<void> {
     await this.conversations.query(SET_GENERATED_TITLE, [id, title]);
   }
 
-  /**
-   * Notes that the conversation has its credentials in this generation of its sandbox.
-   *
-   * @param manager the transaction that it is part of; none by default
-   */
+  /** Notes that the conversation has its credentials in this generation of its sandbox. */
   async setGeneration(
     id: string,
     generation: number,
@@ -299,7 +275,7 @@ export class ConversationRepository {
     await manager.query(SET_GENERATION, [id, generation]);
   }
 
-  /** The repository that a sandbox's conversation works on; null when the sandbox has no such conversation. */
+  /** Null when the sandbox has no such conversation. */
   async findRepository(
     id: string,
     { sandboxId, userId }: Pick<AppConversation, 'sandboxId' | 'userId'>,
@@ -310,7 +286,7 @@ export class ConversationRepository {
     });
   }
 
-  /** Adds a pull request in the caller's transaction; false when the conversation has it already, or is gone. */
+  /** False when the conversation has the pull request already, or is gone. */
   async addPullRequest(
     manager: EntityManager,
     id: string,

@@ -14,7 +14,7 @@ import { ConversationRepository } from './conversation.repository.js';
 import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTaskRepository } from './start-task.repository.js';
 
-/** A user's conversations: looked up, changed and removed, whatever state they are in. */
+/** Works whatever state a conversation is in. */
 @Injectable()
 export class ConversationsService {
   private readonly logger = new Logger(ConversationsService.name);
@@ -41,12 +41,7 @@ export class ConversationsService {
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
   }
 
-  /**
-   * Changes the given members.
-   *
-   * @returns the conversation after the change
-   * @throws DomainError not_found
-   */
+  /** Returns the changed conversation. Throws DomainError not_found. */
   async update(userId: string, givenId: string, change: UpdateConversationDto): Promise<ConversationRow> {
     const id = parseHexId(givenId);
     const { title, public: isPublic, selected_repository: repository, selected_branch: branch } = change;
@@ -79,10 +74,8 @@ export class ConversationsService {
   }
 
   /**
-   * Removes a conversation with its events and its start task, and its sandbox when nothing else uses that. Its
-   * sub-conversations stay without a parent. A conversation that is being started is not started any more.
-   *
-   * @throws DomainError not_found
+   * Removes a conversation with its events and start task, which ends the start, and its sandbox when unused.
+   * Sub-conversations stay without a parent. Throws DomainError not_found.
    */
   async remove(userId: string, givenId: string): Promise<void> {
     const id = parseHexId(givenId);
@@ -97,7 +90,7 @@ export class ConversationsService {
       return;
     }
     this.removeRemotely(sandboxId, id).catch((error: unknown) => {
-      // It cannot be reached through the service any more, and is removed again after the sandbox's next start.
+      // It is unreachable through the service, and removed again after the sandbox's next start.
       this.logger.warn('failed to remove conversation from its agent server', {
         conversation_id: id,
         error: errorMessage(error),
@@ -110,7 +103,7 @@ export class ConversationsService {
     userId: string,
     id: string,
   ): Promise<{ sandboxId: string; isSandboxRemoved: boolean }> {
-    // The task first: a worker that is about to store the conversation finds out that it is not wanted any more.
+    // First the task: a worker that is about to store the conversation must see that it is gone.
     const startSandboxId = await this.startTasks.deleteOfConversation(manager, userId, id);
     const sandboxId = (await this.conversations.removeOfUser(manager, userId, id)) ?? startSandboxId;
     if (sandboxId === null) {
@@ -122,12 +115,12 @@ export class ConversationsService {
       ownerId: userId,
     });
     const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, sandboxId);
-    // Also where the sandbox goes: its agent server is asked once more before that, and still has the conversation.
+    // Also for a removed sandbox, because its agent server is asked once more before its end.
     await this.removed.remember(manager, id, sandboxId);
     return { sandboxId, isSandboxRemoved };
   }
 
-  /** Not awaited by users: the agent server shows the title only to clients that ask it directly. */
+  /** Not awaited: only clients that ask the agent server directly see its title. */
   private async renameRemotely(row: ConversationRow, title: string): Promise<void> {
     const target = await this.running.target(row.sandbox_id);
     if (target) {

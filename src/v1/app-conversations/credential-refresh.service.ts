@@ -7,10 +7,10 @@ import { AgentCredentialsBuilder } from './agent-request/agent-credentials.build
 import { agentDialect } from './agent-request/agent-dialects.js';
 import type { ConversationRow } from './conversation.queries.js';
 
-/** How our agent server refuses a conversation that lacks its key; nothing was done then. */
+/** Our agent server refuses a conversation that lacks its key, without an effect. */
 const MISSING_KEY_STATUS = 400;
 
-/** Gives conversations of running sandboxes their credentials and limits, as their users' settings are now. */
+/** Refreshes credentials and limits from the current settings. */
 @Injectable()
 export class CredentialRefreshService {
   constructor(
@@ -19,16 +19,14 @@ export class CredentialRefreshService {
     private readonly credentials: AgentCredentialsBuilder,
   ) {}
 
-  /** The stock agent server has no route for it: it keeps the credentials that it was given at the start. */
+  /** The stock agent server has no route for it, and keeps its first credentials. */
   isSupported({ specId }: RunningSandbox): boolean {
     return agentDialect(this.specs.find(specId)).hasExtensions;
   }
 
   /**
-   * Refreshes the credentials of a conversation, at an agent server that supports it.
-   *
-   * @returns the conversation as it was before; null when the agent server does not have it
-   * @throws AgentServerError, and SecretDecryptionError when something stored is not readable with the configured keys
+   * Returns the conversation as it was before; null when the agent server does not have it.
+   * @throws AgentServerError, SecretDecryptionError
    */
   async refresh(
     target: RunningSandbox,
@@ -43,10 +41,8 @@ export class CredentialRefreshService {
   }
 
   /**
-   * Runs an action at the conversation's agent server. Refreshes the credentials before it when they may have stopped
-   * the conversation, or after a refusal for want of a key, and then runs the action again.
-   *
-   * @throws as `refresh` and the action do
+   * Refreshes the credentials before an action if they may have stopped the conversation, or after a refusal for a
+   * missing key. Throws as `refresh` and the action.
    */
   async runWithRefresh(
     target: RunningSandbox,
@@ -69,7 +65,7 @@ export class CredentialRefreshService {
     }
   }
 
-  /** @returns whether the agent server has new credentials; one without the conversation refuses the action itself */
+  /** Returns whether the server has new credentials; without the conversation, it refuses the action itself. */
   private async tryRefresh(
     target: RunningSandbox,
     { id, user_id: userId }: ConversationRow,
@@ -78,7 +74,7 @@ export class CredentialRefreshService {
   }
 }
 
-/** Whether a conversation ended with an error, or has spent its budget: its user may have changed the key or the limit. */
+/** After an error or a spent budget, the user may have changed the key or the limit. */
 export function needsCredentialRefresh({
   execution_status: status,
   metrics,

@@ -12,7 +12,6 @@ import { modelVerdict } from './agent-request/settings-check.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
 
-/** Lets running conversations go on with the models of stored profiles. */
 @Injectable()
 export class ProfileSwitchService {
   constructor(
@@ -26,11 +25,10 @@ export class ProfileSwitchService {
   ) {}
 
   /**
-   * Gives the agent server the model, address and key of a profile, and remembers which one: after a restart the key
-   * comes from there again.
-   *
-   * @throws DomainError not_found for an unknown profile, conflict when its model cannot be called or the conversation
-   *   has another kind of agent; others as the actions of conversations
+   * Gives a profile's model, address and key to the agent server, and remembers the profile for the key after a
+   * restart.
+   * @throws DomainError not_found for an unknown profile, conflict when its model cannot be called or the agent is
+   *   another one; others as `ConversationActionsService`
    */
   async switchProfile(userId: string, givenId: string, name: string): Promise<void> {
     const { settings, lacksProfile } = await this.inputs.readConfiguration(userId, name);
@@ -61,11 +59,11 @@ export class ProfileSwitchService {
           llm_api_key: llm.api_key,
           llm_base_url: llm.base_url,
           llm_parameters: ownParameters(settings.llm_parameters),
-          // Without its price the budget would not count what it costs.
+          // Without the price, its cost would not count towards the budget.
           model_prices: price ? { [model]: price } : {},
         });
       } else {
-        // Stock servers keep the first model of a usage id, so each switch has one of its own.
+        // Stock servers keep the first model of a usage id.
         const usage = `profile:${name}:${Date.now()}`;
         await this.switchStock(() =>
           this.agentServers.switchLlm(target, id, { ...settings.llm_parameters, ...llm, usage_id: usage }),

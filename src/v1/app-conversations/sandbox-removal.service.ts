@@ -14,10 +14,8 @@ export class SandboxRemovalService {
   ) {}
 
   /**
-   * Moves a sandbox from any status to its removal, unless a conversation uses it or an unfinished start needs it.
-   *
-   * @param cause why the service does it; without one the request that is being answered asks for it
-   * @returns whether it is being removed; call `SandboxWorkerSignal.wake` once that is committed
+   * Removes a sandbox unless a conversation or an unfinished start uses it; without `cause`, the current request is
+   * the cause. If it returns true, call `SandboxWorkerSignal.wake` after the commit.
    */
   async removeIfUnused(
     manager: EntityManager,
@@ -25,7 +23,7 @@ export class SandboxRemovalService {
     sandboxId: string,
     cause?: 'start_failed',
   ): Promise<boolean> {
-    // The lock lets the second of two removals in the same sandbox see what the first one removed.
+    // Under the lock, the second of two removals sees what the first one removed.
     if (!(await this.sandboxes.lock(manager, sandboxId, userId))) {
       return false;
     }

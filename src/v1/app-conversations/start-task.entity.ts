@@ -5,7 +5,7 @@ import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
-/** The statuses of a start in their order; ERROR can follow each but READY. */
+/** In their order; ERROR can follow each but READY. */
 export const START_TASK_STATUSES = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -18,14 +18,13 @@ export const START_TASK_STATUSES = [
 ] as const;
 export type StartTaskStatus = (typeof START_TASK_STATUSES)[number];
 
-/** A start in one of these is over. */
 export const FINISHED_STATUSES = ['READY', 'ERROR'] as const satisfies readonly StartTaskStatus[];
 
 export function isFinished(status: StartTaskStatus): status is (typeof FINISHED_STATUSES)[number] {
   return (FINISHED_STATUSES as readonly StartTaskStatus[]).includes(status);
 }
 
-/** The first message of a conversation; the agent begins to work on it whatever `run` says. */
+/** The agent begins to work on it whatever `run` says. */
 export interface StartMessage {
   role: 'user';
   content: Content[];
@@ -33,29 +32,28 @@ export interface StartMessage {
 }
 
 /**
- * What a client asks a conversation to begin with, checked as far as that needs no database. Members are named as on the
- * wire and always present (null where they were not given): the row of the start task stores them, responses echo them,
- * and the worker reads them back. A suggested task has already become `initial_message`, `trigger`, repository and
- * provider; it stays for the echo.
+ * A start request as checked without the database. Members are named as on the wire and present (null: not given),
+ * because rows store and responses echo them. A suggested task has already become `initial_message`, `trigger`,
+ * repository and provider.
  */
 export interface StartRequest {
   sandbox_id: string | null;
-  /** Of the sandbox that is created when none is named; null: the default. */
+  /** For a new sandbox; null: the default. */
   sandbox_spec_id: string | null;
-  /** UUID with dashes; null: the service chooses. */
+  /** Null: the service chooses. */
   conversation_id: string | null;
   initial_message: StartMessage | null;
   system_message_suffix: string | null;
-  /** Null: the settings' model. */
+  /** Null: from the settings. */
   llm_model: string | null;
-  /** The stored profile that the model comes from; null, or absent in older rows: the settings. */
+  /** Null, or absent in older rows: model and key come from the settings. */
   llm_profile?: string | null;
-  /** Null: the settings' agent. Absent in rows of earlier versions. */
+  /** Null, or absent in older rows: the settings' agent. */
   agent?: string | null;
-  /** `owner/name` or a longer path, well-formed. */
+  /** `owner/name` or a longer path. */
   selected_repository: string | null;
   selected_branch: string | null;
-  /** Absent in rows of earlier versions, as the following one. */
+  /** Absent in older rows, as the following one. */
   clone_submodules?: boolean;
   fetch_lfs?: boolean;
   git_provider: ProviderType | null;
@@ -63,20 +61,18 @@ export interface StartRequest {
   title: string | null;
   trigger: string | null;
   pr_number: number[];
-  /** UUID with dashes. */
   parent_conversation_id: string | null;
   agent_type: 'default' | 'plan';
   public: boolean | null;
-  /** Values by name. The row stores them encrypted beside the request, in which they are masked. */
+  /** By name. Masked in the row, which stores them encrypted in another column. */
   secrets: Record<string, string> | null;
   tags: Record<string, string>;
-  /** Free; absent in requests of earlier versions, as the following two. */
+  /** Absent in older rows, as the following two. */
   metadata?: Record<string, unknown>;
-  /** JSON Schema of the result; null: none is asked for. */
   result_schema?: Record<string, unknown> | null;
-  /** Names of the stored secrets that the conversation gets; null: all. */
+  /** Stored secrets that the conversation gets; null: all. */
   secret_names?: string[] | null;
-  /** Members that are echoed without an effect (`processors`, `plugins`, `agent_profile_id`, …). */
+  /** Members without an effect that are echoed (`processors`, `plugins`, `agent_profile_id`, …). */
   [echoed: string]: unknown;
 }
 
@@ -87,7 +83,7 @@ export function newBranchOf(conversationId: string): string {
   return `openhands-workspace-${toHexId(conversationId).slice(0, BRANCH_SUFFIX_LENGTH)}`;
 }
 
-/** The branch that a new conversation works on; null without a repository, and where its parent has prepared that. */
+/** Null without a repository, and where the parent has prepared it. */
 export function workingBranch({
   appConversationId,
   request: { selected_repository: repository, selected_branch: branch, parent_conversation_id: parent },
@@ -98,11 +94,10 @@ export function workingBranch({
   return branch ?? (parent === null ? newBranchOf(appConversationId) : null);
 }
 
-/** The start of a conversation: this row is the truth, its job only carries the id. */
 @Entity('app_conversation_start_tasks')
 @Index('app_conversation_start_tasks_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('app_conversation_start_tasks_user_id_updated_at_idx', ['userId', 'updatedAt', 'id'])
-// Of a kind that TypeORM cannot write; a migration has made it.
+// TypeORM cannot write it; a migration has made it.
 @Index('app_conversation_start_tasks_updated_at_idx', { synchronize: false })
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
   where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
@@ -120,7 +115,7 @@ export class StartTask {
   @OwnedByUser()
   user?: User;
 
-  /** Changed by compare-and-set only. */
+  /** By compare-and-set only. */
   @Column('text')
   status: StartTaskStatus;
 
@@ -131,45 +126,37 @@ export class StartTask {
   @Column('uuid', { name: 'app_conversation_id' })
   appConversationId: string;
 
-  /** Also chosen with the task, unless the request names one. */
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;
 
-  /** The host whose queue has its job. */
   @Column('text', { name: 'host_id' })
   hostId: string;
 
-  /** Secrets in it are masked. */
+  /** With masked secrets. */
   @Column('jsonb')
   request: StartRequest;
 
-  /** Encrypted JSON of the request's `secrets`; null when it had none. */
+  /** Encrypted JSON. */
   @Column('text', { name: 'request_secrets', nullable: true })
   requestSecrets: string | null;
 
-  /**
-   * Notes for the user: what could not be done as requested, or which other sandboxes were paused for it. Responses
-   * append it to `detail`.
-   */
+  /** Deviations from the request, and sandboxes that were paused for it. Responses append them to `detail`. */
   @Column('text', { array: true, default: () => "'{}'" })
   notes: string[];
 
-  /** Its sandbox was created, or existed before: if it has no row, it is gone. */
+  /** The sandbox exists or existed: without a row it is gone. */
   @Column('boolean', { name: 'sandbox_made', default: false })
   sandboxMade: boolean;
 
-  /** Folder in the sandbox that the agent works in; null until it is known. */
+  /** Inside the sandbox. */
   @Column('text', { name: 'working_dir', nullable: true })
   workingDir: string | null;
 
-  /**
-   * Its user has started so much since that it is not shown any more. What its conversation still needs stays: the secrets
-   * it was started with, and the names of those that it may see.
-   */
+  /** Hidden because of many newer starts. The secrets and their names stay, because the conversation needs them. */
   @Column('boolean', { default: false })
   trimmed: boolean;
 
-  /** Counts the workers that took it up: an earlier one, taken for dead, changes nothing any more. */
+  /** Counts takeovers: an earlier worker must not change the task any more. */
   @Column('integer', { default: 0 })
   attempt: number;
 
@@ -180,7 +167,7 @@ export class StartTask {
   updatedAt: Date;
 }
 
-/** Columns of start tasks that hold encrypted records. */
+/** Columns that hold encrypted records. */
 export const START_TASK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'app_conversation_start_tasks',

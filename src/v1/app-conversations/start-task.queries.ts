@@ -17,7 +17,6 @@ import type { SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { StartRequest, StartTaskStatus } from './start-task.entity.js';
 
-/** A start task with what is known of its sandbox. */
 export interface StartTaskRow {
   id: string;
   user_id: string;
@@ -25,7 +24,7 @@ export interface StartTaskRow {
   detail: string | null;
   app_conversation_id: string;
   sandbox_id: string;
-  /** Secrets in it are masked. */
+  /** With masked secrets. */
   request: StartRequest;
   notes: string[];
   created_at: Date;
@@ -33,28 +32,25 @@ export interface StartTaskRow {
   sandbox_status: SandboxRowStatus | null;
   address: string | null;
   expose_port: number | null;
-  /** The moment that the list is ordered by, with microseconds. */
+  /** Sort key with microseconds. */
   cursor_at: string;
 }
 
 export const START_TASK_ORDERS = ['CREATED_AT', 'CREATED_AT_DESC', 'UPDATED_AT', 'UPDATED_AT_DESC'] as const;
 export type StartTaskOrder = (typeof START_TASK_ORDERS)[number];
 
-/** Which start tasks are wanted; an absent member restricts nothing. */
 export interface StartTaskFilter {
-  /** UUID with dashes. */
   conversationId?: string;
   createdFrom?: Date;
 }
 
-/** What a start that has no running sandbox waits for. */
 const WAITING_FOR = ['place', 'sandbox'] as const;
 type WaitingFor = (typeof WAITING_FOR)[number];
 
 export interface WaitingStarts {
   waitsFor: WaitingFor;
   count: number;
-  /** Since the request for the longest waiting one; 0 without any. */
+  /** Age of the oldest request. */
   oldestSeconds: number;
 }
 
@@ -70,10 +66,10 @@ const FILTER = `
   AND ($2::uuid IS NULL OR t.app_conversation_id = $2)
   AND ($3::timestamptz IS NULL OR t.created_at >= $3)`;
 
-/** Not named, like the searches: one plan for any combination of filters would read all rows of the user. */
+/** Unnamed: one plan for any combination of filters would read all rows of the user. */
 const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
 
-/** By id before anything else: a plan for the average user would read all tasks of one who has many. */
+/** By id first: a plan for the average user would read all tasks of one who has many. */
 const BY_ID = `
   WITH t AS MATERIALIZED (SELECT * FROM app_conversation_start_tasks WHERE id = ANY ($2::uuid[]))
   SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1 AND NOT t.trimmed`;
@@ -108,7 +104,7 @@ const WAITING = `
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Reads start tasks for clients, each list with one statement, and counts them for operators. */
+/** Each list takes one statement. */
 @Injectable()
 export class StartTaskQueries {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
@@ -145,11 +141,7 @@ export class StartTaskQueries {
     return row;
   }
 
-  /**
-   * In the order of the ids; null for each that is unknown, another user's, or not an id.
-   *
-   * @throws InvalidInputError when all together are larger than a page
-   */
+  /** Null for each that is unknown, another user's or invalid. Throws InvalidInputError beyond a page. */
   async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
     const ids = givenIds.map(parseHexId);
     const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids.filter((id) => id !== null)]);
@@ -158,7 +150,7 @@ export class StartTaskQueries {
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
   }
 
-  /** Of all users: the starts that wait for their sandbox to run, or for a place within the quota. */
+  /** Starts of all users that wait for their sandbox, or for a place within the quota. */
   async waiting(): Promise<WaitingStarts[]> {
     const rows =
       await this.dataSource.query<{ waits_for: WaitingFor; count: number; oldest_seconds: number }[]>(
@@ -170,7 +162,7 @@ export class StartTaskQueries {
     });
   }
 
-  /** Of all users: the unfinished starts, and those that finished within the last hour. */
+  /** Unfinished starts of all users, and those that finished within the last hour. */
   async countRecentByStatus(): Promise<Map<string, number>> {
     return countRows(this.dataSource, COUNT_RECENT_BY_STATUS);
   }
@@ -190,7 +182,7 @@ function filterValues({ conversationId, createdFrom }: StartTaskFilter): unknown
   return [conversationId ?? null, createdFrom ?? null];
 }
 
-/** An SQL condition: the conversation whose id the column holds has an unfinished start. */
+/** An SQL condition: the conversation in the column has an unfinished start. */
 export function hasUnfinishedStart(column: string): string {
   return `EXISTS (SELECT FROM app_conversation_start_tasks t
     WHERE t.app_conversation_id = ${column} AND t.status NOT IN ('READY', 'ERROR'))`;

@@ -19,10 +19,10 @@ import {
   type StartTaskStatus,
 } from './start-task.entity.js';
 
-/** Channel of the notifications about start tasks; the payload is the task's id. */
+/** Payload: the task's id. */
 export const START_TASKS_CHANNEL = 'start_tasks';
 
-/** The task is gone, or another worker took it over: whoever still works on it stops, and changes nothing any more. */
+/** The task is gone, or another worker took it over: the current one stops, and changes nothing any more. */
 export class StartSuperseded extends Error {
   constructor() {
     super('the start was taken over by another worker, or deleted');
@@ -30,13 +30,12 @@ export class StartSuperseded extends Error {
   }
 }
 
-/** A task at its beginning; its request has its secrets in clear. */
+/** Its request has secrets in clear. */
 export type NewStartTask = Omit<
   StartTask,
   'user' | 'detail' | 'attempt' | 'requestSecrets' | 'trimmed' | 'createdAt' | 'updatedAt'
 >;
 
-/** What a worker may set besides the status. */
 export type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
 
 const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
@@ -48,7 +47,7 @@ const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
   RETURNING created_at, updated_at`,
 );
 
-/** A change and its notification in one round trip. Null keeps what the row has; of `detail`, `$5` says whether it changes. */
+/** Change and notification in one round trip. Null keeps a column; for `detail`, `$5` says whether it changes. */
 const WRITE = `
   WITH written AS (
     UPDATE app_conversation_start_tasks
@@ -68,18 +67,16 @@ const SECRET_NAMES = `
   SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS names FROM app_conversation_start_tasks
   WHERE sandbox_id = $1 AND user_id = $2`;
 
-/** Most tasks read at a time. */
 const MAX_BATCH = 50;
 
-/** Ended tasks of a user that are kept. */
 const MAX_ENDED = 100;
-/** Most tasks that the end of one start trims: an earlier version kept all of them. */
+/** Earlier versions kept all tasks, so one trim is limited. */
 const TRIM_BATCH = 500;
 
-/** Starts of one user that end at the same time trim one after the other, so that each sees the ends before its own. */
+/** Concurrent ends of a user's starts trim one after the other, so that each sees the earlier ends. */
 const LOCK_TRIMMING = `SELECT pg_advisory_xact_lock(hashtext('${START_TASKS_CHANNEL}'), hashtext($1))`;
 
-/** What of a request takes room, and has no use after the start. The other members stay, as earlier versions expect them. */
+/** Drops large members without a use after the start. The others stay, as earlier versions expect them. */
 const WITHOUT_TEXTS = `'${JSON.stringify({
   initial_message: null,
   system_message_suffix: null,
@@ -94,10 +91,7 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
   result_schema: null,
 })}'::jsonb`;
 
-/**
- * Nobody waits for a row that another transaction has locked. A conversation's task goes with the conversation
- * (`deleteOfConversation`); until then it is reduced to what the conversation needs.
- */
+/** Skips locked rows. A conversation's task is only reduced to what it needs (see `deleteOfConversation`). */
 const TRIM = `
   WITH surplus AS (
     SELECT id FROM app_conversation_start_tasks
@@ -113,10 +107,7 @@ const TRIM = `
   )
   DELETE FROM app_conversation_start_tasks t USING locked WHERE t.id = locked.id AND NOT locked.is_needed`;
 
-/**
- * Rows of start tasks. A worker changes one only while it is the last that took it up and the status is the one it
- * knows: one that was taken for dead, or whose task was deleted, gets `StartSuperseded`.
- */
+/** Only the last worker that took a task up may change it, from the status it knows; others get `StartSuperseded`. */
 @Injectable()
 export class StartTaskRepository {
   private readonly rows: EntityRows<StartTask>;
@@ -130,12 +121,11 @@ export class StartTaskRepository {
     this.rows = new EntityRows(tasks, 'app_conversation_start_tasks');
   }
 
-  /** Runs changes of several tables as one. */
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
     return this.tasks.manager.transaction(work);
   }
 
-  /** Stores a new task, its secrets encrypted. */
+  /** Encrypts the secrets. */
   async insert(manager: EntityManager, given: NewStartTask): Promise<StartTask> {
     const { secrets } = given.request;
     const hasSecrets = secrets !== null && Object.keys(secrets).length > 0;
@@ -172,7 +162,6 @@ export class StartTaskRepository {
     };
   }
 
-  /** Null when it is gone, or not shown any more. */
   async find(manager: EntityManager, id: string): Promise<StartTask | null> {
     return manager.findOneBy(StartTask, { id, trimmed: false });
   }
@@ -186,11 +175,7 @@ export class StartTaskRepository {
     return row ? this.rows.entity(row) : null;
   }
 
-  /**
-   * Moves a task to the next status, and clears the detail unless one is given.
-   *
-   * @throws StartSuperseded
-   */
+  /** Moves a task to the next status, and clears `detail` unless one is given. Throws StartSuperseded. */
   async advance(
     task: StartTask,
     status: StartTaskStatus,
@@ -200,11 +185,7 @@ export class StartTaskRepository {
     return this.write(manager, task, { detail: null, ...change, status });
   }
 
-  /**
-   * Changes a task within its status; nothing is written where nothing changes.
-   *
-   * @throws StartSuperseded
-   */
+  /** Writes nothing when nothing changes. Throws StartSuperseded. */
   async update(
     task: StartTask,
     change: StartTaskChange,
@@ -216,11 +197,7 @@ export class StartTaskRepository {
     return isSame ? task : this.write(manager, task, change);
   }
 
-  /**
-   * Like `update`, and locks the row until the caller's transaction ends, also where nothing changes.
-   *
-   * @throws StartSuperseded
-   */
+  /** Like `update`, but locks the row until the transaction ends even when nothing changes. Throws StartSuperseded. */
   async lock(task: StartTask, change: StartTaskChange, manager: EntityManager): Promise<StartTask> {
     return this.write(manager, task, change);
   }
@@ -252,7 +229,7 @@ export class StartTaskRepository {
     return written;
   }
 
-  /** What happens with the end of a start, in the transaction that ends it. */
+  /** Runs in the transaction that ends the start. */
   private async end(manager: EntityManager, task: StartTask): Promise<void> {
     await this.webhooks.publish(manager, task.userId, startEvent(task));
     if (!(await this.needsSandbox(manager, task.sandboxId))) {
@@ -262,11 +239,7 @@ export class StartTaskRepository {
     await manager.query(TRIM, [task.userId]);
   }
 
-  /**
-   * The secrets that came with the request of a start, by name.
-   *
-   * @throws SecretDecryptionError when they are not readable with the configured keys
-   */
+  /** The request's secrets by name. Throws SecretDecryptionError. */
   secretsOf({ id, requestSecrets: stored }: Pick<StartTask, 'id' | 'requestSecrets'>): Map<string, string> {
     if (stored === null) {
       return new Map();
@@ -278,8 +251,7 @@ export class StartTaskRepository {
   }
 
   /**
-   * The secrets that a conversation was started with, by name, and the names of the stored ones that it gets (null: all).
-   * Throws like `secretsOf`.
+   * The request's secrets, and names of stored ones for the conversation (null: all). Throws SecretDecryptionError.
    */
   async secretsOfConversation(
     userId: string,
@@ -292,8 +264,8 @@ export class StartTaskRepository {
   }
 
   /**
-   * The names of the stored secrets that a sandbox may see: all that its conversations were started with. Null: all of
-   * the user's, because nothing was started in it, or a conversation without such a list.
+   * Names of stored secrets for any conversation of the sandbox. Null (all) without a start, or for one without a
+   * list.
    */
   async secretNamesOfSandbox(userId: string, sandboxId: string): Promise<string[] | null> {
     const rows = await this.tasks.query<{ names: string[] | null }[]>(SECRET_NAMES, [sandboxId, userId]);
@@ -302,12 +274,7 @@ export class StartTaskRepository {
     return rows.length === 0 || known.length < lists.length ? null : [...new Set(known.flat())];
   }
 
-  /**
-   * Unfinished tasks of other hosts that nothing happened to for so long, and whose hosts are lost for as long; the
-   * longest unchanged first.
-   *
-   * @param seconds how long, by the database's clock
-   */
+  /** Unfinished tasks of lost hosts, unchanged for as many seconds of the database's clock; the oldest first. */
   async abandoned(hostId: string, seconds: number): Promise<StartTask[]> {
     return this.tasks
       .createQueryBuilder('task')
@@ -323,21 +290,16 @@ export class StartTaskRepository {
     return manager.countBy(StartTask, { userId, status: Not(In([...FINISHED_STATUSES])) });
   }
 
-  /** Whether a start, finished or not, has chosen the id for its conversation. */
+  /** Whether a start, finished or not, has chosen the id. */
   async hasConversation(manager: EntityManager, conversationId: string): Promise<boolean> {
     return manager.existsBy(StartTask, { appConversationId: conversationId });
   }
 
-  /** Whether an unfinished start needs the sandbox. */
   async needsSandbox(manager: EntityManager, sandboxId: string): Promise<boolean> {
     return manager.existsBy(StartTask, { sandboxId, status: Not(In([...FINISHED_STATUSES])) });
   }
 
-  /**
-   * Deletes the task of a conversation; a worker that is about to store the conversation gets `StartSuperseded`.
-   *
-   * @returns the id of its sandbox; null when there is no such task
-   */
+  /** Returns the id of the sandbox, or null. A worker about to store the conversation gets `StartSuperseded`. */
   async deleteOfConversation(
     manager: EntityManager,
     userId: string,
@@ -360,7 +322,7 @@ function withMaskedSecrets(request: StartRequest): StartRequest {
   return { ...request, secrets: Object.fromEntries(names.map((name) => [name, MASK])) };
 }
 
-/** What the webhook endpoints of a task's user are told when it is finished. */
+/** For the webhook endpoints of the user. */
 function startEvent({ id, status, appConversationId, sandboxId, detail }: StartTask): WebhookEvent {
   const data = {
     start_task_id: toHexId(id),

@@ -9,8 +9,8 @@ type RowsListener = (conversationId: string, rows: readonly StoredEvent[]) => vo
 type StateListener = (conversationId: string, state: ObservedState) => void;
 
 /**
- * Emits changes of conversations after their commit, in the process that stored them. The process may die between
- * commit and emit, so use listeners only for work that may be missed or is checked again later.
+ * Emits changes of conversations after their commit, in the process that stored them. The process may die in between,
+ * so use listeners only for work that may be missed or is checked again later.
  */
 @Injectable()
 export class ConversationUpdates {
@@ -24,12 +24,11 @@ export class ConversationUpdates {
     this.storedListeners.add(listener);
   }
 
-  /** Called with the rows of the same events. */
   onRows(listener: RowsListener): void {
     this.rowsListeners.add(listener);
   }
 
-  /** Called when execution status, metrics or title changed, with only the members that changed. */
+  /** Called with only the members that changed. */
   onState(listener: StateListener): void {
     this.stateListeners.add(listener);
   }

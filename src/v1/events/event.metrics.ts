@@ -5,7 +5,6 @@ import { FollowersService } from './follow/followers.service.js';
 import { EventPartitionRepository } from './store/event-partition.repository.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
-/** Shows which conversations are followed, how many clients have a stream open, and whether there is room for new events. */
 @Injectable()
 export class EventMetrics implements OnModuleInit {
   constructor(

@@ -16,7 +16,6 @@ const DEFAULT_LIMIT = 100;
 const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
 const STREAM_STARTS = ['start', 'now'] as const;
 
-/** The event that the documentation shows. */
 export const EVENT_EXAMPLE: MessageEvent = {
   kind: 'MessageEvent',
   id: 'b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f',
@@ -27,7 +26,6 @@ export const EVENT_EXAMPLE: MessageEvent = {
   extended_content: [],
 };
 
-/** 404 of every route with a conversation's id. */
 export const UNKNOWN_CONVERSATION: DocumentedProblem = {
   status: 404,
   detail: 'There is no conversation with this id.',
@@ -95,7 +93,7 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   limit?: number;
 }
 
-/** The id of an event of a stream, or nothing, in the words of OpenAPI. */
+/** The id of an event of a stream, or nothing, as an OpenAPI pattern. */
 export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
 
 export class StreamQueryDto {
@@ -141,7 +139,6 @@ export class ConversationEventDto {
   kind: string;
 }
 
-/** A page of events. */
 export class EventPageDto {
   @ApiProperty({ type: [ConversationEventDto] })
   items: AgentEvent[];

@@ -25,7 +25,6 @@ import { EventQueries } from './store/event.queries.js';
 import { EventRetentionWorker } from './store/event-retention.worker.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
-/** The events of conversations: read from agent servers, stored, searched and streamed. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),

@@ -39,25 +39,23 @@ export class EventsService {
     const { descending, limit } = search;
     const list = `events ${log.id}`;
     const seq = parsePageId(list, search.pageId, parseNumberCursor(MAX_SEQ)) ?? (descending ? MAX_SEQ : 0);
-    // Reads one more than the limit, to learn whether there is a next page.
+    // One more than the limit shows whether there is a next page.
     const rows = await this.events.search(log, search, { seq, descending, limit: limit + 1 });
     const page = toPage(list, rows, limit, (row) => String(row.seq), rows[0]?.found);
     return { items: page.items.map(({ body }) => parseEvent(body)), nextPageId: page.nextPageId };
   }
 
-  /** @throws DomainError not_found */
   async count(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
     const log = await this.open(userId, conversationId);
     const isUnfiltered = [filter.kind, filter.from, filter.before].every((value) => value === undefined);
     if (!isUnfiltered) {
       return await this.events.count(log, filter);
     }
-    // Event numbers have no gaps, so first and last number give the count.
+    // Event numbers have no gaps.
     const first = log.eventCount === 0 ? null : await this.events.firstSeq(log);
     return first === null ? 0 : log.eventCount + 1 - first;
   }
 
-  /** Like `count`, but 0 for an unknown conversation. */
   async countOrNone(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
     try {
       return await this.count(userId, conversationId, filter);
@@ -69,11 +67,7 @@ export class EventsService {
     }
   }
 
-  /**
-   * Events by id, in the order asked for, null for unknown ones.
-   *
-   * @throws DomainError not_found; InvalidInputError when all together are larger than a page
-   */
+  /** In the order of the ids, null for unknown ones. Throws DomainError not_found; InvalidInputError beyond a page. */
   async batch(
     userId: string,
     conversationId: string,
@@ -88,7 +82,7 @@ export class EventsService {
   }
 }
 
-/** Also used for other users' conversations, so that nobody learns that they exist. */
+/** Also used for other users' conversations, so that the response does not reveal that they exist. */
 export function unknownConversation(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
 }

@@ -11,7 +11,6 @@ import { OwnedByUser, User } from '../../auth/user.repository.js';
 @Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('followed_conversations_user_id_idx', ['userId'])
 export class FollowedConversation {
-  /** Id of the conversation. */
   @PrimaryColumn('uuid')
   id: string;
 
@@ -28,22 +27,21 @@ export class FollowedConversation {
   @Column('text', { name: 'execution_status', nullable: true })
   executionStatus: ConversationStatus | null;
 
-  /** The last error that its log tells of since it last did anything else than fail. */
+  /** The last error in the log, until the agent does anything but fail. */
   @Column('jsonb', { nullable: true })
   error: ConversationFailure | null;
 
   @Column('jsonb', { nullable: true })
   metrics: MetricsSnapshot | null;
 
-  /** The title that the agent server gave it. */
   @Column('text', { nullable: true })
   title: string | null;
 
-  /** The result that the agent last finished with, if one was requested. */
+  /** Null unless a result was requested. */
   @Column('jsonb', { nullable: true })
   result: object | string | number | boolean | null;
 
-  /** The `seq` of the last event, which is the number of events ever stored; retention may have removed the oldest. */
+  /** The `seq` of the last event, so the number of events ever stored; retention may have removed the oldest. */
   @Column('integer', { name: 'event_count', default: 0 })
   eventCount: number;
 
@@ -54,7 +52,6 @@ export class FollowedConversation {
   @CreateDateColumn({ name: 'opened_at', type: 'timestamptz' })
   openedAt: Date;
 
-  /** The process that follows the log, and until when its lease holds. */
   @Column('text', { nullable: true })
   follower: string | null;
 

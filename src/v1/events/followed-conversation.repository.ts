@@ -13,10 +13,10 @@ import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-deliv
 import { FollowedConversation } from './followed-conversation.entity.js';
 import type { ObservedState } from './store/observed-state.js';
 
-/** Payload: the id of a conversation whose log has just been opened. */
+/** Payload: the id of a conversation. */
 export const OPENED_CHANNEL = 'conversation_opened';
 
-/** Payload: the id of a conversation whose log was removed. */
+/** Payload: the id of a conversation. */
 export const REMOVED_CHANNEL = 'conversation_removed';
 
 const OPEN = `
@@ -25,7 +25,7 @@ const OPEN = `
 
 const REMOVE = 'DELETE FROM followed_conversations WHERE id = $1';
 
-/** Members that were not observed keep their value; a row that would not change is not written. */
+/** Members that were not observed keep their value; an unchanged row is not written. */
 const UPDATE_STATE = `
   UPDATE followed_conversations f
   SET execution_status = coalesce($2, f.execution_status),
@@ -57,32 +57,26 @@ interface StateChanges {
   error: ConversationFailure | null;
 }
 
-/** How far a log is stored. */
 export interface LogProgress {
   eventCount: number;
-  /** Null when the log has no events yet. */
   lastEventId: string | null;
   /** No event of the log was stored earlier than this. */
   since: Date;
-  /** Changes with each event and each change of the state; absent when it was not read. */
+  /** Changes with each event and state; absent when it was not read. */
   version?: string;
 }
 
-/**
- * A stored log, and the time range in which all of its events were stored, so that other partitions need not be read.
- */
+/** A log, and the time range of its events, so that other partitions need not be read. */
 export interface StoredLog {
-  /** UUID with dashes. */
   id: string;
-  /** Number of the last event. */
   eventCount: number;
   since: Date;
   until: Date;
-  /** What the conversation has come to, where its agent gave up; else null. */
+  /** Null unless the agent gave up. */
   failure: { execution_status: ConversationStatus; error: ConversationFailure } | null;
 }
 
-/** A database that another one has replaced may have had another time. */
+/** A database that was restored elsewhere may have had another clock. */
 const SINCE = `opened_at - interval '1 day' AS since`;
 const UNTIL = `greatest(opened_at, updated_at) + interval '1 day' AS until`;
 
@@ -105,7 +99,6 @@ interface ProgressRow {
   version: string;
 }
 
-/** Rows of followed conversations: the state and the progress of each conversation's log. */
 @Injectable()
 export class FollowedConversationRepository {
   constructor(
@@ -115,7 +108,7 @@ export class FollowedConversationRepository {
     private readonly webhooks: WebhookDeliveryRepository,
   ) {}
 
-  /** Opens a conversation's log in the caller's transaction; it is followed from the commit on. Repeatable. */
+  /** Opens a log in the caller's transaction; it is followed from the commit on. Repeatable. */
   async open(
     manager: EntityManager,
     conversation: { conversationId: string; userId: string; sandboxId: string },
@@ -125,13 +118,12 @@ export class FollowedConversationRepository {
     await this.notifications.publish(manager, OPENED_CHANNEL, conversationId);
   }
 
-  /** Removes a conversation's log with all its events; its streams end at the commit. Repeatable. */
+  /** Removes a log with its events; its streams end at the commit. Repeatable. */
   async remove(manager: EntityManager, conversationId: string): Promise<void> {
     await manager.query(REMOVE, [conversationId]);
     await this.notifications.publish(manager, REMOVED_CHANNEL, conversationId);
   }
 
-  /** Null unless the conversation is this user's. */
   async findLog(id: string, userId: string): Promise<StoredLog | null> {
     const [row] = await this.dataSource.query<LogRow[]>(LOG_OF_USER, [id, userId]);
     if (!row) {
@@ -141,7 +133,7 @@ export class FollowedConversationRepository {
     return { id, eventCount, since, until, failure };
   }
 
-  /** Number of the last event of each conversation; removed conversations are left out. */
+  /** Numbers of the last events; removed conversations are left out. */
   async eventCounts(ids: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.rows.find({
       select: { id: true, eventCount: true },
@@ -150,7 +142,6 @@ export class FollowedConversationRepository {
     return new Map(rows.map(({ id, eventCount }) => [id, eventCount]));
   }
 
-  /** How far a log is stored; null when the conversation was removed. */
   async progress(id: string): Promise<LogProgress | null> {
     const [row] = await this.dataSource.query<ProgressRow[]>(PROGRESS, [id]);
     if (!row) {
@@ -160,7 +151,6 @@ export class FollowedConversationRepository {
     return { eventCount, lastEventId, since, version };
   }
 
-  /** Null when the conversation is unknown. */
   async sandboxId(id: string): Promise<string | null> {
     const row = await this.rows.findOne({ select: { id: true, sandboxId: true }, where: { id } });
     return row?.sandboxId ?? null;
@@ -171,10 +161,8 @@ export class FollowedConversationRepository {
   }
 
   /**
-   * Stores what was observed of a conversation's state; the user's webhook endpoints are told of a new status.
-   *
-   * @param manager the caller's transaction; a new one by default
-   * @param before nothing is stored when anything has changed since it was read
+   * Stores an observed state, unless the log has changed since `before`, and reports a new status to webhook
+   * endpoints.
    * @returns the members that changed; null when none did
    */
   async updateState(

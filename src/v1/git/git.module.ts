@@ -4,7 +4,6 @@ import { SuggestedTasksModule } from '../../suggested-tasks/suggested-tasks.modu
 import { RepositoryListsController } from './repository-lists.controller.js';
 import { SuggestedTaskPagesController } from './suggested-task-pages.controller.js';
 
-/** The V1 routes about git: `/api/v1/git/…`. */
 @Module({
   imports: [GitProvidersModule, SuggestedTasksModule],
   controllers: [SuggestedTaskPagesController, RepositoryListsController],

@@ -33,7 +33,6 @@ const UNKNOWN_INSTALLATION = {
   description: 'Unknown to the provider, or not for this token',
 };
 
-/** What a user can start a conversation on: repositories and their branches, at each of their git providers. */
 @ApiTags('Git providers')
 @Controller('api/v1/git')
 export class RepositoryListsController {

@@ -22,7 +22,6 @@ const MAX_QUERY_LENGTH = 256;
 /** A page id holds where the provider's next part begins, at most here. */
 const MAX_POSITION = 999_999_999;
 
-/** Problems that any route which lists something of a git provider may return. */
 export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
   {
     status: 401,
@@ -126,7 +125,6 @@ export class SearchInstallationsQueryDto {
   limit?: number;
 }
 
-/** A repository that the user can choose. */
 export class RepositoryDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '81204' })
   id: string;
@@ -168,7 +166,6 @@ export class RepositoryDto {
 
 export class RepositoryPageDto extends PageOf(RepositoryDto) {}
 
-/** A branch that the user can choose. */
 export class BranchDto {
   @ApiProperty({ example: 'main' })
   name: string;
@@ -185,7 +182,6 @@ export class BranchDto {
 
 export class BranchPageDto extends PageOf(BranchDto) {}
 
-/** A page of installations. */
 export class InstallationPageDto {
   @ApiProperty({
     type: [String],
@@ -228,7 +224,6 @@ export function toListRange(
   return { position, limit: limit ?? usual };
 }
 
-/** A page of a response, from one part of a provider's list. */
 export function toListPage<Found, Dto>(
   list: ListName,
   { provider, read }: ProviderListing<Found>,

@@ -39,7 +39,6 @@ export class IdempotencyKey {
   createdAt: Date;
 }
 
-/** Names a row: the user, the route and the key. */
 type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;
 
 const REMOVE_BEYOND = `
@@ -54,7 +53,6 @@ const REMOVE_CREATED_BEFORE = `
     SELECT user_id, scope, key FROM idempotency_keys WHERE created_at < $1 ORDER BY created_at LIMIT ${REMOVE_BATCH})
     AND created_at < $1`;
 
-/** Rows of idempotency keys, read and written in the transaction that creates the resource. */
 @Injectable()
 export class IdempotencyKeyRepository {
   constructor(@InjectRepository(IdempotencyKey) private readonly keys: Repository<IdempotencyKey>) {}
@@ -76,7 +74,7 @@ export class IdempotencyKeyRepository {
     await manager.query(REMOVE_BEYOND, [userId, newest]);
   }
 
-  /** In batches. @returns how many rows were removed */
+  /** Removes rows in batches, and returns their number. */
   async removeCreatedBefore(moment: Date): Promise<number> {
     let removed = 0;
     let batch: number;

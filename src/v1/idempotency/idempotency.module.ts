@@ -3,7 +3,6 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { IdempotencyKey, IdempotencyKeyRepository } from './idempotency-key.repository.js';
 import { IdempotencyService } from './idempotency.service.js';
 
-/** Requests that may be sent twice. */
 @Module({
   imports: [TypeOrmModule.forFeature([IdempotencyKey])],
   providers: [IdempotencyKeyRepository, IdempotencyService],

@@ -7,29 +7,24 @@ import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
 
-/** How long a key stands for its request. */
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const PURGE_MS = 3_600_000;
-/** Limit for each user. Repetitions arrive soon after their request, so older keys are no longer needed. */
+/** Per user. Repetitions arrive soon after their request. */
 const MAX_KEYS = 1_000;
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** A request that may be sent twice. */
 interface IdempotentRequest {
   userId: string;
-  /** The route, because two routes may be called with the same key. */
   scope: string;
-  /** The header's value as `idempotencyKey` returned it; null: the request is not idempotent. */
+  /** From `idempotencyKey`; null when the request is not idempotent. */
   key: string | null;
   /** SHA-256 of what the request asks for. */
   requestHash: Buffer;
 }
 
-/** The resource of a request. */
 interface IdempotentOutcome {
   resourceId: string;
-  /** Whether an earlier request with the same key created it. */
   repeated: boolean;
 }
 
@@ -59,12 +54,8 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
   }
 
   /**
-   * Creates the resource, unless a request of the last 24 hours created it under this key. Only the newest thousand keys
-   * of each user are kept.
-   *
-   * @param manager the transaction that creates the resource; it locks the user, so that requests of one user wait for
-   *   each other
-   * @param create creates the resource in the transaction and returns its id
+   * Runs `create` in the given transaction unless the key stands for an earlier request of the last 24 hours. The
+   * user's row is locked, so that requests of one user wait for each other.
    * @throws InvalidInputError when the key stands for another request
    */
   async run(
@@ -90,17 +81,12 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
     return { resourceId, repeated: false };
   }
 
-  /** @returns how many expired keys were removed */
   async purge(): Promise<number> {
     return this.keys.removeCreatedBefore(new Date(this.clock.now() - KEY_LIFETIME_MS));
   }
 }
 
-/**
- * The value of an `Idempotency-Key` header; null when there is none.
- *
- * @throws InvalidInputError when it is not 1 to 255 printable characters
- */
+/** Null without the header. Throws InvalidInputError unless it is 1 to 255 printable characters. */
 export function idempotencyKey(header: string | undefined): string | null {
   if (header === undefined) {
     return null;

@@ -3,7 +3,6 @@ import { AppConversationsModule } from '../app-conversations/app-conversations.m
 import { ModelsController } from './models.controller.js';
 import { ModelsService } from './models.service.js';
 
-/** The models that users may choose. */
 @Module({
   imports: [AppConversationsModule],
   controllers: [ModelsController],

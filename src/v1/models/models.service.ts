@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
 import { type ListedModel, ModelCatalogue } from '../app-conversations/agent-request/model-catalogue.js';
 
-/** Which entries of a list, and which page of them. */
 interface ListSearch {
   query?: string;
   verified__eq?: boolean;

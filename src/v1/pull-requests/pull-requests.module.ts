@@ -6,7 +6,6 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { PullRequestsController } from './pull-requests.controller.js';
 import { PullRequestsService } from './pull-requests.service.js';
 
-/** Pull requests that the service opens for agents. */
 @Module({
   imports: [AppConversationsModule, GitProvidersModule, SandboxesModule, OutboundWebhooksModule],
   controllers: [PullRequestsController],

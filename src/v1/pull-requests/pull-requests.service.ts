@@ -20,11 +20,9 @@ export class PullRequestsService {
   ) {}
 
   /**
-   * Opens a pull request in the repository of a conversation, with the token of its user, and adds it to the
-   * conversation. Notifies the user's webhook endpoints.
-   *
-   * @throws DomainError not_found for a conversation that is not the sandbox's, conflict when it has no repository, and
-   *   what `RepositoryAccessService.openChangeRequest` throws
+   * Opens a pull request with the user's token, adds it to the conversation and notifies webhook endpoints.
+   * @throws DomainError not_found for a conversation of another sandbox, conflict without a repository; what
+   *   `RepositoryAccessService.openChangeRequest` throws
    */
   async open(sandbox: SandboxKeyHolder, request: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     const { conversation_id: id } = request;

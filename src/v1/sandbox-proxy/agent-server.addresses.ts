@@ -5,12 +5,10 @@ import { AgentServerPorts } from './agent-server.ports.js';
 
 const PREFIX = /^\/api\/v1\/sandboxes\/([0-9A-Za-z]{1,64})\/agent-server(?=[/?]|$)/;
 
-/** The agent server and path that a request is for. */
 export interface AgentServerAddress {
   sandboxId: string;
   /** Path and query as the agent server gets them. */
   rest: string;
-  /** Whether the address belongs to this sandbox alone, and not to the service. */
   isOwn: boolean;
 }
 
@@ -24,10 +22,7 @@ export class AgentServerAddresses {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /**
-   * Null when the request is for the service or another port of a sandbox. Anything that arrives at an agent server's
-   * own port or host name is for that agent server.
-   */
+  /** Null for the service or another port. All that arrives at an agent server's own port or host name is for it. */
   find(request: Addressed): AgentServerAddress | null {
     const { url = '/', headers } = request;
     const sandboxId = this.ports.sandboxOf(request) ?? this.urls.agentServerAt(headers.host);
@@ -38,7 +33,7 @@ export class AgentServerAddresses {
   }
 }
 
-/** Parses the path of a request to the service; null when it is not below an agent server's. */
+/** Null for a path that is not below an agent server's. */
 export function agentServerPath(url: string): AgentServerAddress | null {
   const [prefix, sandboxId] = PREFIX.exec(url) ?? [];
   if (prefix === undefined || sandboxId === undefined) {

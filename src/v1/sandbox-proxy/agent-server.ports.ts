@@ -20,31 +20,23 @@ import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { isHeldByReplica, PortListener } from './port-listener.js';
 
 /**
- * These ports are below those that process sandboxes get on a shared network (20000 to 29999) and below those that Linux
- * assigns to outgoing connections. Otherwise one of either kind could take a port while the service restarts.
+ * Below the ports of process sandboxes (20000 to 29999) and Linux's ephemeral ones, which may be taken in a restart.
  */
 const FIRST_PORT = 13_000;
 const PORT_COUNT = 7_000;
 /** Bounds the delay of a start when a program occupies many ports on purpose. */
 const MAX_ATTEMPTS = 200;
-/**
- * Bounds how long it takes to take a port over from a killed replica, and to notice that another replica removed a
- * sandbox.
- */
+/** Bounds how long a takeover from a killed replica takes, and how late removals by other replicas are noticed. */
 const EVERY_MS = 2_000;
-/**
- * How long the port of a removed sandbox responds that it is gone. Pages that have it open retry for that long, at
- * growing intervals.
- */
+/** How long the port of a removed sandbox answers 'gone': pages that have it open retry at growing intervals. */
 const GONE_MS = 60_000;
-/** Payload: the id of the host on which a replica has just released its ports. */
+/** Payload: the id of the host whose replica has released its ports. */
 const RELEASED_CHANNEL = 'sandbox_ports';
 
 /**
- * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`) and passes what arrives there to the main
- * server. The port stays bound while its sandbox is paused, and for a minute after its removal, so that no other program
- * answers at an address that clients know. Of several replicas, the one that bound the port answers. When it stops,
- * another one takes the port over: at once if it could announce the stop, otherwise with the next sweep.
+ * Holds a loopback port for each sandbox of this host (`SANDBOX_EXPOSE=ports`), even a paused one, so that no other
+ * program answers at an address that clients know. Replicas take ports over: at once if the last holder announced its
+ * stop, otherwise with the next sweep.
  */
 @Injectable()
 export class AgentServerPorts
@@ -53,7 +45,7 @@ export class AgentServerPorts
   private readonly logger = new Logger(AgentServerPorts.name);
   private readonly listeners = new Map<string, PortListener>();
   private readonly sandboxes = new WeakMap<Socket, string>();
-  /** When a sandbox with a port was first found to be gone, in milliseconds of a monotonic clock. */
+  /** Times of a monotonic clock, milliseconds. */
   private readonly goneSince = new Map<string, number>();
   private readonly bySandbox = new KeyedLimit(1);
   private readonly sweep = new RepeatedWork(
@@ -62,7 +54,7 @@ export class AgentServerPorts
     (error) => this.logger.error('failed to hold the ports of sandboxes', errorStack(error)),
   );
 
-  /** Sandboxes for which no port was free. They are tried again at their next start. */
+  /** Sandboxes that got no port; their next start tries again. */
   private readonly without = new Set<string>();
   private main: Server | null = null;
   private closing: Promise<unknown> = Promise.resolve();
@@ -77,17 +69,16 @@ export class AgentServerPorts
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
-  /** @param main the server that handles what arrives at the ports */
   handTo(main: Server): void {
     this.main = main;
   }
 
-  /** The sandbox at whose port a request has arrived; null when it arrived elsewhere. */
+  /** The sandbox at whose port a request has arrived; null elsewhere. */
   sandboxOf({ socket }: Pick<IncomingMessage, 'socket'>): string | null {
     return this.sandboxes.get(socket) ?? null;
   }
 
-  /** Binds the ports before the first request, because clients may know their addresses. */
+  /** Clients may know the addresses, so the ports are bound before the first request. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.sandboxes.expose !== 'ports') {
       return;
@@ -120,7 +111,7 @@ export class AgentServerPorts
     await this.closing;
   }
 
-  /** Holds the ports of all sandboxes that this host has or has just had, and no others. Runs every two seconds. */
+  /** Holds the ports of all sandboxes that this host has or just had, and no others. */
   async holdAll(now: number = performance.now()): Promise<void> {
     const exposed = await this.ports.list();
     const wanted = new Map(exposed.map(({ id, port }) => [id, port]));
@@ -130,7 +121,7 @@ export class AgentServerPorts
     await Promise.all([...ids].map((id) => this.hold(id, now)));
   }
 
-  /** Holds the port that a sandbox's row names. Assigns another one if it names none or that one is taken. */
+  /** Holds the port in a sandbox's row, or assigns another one. */
   private async hold(id: string, now: number = performance.now()): Promise<void> {
     await this.bySandbox.run(id, async () => {
       const found = await this.ports.find(id);
@@ -201,7 +192,7 @@ export class AgentServerPorts
     return false;
   }
 
-  /** If no port is free, the sandbox stays without one, and its address is the path below the service. */
+  /** Without a free port, the sandbox's address is the path below the service. */
   private async openAnother({ id, port: previous }: ExposedSandbox): Promise<void> {
     const taken = new Set((await this.ports.list()).map(({ port }) => port));
     const seed = hash('sha256', id, 'buffer').readUInt32BE();
@@ -215,7 +206,6 @@ export class AgentServerPorts
       }
       await this.release(id);
       if ((await this.ports.find(id))?.port !== previous) {
-        // Another replica was faster.
         return;
       }
     }
@@ -229,7 +219,6 @@ export class AgentServerPorts
     try {
       await this.notifications.publish(this.dataSource, RELEASED_CHANNEL, this.host.id);
     } catch (error) {
-      // The other replicas notice it with their next sweep.
       this.logger.warn('failed to announce released ports', { error: errorMessage(error) });
     }
   }

@@ -10,12 +10,11 @@ import { type AgentServerAddress, AgentServerAddresses } from './agent-server.ad
 import { AgentServerTargets, type ConnectedSandbox, SandboxMovedError } from './agent-server.targets.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
-/** Credentials for the service. Clients may send them anyway, but programs in a sandbox must not see them. */
+/** Programs in a sandbox must not see the credentials for the service. */
 const SERVICE_HEADERS = ['authorization', 'cookie', 'x-access-token'];
 
-/** Headers that programs in a sandbox must not set. */
 const FORBIDDEN_RESPONSE_HEADERS = [
-  // They would apply to the service's whole origin, some of them long after the response.
+  // These apply to the service's whole origin, some of them long after the response.
   'set-cookie',
   'clear-site-data',
   'strict-transport-security',
@@ -27,9 +26,9 @@ const FORBIDDEN_RESPONSE_HEADERS = [
   'nel',
   'report-to',
   'reporting-endpoints',
-  // It would lead away from an address that people trust.
+  // It leads away from an address that users trust.
   'refresh',
-  // The service's own stand in their place.
+  // The service sets its own.
   'content-security-policy',
   'content-security-policy-report-only',
   'cross-origin-resource-policy',
@@ -38,17 +37,14 @@ const FORBIDDEN_RESPONSE_HEADERS = [
   'x-frame-options',
 ];
 
-/** Of everything on the service's own origin that a sandbox answers: a page of it runs nothing, sends nothing, and has another origin. */
+/** Pages of sandboxes on the service's origin run nothing, send nothing, and have another origin. */
 const SANDBOX_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; form-action 'none'";
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
-/** `Retry-After` for a sandbox that is not running: a resume takes about a second. */
+/** For a sandbox that is not running: a resume takes about a second. */
 const RETRY_SECONDS = 2;
 
-/**
- * Forwards requests and WebSockets to the agent servers of sandboxes, at whichever address they arrive. The agent server
- * checks the sandbox's key itself; a wrong key is refused here already.
- */
+/** Refuses a wrong session key, which the agent server checks too. */
 @Injectable()
 export class AgentServerProxy implements BeforeApplicationShutdown {
   private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
@@ -60,12 +56,10 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly repository: SandboxRepository,
   ) {}
 
-  /** The agent server and path that a request is for; null when it is not for an agent server. */
   addressOf(request: IncomingMessage): AgentServerAddress | null {
     return this.addresses.find(request);
   }
 
-  /** The handler of a request for an agent server; null when it is not for one. */
   handlerOf(
     request: IncomingMessage,
   ): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | null {
@@ -73,11 +67,6 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     return address === null ? null : async (same, response) => await this.forward(same, response, address);
   }
 
-  /**
-   * Forwards a WebSocket.
-   *
-   * @throws DomainError when no agent server can take it
-   */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     const address = this.addresses.find(request);
     if (!address) {
@@ -92,11 +81,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     await this.forwarder.closeSockets();
   }
 
-  /**
-   * Forwards a plain request; resolves when the response has been sent.
-   *
-   * @throws DomainError when the request cannot be forwarded
-   */
+  /** Resolves when the response has been sent. Throws DomainError. */
   private async forward(
     request: IncomingMessage,
     response: ServerResponse,
@@ -104,12 +89,12 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   ): Promise<void> {
     const { sandboxId } = address;
     if (!address.isOwn) {
-      // Also for what fails.
+      // Set first, so that error responses have it too.
       response.setHeader('Content-Security-Policy', SANDBOX_POLICY);
     }
     const proxied = await this.authorize(request, address);
     if (!SAFE_METHODS.includes(request.method ?? '')) {
-      // Reads do not keep a sandbox awake, and neither do requests that it refuses.
+      // Neither reads nor refused requests keep a sandbox awake.
       response.once('finish', () => {
         if (response.statusCode < 400) {
           this.repository.touch(sandboxId);
@@ -129,16 +114,13 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     }
   }
 
-  /**
-   * @throws DomainError unauthorized for a key that is not the sandbox's; not_found or unavailable where no agent server
-   *   runs
-   */
+  /** @throws DomainError unauthorized for a wrong key; not_found or unavailable where no agent server runs */
   private async authorize(request: IncomingMessage, address: AgentServerAddress): Promise<ProxiedRequest> {
     const keys = presentedKeys(request, address.rest);
     const isRight = ({ keyHash }: ConnectedSandbox): boolean =>
       keys.every((key) => isKeyOfHash(key, keyHash));
     const known = keys.length === 0 ? null : await this.targets.find(address.sandboxId);
-    // If the key differs from the last one known, the sandbox may have been resumed since.
+    // The sandbox may have been resumed with a new key since.
     const found = known && isRight(known) ? known : await this.targets.findAnew(address.sandboxId);
     if (found === null) {
       throw await this.notRunning(address);
@@ -181,7 +163,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   }
 }
 
-/** The keys in a request, from where agent servers look for one; they also accept it in a WebSocket's first frame. */
+/** Keys from all places where agent servers look for one, except a WebSocket's first frame. */
 function presentedKeys(request: IncomingMessage, rest: string): string[] {
   const header = request.headers['x-session-api-key'];
   const query = rest.indexOf('?');

@@ -8,24 +8,16 @@ import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { sessionKeyHash } from '../sandboxes/session-key.js';
 
-/**
- * How old the copy of a row may be that a request with the sandbox's key is checked against. Another replica may have
- * paused the sandbox since, so the row itself is read again before a connection is opened.
- */
+/** How old a row may be that a key is checked against. New connections read it again, as it may be paused by now. */
 const MAX_AGE_MS = 1_000;
-/** Shorter than the 5 s for which agent servers keep idle connections, so that we rarely send just as they close. */
+/** Below the 5 s for which agent servers keep idle connections, to rarely send just as they close. */
 const IDLE_MS = 2_000;
-/**
- * As many as the requests one program may have under way. Fewer would close connections only to open them again, each
- * time with a read of the sandbox's row.
- */
+/** As many as one program's concurrent requests: each new connection costs a read of the sandbox's row. */
 const MAX_IDLE = 256;
 const MAX_TARGETS = 1_000;
 
-/** A running agent server, and the connections to it that are kept for requests with its key. */
 export interface ConnectedSandbox {
   sandbox: RunningSandbox;
-  /** Hash of its session key, for `isKeyOfHash`. */
   keyHash: Buffer;
   connections: SandboxConnections;
 }
@@ -38,12 +30,11 @@ export class SandboxMovedError extends Error {
   }
 }
 
-/** Keeps connections to one agent server during one start of its sandbox. Its key is sent over no other connection. */
+/** Keeps connections to one agent server during one start. Its key is sent over no other connection. */
 export class SandboxConnections extends Agent {
   readonly #address: SandboxAddress;
   readonly #isCurrent: () => Promise<boolean>;
 
-  /** @throws SandboxAddressError */
   constructor({ address, isCurrent }: Pick<RunningSandbox, 'address' | 'isCurrent'>) {
     super({ keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS, scheduling: 'lifo' });
     this.#address = requireSandboxAddress(address);
@@ -61,11 +52,7 @@ export class SandboxConnections extends Agent {
     return undefined;
   }
 
-  /**
-   * Opens a connection if the sandbox is still in the same start. Otherwise any program may listen at its old address.
-   *
-   * @throws SandboxMovedError
-   */
+  /** After the start ends, any program may listen at the address. Throws SandboxMovedError. */
   async #open(): Promise<Socket> {
     if (!(await this.#isCurrent())) {
       throw new SandboxMovedError();
@@ -76,7 +63,6 @@ export class SandboxConnections extends Agent {
       : await connectToSandbox(address);
   }
 
-  /** Closes idle connections; requests under way go on. */
   closeIdle(): void {
     Object.values(this.freeSockets).forEach((sockets) => sockets?.forEach((socket) => socket.destroy()));
   }
@@ -88,10 +74,7 @@ function tcpOptions(origin: string): { host: string; port: number } {
   return { host: (hostname ?? '').replace(/^\[|\]$/g, ''), port: Number(port ?? 80) };
 }
 
-/**
- * Finds agent servers for the requests of users. It reuses a row that was read a moment ago. That is safe: a request that
- * an outdated row lets through uses a connection that was opened to the right program, and that ends with the program.
- */
+/** Finds agent servers for requests. An old row is safe: a connection leads to the right program, and ends with it. */
 @Injectable()
 export class AgentServerTargets implements OnApplicationShutdown {
   readonly #known = new Map<string, ConnectedSandbox & { readAt: number }>();
@@ -105,17 +88,17 @@ export class AgentServerTargets implements OnApplicationShutdown {
     events.onStopped((id) => this.forget(id));
   }
 
-  /** The sandbox as its row was at most a second ago; null when it is not running. */
+  /** As the row was at most a second ago; null when the sandbox is not running. */
   async find(sandboxId: string): Promise<ConnectedSandbox | null> {
     const known = this.#known.get(sandboxId);
     return known && performance.now() - known.readAt < MAX_AGE_MS ? known : await this.findAnew(sandboxId);
   }
 
-  /** The sandbox as its row is now; null when it is not running. */
+  /** As the row is now; null when the sandbox is not running. */
   async findAnew(sandboxId: string): Promise<ConnectedSandbox | null> {
     const readAt = performance.now();
     const sandbox = await this.running.lastTarget(sandboxId);
-    // One that is being paused is shown as RUNNING, and answers until it is.
+    // A sandbox that is being paused is shown as RUNNING, and answers until it is paused.
     if (sandbox?.status !== 'RUNNING' && sandbox?.status !== 'PAUSING') {
       this.forget(sandboxId);
       return null;
@@ -133,7 +116,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
     return found;
   }
 
-  /** Closes idle connections to the sandbox, and makes the next request read its row again. */
+  /** Closes idle connections, and makes the next request read the row again. */
   forget(sandboxId: string): void {
     this.#known.get(sandboxId)?.connections.closeIdle();
     this.#known.delete(sandboxId);

@@ -6,7 +6,6 @@ import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_PATH_LENGTH = 8_192;
-/** What the body of any request may have. */
 const MAX_BODY_LENGTH = 1_048_576;
 
 class CloudProxyHeadersDto {
@@ -19,7 +18,7 @@ class CloudProxyHeadersDto {
   'X-Session-API-Key': string;
 }
 
-/** Body of `POST /api/cloud-proxy`: a request to an agent server. Members it does not list are ignored. */
+/** A request to an agent server. Members not listed here are ignored. */
 @ApiSchema({ name: 'CloudProxyRequest' })
 export class CloudProxyDto {
   @Text({

@@ -10,19 +10,18 @@ import { AgentServerTargets, type ConnectedSandbox } from './agent-server.target
 import type { CloudProxyDto } from './cloud-proxy.dto.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
-/** Headers kept from the outer request. All others, such as the user's API key, are meant for the service. */
+/** All others, such as the user's API key, are meant for the service. */
 const KEPT_REQUEST_HEADERS = new Set(['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host']);
 const KEPT_RESPONSE_HEADERS = new Set(['content-length', 'content-encoding']);
 const JSON_TYPE = 'application/json';
 const ANY_TYPE = 'application/octet-stream';
 
-/** The request that a web application has sent, and its response. */
 interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
 }
 
-/** Forwards a request that the body of another request describes. It only ever reaches a sandbox of its sender. */
+/** Forwards the request in the body of another request, but only to a sandbox of its sender. */
 @Injectable()
 export class CloudProxyService {
   private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
@@ -35,12 +34,7 @@ export class CloudProxyService {
     private readonly sandboxes: SandboxRepository,
   ) {}
 
-  /**
-   * Resolves when the request has been answered.
-   *
-   * @throws DomainError not_found without a running sandbox of this user that has the address and the key; bad_gateway
-   *   when its agent server does not answer
-   */
+  /** Resolves after the response. Throws DomainError not_found without such a sandbox of this user; bad_gateway. */
   async forward(userId: string, call: CloudProxyDto, { request, response }: Exchange): Promise<void> {
     const { host, method, path, headers: sent, body = null } = call;
     const key = sent['X-Session-API-Key'];
@@ -69,7 +63,7 @@ export class CloudProxyService {
       rewriteResponseHeaders: (headers) => {
         const isJson = String(headers['content-type']).startsWith(JSON_TYPE);
         keep(headers, KEPT_RESPONSE_HEADERS);
-        // Browsers must not render content of a sandbox as a page on the service's own origin.
+        // Browsers must not render sandbox content as a page on the service's own origin.
         headers['content-type'] = isJson ? JSON_TYPE : ANY_TYPE;
       },
     });
@@ -88,7 +82,6 @@ export class CloudProxyService {
     return found;
   }
 
-  /** Whether `host` is the address that clients are given for the sandbox's agent server. */
   private async isAt(host: string, { sandbox: { sandboxId } }: ConnectedSandbox): Promise<boolean> {
     const exposed = await this.ports.find(sandboxId);
     const url = this.urls.agentServer(sandboxId, exposed?.port ?? null);

@@ -6,10 +6,7 @@ import {
   validateHeaderValue,
 } from 'node:http';
 
-/**
- * Headers for one connection only (RFC 9110, 7.6.1), besides those that `Connection` names, and those that Node.js
- * handles itself.
- */
+/** Headers for one connection only (RFC 9110, 7.6.1), and those that Node.js handles itself. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'expect',
@@ -22,15 +19,14 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
-/** Headers that `Connection` cannot remove, because they give a message's length and destination. */
+/** `Connection` must not remove a message's length and destination. */
 const NEVER_HOP_BY_HOP = ['content-length', 'host'];
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 
-/** Changes the headers of a message before they are sent. */
 export type HeaderRewrite = (headers: OutgoingHttpHeaders) => void;
 
-/** The headers of a message that are forwarded: all except those for the connection on which it arrived. */
+/** Removes the headers for the connection on which the message arrived. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = namedByConnection(headers.connection);
   const forwarded: OutgoingHttpHeaders = {};
@@ -42,7 +38,6 @@ export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeade
   return forwarded;
 }
 
-/** @param connection an array when a program sent the header several times */
 function namedByConnection(connection: string | string[] = []): ReadonlySet<string> {
   const names = String(connection)
     .toLowerCase()
@@ -56,7 +51,7 @@ export function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeader
   return headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
 }
 
-/** Names the client and the address it used. Keeps what proxies in front of the service have set. */
+/** Names the client and the address it used, after what proxies in front of the service have set. */
 export function forwardedHeaders({ headers, socket }: IncomingMessage): OutgoingHttpHeaders {
   const earlier = headers['x-forwarded-for'];
   const client = socket.remoteAddress ?? '';
@@ -67,7 +62,7 @@ export function forwardedHeaders({ headers, socket }: IncomingMessage): Outgoing
   };
 }
 
-/** @throws Error unless it is a valid status of a final response */
+/** @throws Error unless it is a valid final status */
 export function responseStatus(status = 0): number {
   if (status < MIN_STATUS || status > MAX_STATUS) {
     throw new Error(`invalid status ${status}`);

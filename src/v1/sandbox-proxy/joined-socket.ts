@@ -4,37 +4,24 @@ const LENGTH_OF_TWO_BYTES = 126;
 const LENGTH_OF_EIGHT_BYTES = 127;
 const MASKED = 0x80;
 const MASK_BYTES = 4;
-/** The two bytes that every header begins with. */
 const SHORT_HEADER_BYTES = 2;
 
-/**
- * Finds where the frames of one direction of a WebSocket end (RFC 6455, 5.2), because a frame of our own may only be sent
- * between two others. It does not look at payloads. For bytes that are not WebSocket frames, the boundaries are merely
- * wrong or missing.
- */
+/** Finds ends of frames (RFC 6455, 5.2), because a frame of our own may only be sent between two others. */
 export class FrameBoundaries {
-  /** Bytes of the current frame's header so far. */
   #header: number[] = [];
-  /** Bytes of the current frame's payload that are still to come. */
   #payload = 0;
 
-  /** Whether the last byte so far ended a frame. */
   get isAtBoundary(): boolean {
     return this.#payload === 0 && this.#header.length === 0;
   }
 
-  /** Counts bytes that were passed on. */
   pass(bytes: Buffer): void {
     for (let at = 0; at < bytes.length;) {
       at = this.#passPart(bytes, at);
     }
   }
 
-  /**
-   * Counts bytes up to the next end of a frame.
-   *
-   * @returns how many bytes that is; null when the frame does not end in them
-   */
+  /** Counts bytes up to the next end of a frame, and returns their number; null when the frame goes on. */
   passToBoundary(bytes: Buffer): number | null {
     for (let at = 0; at < bytes.length;) {
       at = this.#passPart(bytes, at);
@@ -45,7 +32,6 @@ export class FrameBoundaries {
     return null;
   }
 
-  /** Counts one byte of a header or all available bytes of a payload. @returns where the next part begins */
   #passPart(bytes: Buffer, at: number): number {
     if (this.#payload > 0) {
       const passed = Math.min(this.#payload, bytes.length - at);
@@ -67,7 +53,7 @@ function headerLength([, second = 0]: readonly number[]): number {
 
 function payloadLength([, second = 0, ...rest]: readonly number[]): number {
   const bytes = lengthBytes(second);
-  // Precision is lost only above the safe integers, and no frame of that length ever ends.
+  // Precision is lost only above the safe integers; no frame of that length ever ends.
   return bytes === 0
     ? second & ~MASKED
     : rest.slice(0, bytes).reduce((length, byte) => length * 256 + byte, 0);
@@ -84,34 +70,30 @@ function lengthBytes(second: number): 0 | 2 | 8 {
   }
 }
 
-/** Interval of TCP keep-alive, the only way to notice a peer that vanished. */
+/** TCP keep-alive is the only way to notice a peer that vanished. */
 const KEEP_ALIVE_MS = 30_000;
-/** How long one end of a WebSocket may still send after the other has closed. */
+/** How long one end may still send after the other has closed. */
 const LINGER_MS = 5_000;
-/** How long the ends of a WebSocket may take to close when the service stops. */
+/** How long the ends may take to close when the service stops. */
 const CLOSE_GRACE_MS = 2_000;
 /** A close frame with the code 1012, "service restart": clients connect again. */
 const RESTART_FRAME = Buffer.from([0x88, 2, 1012 >> 8, 1012 & 0xff]);
 
-/** One end of a WebSocket, with the bytes already read from it. */
 export interface SocketEnd {
   socket: Socket;
   head: Buffer;
 }
 
-/** A WebSocket between a client and a program, through the service. Bytes are passed on as they arrive. */
+/** A WebSocket between a client and a program; bytes are passed on as they arrive. */
 export class JoinedSocket {
   readonly #client: Socket;
   readonly #program: Socket;
-  /** Boundaries of the frames that the program sends. */
   readonly #boundaries = new FrameBoundaries();
   readonly #countFrames = (chunk: Buffer): void => this.#boundaries.pass(chunk);
 
-  /** @param onClientData called whenever the client sends something */
   constructor(client: SocketEnd, program: SocketEnd, onClientData?: () => void) {
     this.#client = client.socket;
     this.#program = program.socket;
-    // Bounds how long one end may stay open after the other has closed.
     const linger = (): unknown => setTimeout(() => this.destroy(), LINGER_MS).unref();
     for (const [{ socket: end, head }, { socket: other }] of [
       [client, program],
@@ -121,7 +103,6 @@ export class JoinedSocket {
       end.setTimeout(0);
       end.setNoDelay(true);
       end.setKeepAlive(true, KEEP_ALIVE_MS);
-      // `close` follows every error.
       end.on('error', () => undefined);
       end.once('end', linger);
       end.once('close', () => {
@@ -145,10 +126,7 @@ export class JoinedSocket {
     this.#program.destroy();
   }
 
-  /**
-   * Closes the WebSocket so that the client connects again: passes the current frame of the program on to its end, then
-   * sends a close frame. Resolves when both ends are closed; an end that does not close in time is disconnected.
-   */
+  /** Ends the program's frame, then has the client connect again. Resolves when both ends are closed. */
   async closeForRestart(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.onClosed(resolve));
     const timer = setTimeout(() => this.destroy(), CLOSE_GRACE_MS);
@@ -177,7 +155,7 @@ export class JoinedSocket {
     this.#program.on('data', onData);
   }
 
-  /** Sends it to the client only; the client's own close frame, which is passed on, closes the program's end. */
+  /** The client's own close frame, which is passed on, closes the program's end. */
   #sendClose(): void {
     this.#client.end(RESTART_FRAME);
   }

@@ -4,38 +4,28 @@ import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
 import type { ProxiedRequest } from './sandbox-forwarder.js';
 
 const PLAIN_COOKIE: string = 'slipway_port';
-/** Used over TLS: browsers accept a cookie with this prefix only from its own host (RFC 6265bis, 4.1.3.2). */
+/** Browsers accept a cookie with this prefix only from its own host (RFC 6265bis, 4.1.3.2); it needs TLS. */
 const SECURE_COOKIE: string = '__Host-slipway_port';
-/** Response headers that would apply to more than this one port. */
+/** These would apply to more than this one port. */
 const FORBIDDEN_RESPONSE_HEADERS = ['clear-site-data', 'strict-transport-security'];
 
-/** A request to a port of a sandbox, parsed. */
 export interface PortRequest {
   /** Path and query without the token. */
   url: string;
-  /** From the query. */
   token: string | null;
-  /** From the header. */
   key: string | null;
-  /** Every value of our cookie. There may be several, because pages of other ports can set one for this port too. */
+  /** Pages of other ports can set our cookie for this port too. */
   cookies: string[];
-  /** All other cookies. */
   otherCookies: string;
-  /** The origin of the page that sent it; null when the browser does not say. */
+  /** Null when the browser does not name it. */
   origin: string | null;
   /** `Sec-Fetch-Site` (Fetch Metadata Request Headers, 2.3). */
   site: string | null;
-  /** Whether it loads the page of the browser's window. */
   isNavigation: boolean;
-  /** Whether a browser would show the response as a page. */
   acceptsPage: boolean;
 }
 
-/**
- * Parses what a client presents.
- *
- * @param isSecure whether clients use TLS: if so, only the cookie that no other host can set counts
- */
+/** Over TLS, only the cookie that no other host can set counts. */
 export function parsePortRequest(
   { url = '/', method, headers }: Pick<IncomingMessage, 'url' | 'method' | 'headers'>,
   isSecure: boolean,
@@ -83,11 +73,8 @@ function singleValue(header: string | string[] | undefined): string | null {
 }
 
 /**
- * Whether a request may access a port. `unauthorized`: it has no valid token, key or cookie; `cross-site`: a page of
- * another site sent it with our cookie. Browsers take all ports below one domain for one site, so `SameSite` does not
- * keep them apart.
- *
- * @param origin the origin of the port's own pages
+ * `cross-site`: another site sent our cookie. Browsers take all ports below one domain for one site, so `SameSite`
+ * does not keep them apart.
  */
 export function judgePortAccess(
   request: PortRequest,
@@ -108,11 +95,10 @@ function isCrossSite({ site, origin: sender, isNavigation }: PortRequest, origin
   if (isNavigation) {
     return false;
   }
-  // Browsers without Sec-Fetch-Site still send Origin where it matters: with changes and with WebSockets.
+  // Browsers without Sec-Fetch-Site send Origin where it matters: with changes and WebSockets.
   return site === null ? sender !== null && sender !== origin : site !== 'same-origin' && site !== 'none';
 }
 
-/** A `Set-Cookie` that opens a port of a sandbox from now on. */
 export function portCookie(token: string, isSecure: boolean): string {
   const attributes = 'Path=/; HttpOnly; SameSite=Lax';
   return isSecure
@@ -120,13 +106,7 @@ export function portCookie(token: string, isSecure: boolean): string {
     : `${PLAIN_COOKIE}=${token}; ${attributes}`;
 }
 
-/**
- * Forwards a request to a port. The program sees the address where the service reaches it: development servers refuse
- * host names that they do not know, and compare `Origin` with `Host`.
- *
- * @param target where the service reaches the program
- * @param origin where clients reach it
- */
+/** Programs see `target` as address: development servers refuse unknown hosts, and compare `Origin` with `Host`. */
 export function proxyToPort(
   target: string,
   origin: string,
@@ -136,16 +116,15 @@ export function proxyToPort(
   return {
     target,
     path: request.url,
-    // Only authorized requests get this far.
     isProven: true,
     rewriteRequestHeaders: (headers) => {
-      // The program must not see the credentials that open the port.
+      // Credentials for the port itself.
       delete headers['x-session-api-key'];
       delete headers['cookie'];
       if (request.otherCookies !== '') {
         headers['cookie'] = request.otherCookies;
       }
-      // These headers would contradict Host, and some programs use them to build addresses and to check origins.
+      // These would contradict Host, and some programs build addresses from them or check origins with them.
       delete headers['x-forwarded-host'];
       delete headers['x-forwarded-proto'];
       replaceOrigin(headers, 'origin', origin, inner);
@@ -166,7 +145,6 @@ export function proxyToPort(
   };
 }
 
-/** Replaces the origin in a header that names it, alone or with a path. */
 function replaceOrigin(headers: OutgoingHttpHeaders, name: string, from: string, to: string): void {
   const value = headers[name];
   if (typeof value === 'string' && (value === from || value.startsWith(`${from}/`))) {

@@ -4,9 +4,8 @@ import type { Socket } from 'node:net';
 import { ServerConnections } from '../../common/requests/server-connections.js';
 import { isWebSocket } from './sandbox-forwarder.js';
 
-/** Clients on this machine only. */
 const LOOPBACK = '127.0.0.1';
-/** A request to this path asks who holds a port. No agent server has such a path. */
+/** Asks which process holds a port. No agent server has such a path. */
 const CHALLENGE_PATH = '/.well-known/slipway-port';
 const CHALLENGE = /^\/\.well-known\/slipway-port\?nonce=([0-9a-f]{32})$/;
 const CHALLENGE_TIMEOUT_MS = 2_000;
@@ -14,25 +13,20 @@ const PROOF_LENGTH = 64;
 
 interface ListenerOptions {
   port: number;
-  /** Handles the requests and WebSockets. Its time limits apply here too. */
   main: Server;
-  /** Called with each connection. */
   onConnection: (socket: Socket) => void;
-  /** The current key of the sandbox; null when it no longer has one. */
   sessionKey: () => Promise<string | null>;
 }
 
-/** A loopback port of one sandbox, held by this process. */
 export class PortListener {
   private constructor(
     readonly port: number,
     private readonly server: Server,
   ) {}
 
-  /** Null when another process already listens on the port. */
+  /** Null when another process listens on the port. */
   static async open({ port, main, onConnection, sessionKey }: ListenerOptions): Promise<PortListener | null> {
     const server = createServer({
-      // The limits of the main server, so that a stalled client is disconnected.
       headersTimeout: main.headersTimeout,
       requestTimeout: main.requestTimeout,
       keepAliveTimeout: main.keepAliveTimeout,
@@ -63,7 +57,7 @@ export class PortListener {
     return (await promise) ? new PortListener(port, server) : null;
   }
 
-  /** Closes the port at once; resolves when the requests under way have ended. */
+  /** Resolves when the requests under way have ended. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       this.server.close(() => resolve());
@@ -73,10 +67,7 @@ export class PortListener {
   }
 }
 
-/**
- * Whether the process that holds the port knows the key of the sandbox, as only another replica of the service does.
- * The key itself is not sent.
- */
+/** Whether the port's holder knows the sandbox's key, as only another replica does. The key itself is not sent. */
 export async function isHeldByReplica(port: number, sessionKey: string): Promise<boolean> {
   const nonce = randomBytes(16).toString('hex');
   const given = await askForProof(port, nonce);
@@ -84,7 +75,7 @@ export async function isHeldByReplica(port: number, sessionKey: string): Promise
   return given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected));
 }
 
-/** The proof for one port. It contains the port number, so that a challenge cannot be relayed to another port. */
+/** Contains the port, so that a challenge cannot be relayed to another port. */
 function proofOf(sessionKey: string, port: number, nonce: string): string {
   return createHmac('sha256', sessionKey).update(`slipway holds port ${port}: ${nonce}`).digest('hex');
 }
@@ -103,12 +94,12 @@ async function prove(
     });
     response.end(key === null ? '' : proofOf(key, port, nonce));
   } catch {
-    // The database is unavailable; the other replica will ask again.
+    // The database is unavailable; the other replica asks again.
     response.writeHead(503).end();
   }
 }
 
-/** @returns the response, at most as long as a proof; the empty string when there is none */
+/** Returns at most as many bytes as a proof has. */
 async function askForProof(port: number, nonce: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const outgoing = get({
@@ -116,7 +107,7 @@ async function askForProof(port: number, nonce: string): Promise<string> {
     port,
     path: `${CHALLENGE_PATH}?nonce=${nonce}`,
     agent: false,
-    // Limits the whole exchange, because an unknown program may send one byte now and then.
+    // An unknown program may send one byte at a time, so the whole exchange is limited.
     signal: AbortSignal.timeout(CHALLENGE_TIMEOUT_MS),
   });
   outgoing.on('error', () => resolve(''));

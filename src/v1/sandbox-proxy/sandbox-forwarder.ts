@@ -30,75 +30,56 @@ import {
 } from './forwarded-headers.js';
 import { JoinedSocket, type SocketEnd } from './joined-socket.js';
 
-/**
- * Generous, because agent servers respond to some requests only when the work is done, such as a large clone or a
- * start.
- */
+/** Agent servers answer some requests only after long work, such as a large clone. */
 const RESPONSE_TIMEOUT_MS = 15 * 60_000;
-/** Also bounds how long a client's disconnect goes unnoticed, because its socket is not read during the handshake. */
+/** A client's disconnect goes unnoticed for as long, because its socket is not read during the handshake. */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
 const REFUSED_LINGER_MS = 1_000;
-/** Limit of concurrent requests and WebSockets to one program, because each takes up two connections. */
+/** Each request or WebSocket takes up two connections. */
 const MAX_PER_PROGRAM = 256;
-/** Limit for callers who have not shown a key, counted separately so that they cannot keep the owner out. */
+/** Callers without a key are counted separately, so that they cannot keep the owner out. */
 const MAX_UNPROVEN = 64;
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
-/** A request to forward to a program in a sandbox. */
 export interface ProxiedRequest {
-  /** Address of the program: `http://host:port` or `unix:/absolute/path`. */
+  /** `http://host:port` or `unix:/absolute/path`. */
   target: string;
-  /** Connections that requests of proven callers share; without it, each request opens its own. */
+  /** Shared by proven callers; without it, each request opens a connection. */
   connections?: SandboxConnections;
-  /** Path and query as the program gets them. */
   path: string;
-  /** Changes the headers that the program gets. */
   rewriteRequestHeaders: HeaderRewrite;
-  /** Changes the headers that the client gets. */
   rewriteResponseHeaders: HeaderRewrite;
-  /** Whether the caller has shown that the sandbox is theirs. */
+  /** Whether the caller has proven that the sandbox is theirs. */
   isProven: boolean;
-  /** Called whenever the client sends something over a WebSocket. */
   onClientData?: () => void;
-  /** Sent in place of the request's own method and body; that body has already been read. */
+  /** Replaces the request's method and body, which has already been read. */
   inner?: { method: string; body: string };
 }
 
 interface ProgramResponse {
   response: IncomingMessage;
-  /** Set when the program switched protocols. */
   program: SocketEnd | null;
 }
 
-/**
- * Forwards requests and WebSockets to programs in sandboxes. Their responses are not trusted: none may end the service,
- * affect another request or outlive its connection.
- */
+/** Responses of programs are untrusted: none may end the service, affect another request or outlive its connection. */
 export class SandboxForwarder {
   readonly #unreachable: string;
   readonly #joined = new Set<JoinedSocket>();
-  /** Requests and WebSockets under way; holders are programs by their addresses, and their callers without a key. */
   readonly #underWay = new SharedLimit(Infinity, MAX_PER_PROGRAM);
   #isStopping = false;
 
-  /** @param unreachable one sentence for when the program does not answer */
   constructor(unreachable: string) {
     this.#unreachable = unreachable;
   }
 
-  /**
-   * Resolves when the response has been sent, or when either end has broken it off.
-   *
-   * @throws DomainError bad_gateway when there is no response that can be forwarded; rate_limited when too many requests
-   *   to the program are under way
-   */
+  /** Resolves when the response has been sent or broken off. Throws DomainError bad_gateway; rate_limited. */
   async forwardRequest(
     request: IncomingMessage,
     response: ServerResponse,
     proxied: ProxiedRequest,
   ): Promise<void> {
     if (response.destroyed) {
-      // The client has left, so nothing would ever end an outgoing request.
+      // The client has left, so no event would end an outgoing request.
       return;
     }
     if (!this.#begin(proxied, response)) {
@@ -121,7 +102,7 @@ export class SandboxForwarder {
     }
   }
 
-  /** Forwards a WebSocket. If that fails, closes the socket, with a status while one can still be sent. */
+  /** If it fails, closes the socket, with a status while one can still be sent. */
   async forwardUpgrade(
     request: IncomingMessage,
     socket: Socket,
@@ -169,18 +150,15 @@ export class SandboxForwarder {
     }
   }
 
-  /**
-   * Closes all WebSockets in a way that makes clients connect again, because an open one would keep the HTTP server from
-   * stopping. Resolves when they are closed; an end that does not close in time is disconnected.
-   */
+  /** Has clients connect again, because open sockets keep the server from stopping. Resolves when all are closed. */
   async closeSockets(): Promise<void> {
     this.#isStopping = true;
     await Promise.all([...this.#joined].map((joined) => joined.closeForRestart()));
   }
 
-  /** Counts a request to a program as under way until the client's end closes; false when too many are. */
+  /** Counts a request as under way until the client's end closes; false when too many are. */
   #begin({ target, isProven }: ProxiedRequest, client: Writable): boolean {
-    // The two keys cannot collide, because an address has no spaces.
+    // The keys cannot collide, because an address has no spaces.
     const callers = isProven ? target : `${target} unproven`;
     const place = this.#underWay.take(callers, limitOf({ isProven }));
     if (typeof place === 'string') {
@@ -206,7 +184,6 @@ function limitOf({ isProven }: Pick<ProxiedRequest, 'isProven'>): number {
   return isProven ? MAX_PER_PROGRAM : MAX_UNPROVEN;
 }
 
-/** Whether a client asks for a WebSocket rather than another protocol. */
 export function isWebSocket({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
@@ -218,12 +195,12 @@ export function refuseUpgrade(socket: Socket, status: string): void {
     return;
   }
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  // The HTTP server no longer reads the socket, and without reading, its end would go unnoticed.
+  // The HTTP server no longer reads the socket, so its end would go unnoticed.
   socket.resume();
   socket.setTimeout(REFUSED_LINGER_MS, () => socket.destroy());
 }
 
-/** Forwards a request; once more over a connection of its own when the kept one was closed just as it was sent. */
+/** Sends again over a new connection when the kept one was closed just as it was sent. */
 async function forward(
   request: IncomingMessage,
   response: ServerResponse,
@@ -243,7 +220,7 @@ async function forward(
   }
 }
 
-/** Sends a request to the program and its response to the client, each as it arrives and no faster than it is read. */
+/** Passes request and response on as they arrive, no faster than they are read. */
 async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
@@ -268,7 +245,7 @@ async function exchange(
       responseHeaders(incoming.headers, proxied.rewriteResponseHeaders),
     );
     if (incoming.headers['content-length'] === undefined) {
-      // Sends the headers before the first event of a stream. (`flushHeaders` would encode them as UTF-8.)
+      // Sends the headers before the first event of a stream; `flushHeaders` would encode them as UTF-8.
       response.write(Buffer.alloc(0));
     }
     // Not `pipeline`, which adds so many listeners to the response that Node.js warns of a leak.
@@ -276,13 +253,13 @@ async function exchange(
   } finally {
     response.off('close', end);
     outgoing.destroy();
-    // Drains the rest of the body that the program did not read; the next request on this connection follows it.
+    // Drains the unread rest of the body; the next request on this connection follows it.
     request.unpipe(outgoing);
     request.resume();
   }
 }
 
-/** Whether a request changes nothing and has no body, so that it may be sent twice. */
+/** Safe to send twice: no effect and no body. */
 function isRepeatableRead({ method = '', headers }: IncomingMessage): boolean {
   const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
   return isEmpty && SAFE_METHODS.includes(method);
@@ -316,9 +293,8 @@ function openRequest(
 }
 
 /**
- * Callers without the key share no connection: if a program disagrees with us about where a request ends, it could read
- * an attacker's bytes as the beginning of the owner's next request. Requests to other programs than agent servers share
- * none either: after a restart, a kept connection may belong to another program.
+ * Callers without the key share no connection: if the program disagrees about where a request ends, it could read an
+ * attacker's bytes as the owner's next request. After a restart, a kept connection may belong to another program.
  */
 function connectionOf({ connections, isProven }: ProxiedRequest, address: SandboxAddress): RequestOptions {
   if (connections === undefined) {
@@ -336,7 +312,7 @@ async function responseOf(outgoing: ClientRequest): Promise<ProgramResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<ProgramResponse>();
   outgoing.once('response', (response) => resolve({ response, program: null }));
   outgoing.once('upgrade', (response, socket, head) => resolve({ response, program: { socket, head } }));
-  // Not `once`: an error may also occur while the rest of a body is sent to a program that has already responded.
+  // Not `once`: the program may respond before it has read the whole body, and errors may follow.
   outgoing.on('error', reject);
   outgoing.once('close', () => reject(new Error('closed without a response')));
   return await promise;

@@ -17,20 +17,16 @@ import {
 } from './port-access.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
-/** A request that may access a port. */
 interface AuthorizedRequest {
   sandbox: RunningSandbox;
-  /** Address at which the service reaches the port. */
   target: string;
-  /** Origin at which clients reach it. */
   origin: string;
   portRequest: PortRequest;
 }
 
 /**
- * Forwards requests and WebSockets to programs that agents started in their sandboxes. Each port has a host name of its
- * own, so that browsers see a separate origin that shares nothing with the service. Those programs do not ask for a key,
- * so the proxy does.
+ * For programs that agents started. Each port has its own host name, so that browsers see a separate origin. The
+ * programs do not ask for a key, so the proxy does.
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {
@@ -45,21 +41,15 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly agentServers: AgentServerAddresses,
   ) {}
 
-  /** The handler of a request for a port; null when it is not for a port of a sandbox. */
   handlerOf(request: IncomingMessage): ((request: Request, response: Response) => Promise<void>) | null {
     return this.isFor(request) ? async (same, response) => await this.forward(same, response) : null;
   }
 
-  /** Whether a request is for a port of a sandbox. */
   isFor(request: IncomingMessage): boolean {
     return this.urls.isPortHost(request.headers.host) && this.agentServers.find(request) === null;
   }
 
-  /**
-   * Forwards a WebSocket.
-   *
-   * @throws DomainError as `authorize` does
-   */
+  /** @throws DomainError as `authorize` does */
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     const { portRequest, target, origin, sandbox } = await this.authorize(request);
     const onClientData = (): void => this.sandboxes.touch(sandbox.sandboxId);
@@ -120,7 +110,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
 function redirectWithCookie(response: Response, { sandbox, origin, portRequest }: AuthorizedRequest): void {
   response.setHeader('Set-Cookie', portCookie(portToken(sandbox.sessionKey), isSecure(origin)));
   response.setHeader('Cache-Control', 'no-store');
-  // An absolute address, because a path that begins with two slashes would lead to another host.
+  // A path that begins with two slashes would lead to another host.
   response.redirect(303, `${origin}${portRequest.url}`);
 }
 

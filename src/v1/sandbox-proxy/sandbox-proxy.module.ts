@@ -10,7 +10,6 @@ import { CloudProxyService } from './cloud-proxy.service.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 import { WebSocketRouter } from './websocket.router.js';
 
-/** Access to programs in sandboxes through the service. */
 @Module({
   imports: [DatabaseNotificationsModule, SandboxesModule],
   controllers: [CloudProxyController],

@@ -8,7 +8,7 @@ import { AgentServerProxy } from './agent-server.proxy.js';
 import { isWebSocket, refuseUpgrade } from './sandbox-forwarder.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 
-/** Routes WebSockets to the proxies. All are for sandboxes; the service itself has none. */
+/** All WebSockets are for sandboxes; the service itself has none. */
 @Injectable()
 export class WebSocketRouter {
   private readonly logger = new Logger(WebSocketRouter.name);
@@ -18,12 +18,11 @@ export class WebSocketRouter {
     private readonly ports: SandboxPortProxy,
   ) {}
 
-  /** @param hosts the names under which sockets are served */
   attach(server: Server, hosts: { accepts(request: IncomingMessage): boolean }): void {
-    // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 refuses them.
+    // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 would refuse them.
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      // Without a listener, the socket error of a client that has left would end the process.
+      // Without a listener, a socket error of a client that has left would end the process.
       socket.on('error', () => socket.destroy());
       if (!hosts.accepts(request)) {
         refuseUpgrade(socket, '421 Misdirected Request');

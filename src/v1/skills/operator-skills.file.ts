@@ -8,18 +8,13 @@ import { ascending } from '../../common/compare.js';
 import { ConfigError } from '../../config/config.error.js';
 import type { OperatorSkill } from './operator-skills.js';
 
-/** These limits are low because each conversation gets all skills. */
+/** Each conversation gets all skills. */
 const MAX_SKILLS = 100;
 const MAX_CHARACTERS = 1_000_000;
 const MAX_NAME = 200;
 const MAX_TRIGGERS = 100;
 
-/**
- * Reads `SKILLS_DIR`: each `NAME.md` in it, and the `SKILL.md` of each folder in it. Name, description and triggers are
- * in the frontmatter.
- *
- * @throws ConfigError one line that names the file and what is wrong with it
- */
+/** Reads `SKILLS_DIR`: each `NAME.md`, and the `SKILL.md` of each folder, with a frontmatter. Throws ConfigError. */
 export async function readOperatorSkills(folder: string): Promise<OperatorSkill[]> {
   const entries = await attempt(folder, () => readdir(folder, { withFileTypes: true }));
   const files = entries.flatMap((entry) => skillFile(entry) ?? []);
@@ -44,7 +39,6 @@ export async function readOperatorSkills(folder: string): Promise<OperatorSkill[
   return skills.toSorted((one, other) => ascending(one.name, other.name));
 }
 
-/** The file of the skill in a folder entry, and its name unless the frontmatter gives another; null: no skill there. */
 function skillFile(entry: Dirent): { file: string; name: string } | null {
   const { name } = entry;
   if (name.startsWith('.')) {

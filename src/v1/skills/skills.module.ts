@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { OperatorSkills } from './operator-skills.js';
 import { SkillsController } from './skills.controller.js';
 
-/** Skills that every agent has. */
 @Module({
   controllers: [SkillsController],
   providers: [OperatorSkills],

@@ -11,7 +11,7 @@ import {
   WebClientConfigDto,
 } from './web-client.dto.js';
 
-/** The first request of a web application. The response says nothing about users or about the machine. */
+/** The response says nothing about users or about the machine. */
 @ApiTags('Config')
 @Public()
 @Controller('api/v1/web-client')
@@ -32,7 +32,7 @@ export class WebClientConfigController {
   }
 }
 
-/** Features of the web application that this service does not have. The responses make the application hide them. */
+/** Features that this service does not have. The responses make the web application hide them. */
 @ApiTags('Config')
 @Controller('api')
 export class AbsentFeaturesController {

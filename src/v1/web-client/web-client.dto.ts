@@ -1,7 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 
-/** What web applications show and hide. */
 export class WebClientFeatureFlagsDto {
   @ApiProperty({ example: false })
   enable_billing: boolean;
@@ -46,7 +45,6 @@ export class WebClientFeatureFlagsDto {
   enable_automations: boolean;
 }
 
-/** What a web application needs to know before anybody has signed in. */
 export class WebClientConfigDto {
   @ApiProperty({ enum: ['oss'], description: 'Nobody signs in: requests carry a key.', example: 'oss' })
   app_mode: 'oss';
@@ -101,7 +99,7 @@ export class WebClientConfigDto {
   kind: 'WebClientConfig';
 }
 
-/** State of the automations, which are not part of this service. */
+/** Automations are not part of this service. */
 export class AutomationHealthDto {
   @ApiProperty({ enum: ['unavailable'], example: 'unavailable' })
   status: 'unavailable';
@@ -112,7 +110,7 @@ export class AutomationSdkVersionDto {
   sdk_version: null;
 }
 
-/** Agent profiles, of which there are none: agents work with the settings of their user. */
+/** Always empty: agents work with the settings of their user. */
 export class AgentProfilesDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
   profiles: [];
@@ -121,7 +119,7 @@ export class AgentProfilesDto {
   active_agent_profile_id: null;
 }
 
-/** @param providers those that users can store a token for */
+/** `providers` are those that users can store a token for. */
 export function toWebClientConfigDto(
   providers: readonly ProviderType[],
   startedAt: Date,

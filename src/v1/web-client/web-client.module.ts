@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { AbsentFeaturesController, WebClientConfigController } from './web-client.controller.js';
 
-/** What web applications ask about the service itself. */
 @Module({
   imports: [GitProvidersModule],
   controllers: [WebClientConfigController, AbsentFeaturesController],

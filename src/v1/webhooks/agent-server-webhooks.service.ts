@@ -9,18 +9,16 @@ import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 
-/** Reports about one conversation within this time are merged, so that a flood of them does not load the database. */
+/** Merges the reports of this time about one conversation, to protect the database from a flood. */
 const MERGED_MS = 25;
 
 /**
- * Handles the reports of agent servers. A report is only a hint: the service reads what happened from the agent server's
- * log, where it is complete and in order. A report about an unknown conversation makes the service look for new
- * conversations there; a report about a conversation of another sandbox is accepted and ignored.
+ * Treats reports as hints: the log is complete and in order. Reports about unknown conversations start a search for
+ * new ones; reports about conversations of other sandboxes are accepted and ignored.
  */
 @Injectable()
 export class AgentServerWebhooksService {
   private readonly logger = new Logger(AgentServerWebhooksService.name);
-  /** Conversations with a recent report, and whether another one has arrived since. */
   private readonly recent = new Map<string, { again: boolean }>();
 
   constructor(
@@ -29,11 +27,7 @@ export class AgentServerWebhooksService {
     private readonly adoption: ConversationAdoptionService,
   ) {}
 
-  /**
-   * Handles a report that the state of a conversation has changed.
-   *
-   * @throws InvalidInputError when the conversation has no id; DomainError not_found when the id is not valid
-   */
+  /** @throws InvalidInputError when the conversation has no id; DomainError not_found when the id is not valid */
   async conversationChanged(sandbox: SandboxKeyHolder, info: unknown): Promise<void> {
     const id = jsonText(info, 'id');
     if (id === null) {
@@ -45,9 +39,7 @@ export class AgentServerWebhooksService {
   }
 
   /**
-   * Handles a report that a conversation has new events.
-   *
-   * @param body the kind of the body that was sent; the events themselves are not read
+   * Reads only the kind of the body, not the events.
    * @throws InvalidInputError when the events are not a list; DomainError not_found when the id is not valid
    */
   async eventsArrived(

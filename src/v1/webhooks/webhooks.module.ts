@@ -5,7 +5,6 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerWebhooksController } from './agent-server-webhooks.controller.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
-/** Webhooks that agent servers call. */
 @Module({
   imports: [AppConversationsModule, EventsModule, SandboxesModule],
   controllers: [AgentServerWebhooksController],

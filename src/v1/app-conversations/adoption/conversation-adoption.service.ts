@@ -31,24 +31,18 @@ const MAX_PATH_LENGTH = 4_096;
 
 /** A conversation from the list of its agent server. Untrusted, and cut to what a row can hold. */
 export interface ListedConversation {
-  /** UUID with dashes. */
   id: string;
   title: string | null;
   model: string | null;
-  /** `acp`: its agent is a program that speaks the Agent Client Protocol; null: it is an OpenHands agent. */
+  /** `acp`: its agent speaks the Agent Client Protocol; null: an OpenHands agent. */
   agentKind: 'acp' | null;
-  /** Where the model is called; empty: at its provider's own address. */
+  /** Empty: the model is called at its provider's own address. */
   baseUrl: string;
   workingDir: string;
   createdAt: Date;
 }
 
-/**
- * Reads an entry of the list.
- *
- * @param now stands in for a time that is missing or in the future
- * @returns null when the entry is invalid or about to be removed
- */
+/** Null when the entry is invalid or about to be removed. `now` replaces a time that is missing or in the future. */
 export function toListedConversation(value: unknown, now: Date): ListedConversation | null {
   const id = parseHexId(jsonText(value, 'id') ?? '');
   if (id === null || jsonText(value, 'execution_status') === 'deleting') {
@@ -64,7 +58,7 @@ export function toListedConversation(value: unknown, now: Date): ListedConversat
   return {
     id,
     title: text(MAX_TITLE_LENGTH, 'title'),
-    // The LLM in an ACP agent's settings is only a placeholder: the agent chooses its model itself.
+    // An ACP agent chooses its model itself; the LLM in its settings is a placeholder.
     model: isAcp
       ? text(MAX_MODEL_LENGTH, 'agent', 'acp_model')
       : text(MAX_MODEL_LENGTH, 'agent', 'llm', 'model'),
@@ -75,26 +69,23 @@ export function toListedConversation(value: unknown, now: Date): ListedConversat
   };
 }
 
-/** No conversation is adopted in a sandbox that has this many, because each is followed over a socket of its own. */
+/** Each adopted conversation is followed over a socket of its own. */
 export const MAX_IN_SANDBOX = 200;
-/** Page sizes of the list; the smaller one is used when a page is too large. */
 const PAGE_SIZES = [20, 1];
-/** Somewhat more than `MAX_IN_SANDBOX`, because deleted ones may still be listed. */
+/** Above `MAX_IN_SANDBOX`, because deleted conversations may still be listed. */
 const MAX_LISTED = 300;
-/** Time limit before the sandbox stops; what is missed is read after its next start. */
+/** Before the sandbox stops; what is missed is read after its next start. */
 const LAST_READ_MS = 2_000;
-/** Interval of the sweep, for sandboxes whose webhooks do not arrive. */
 const SWEEP_MS = 60_000;
 const MAX_SANDBOXES_AT_ONCE = 4;
 
-/** How much of a list is read: `news` ends with the first page that has nothing new. */
+/** `news` ends with the first page that has nothing new. */
 type Extent = 'news' | 'all';
 
 /**
- * Adopts the conversations that clients begin at the agent server of a sandbox themselves, as the SDK does: they become
- * conversations of the sandbox's owner. A webhook about an unknown conversation triggers this; the start and end of
- * the sandbox and a sweep find what was missed. The conversation's data always comes from the agent server's list.
- * Ids already in use are left alone.
+ * Adopts conversations that clients, such as the SDK, begin at an agent server themselves. Webhooks about unknown
+ * conversations trigger it; start and end of the sandbox and a sweep find what was missed. The data always comes from
+ * the agent server's list, and ids in use are left alone.
  */
 @Injectable()
 export class ConversationAdoptionService implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
@@ -139,7 +130,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     await Promise.all([this.loop.stop(), ...this.work]);
   }
 
-  /** Adopts what is new in a sandbox. Returns at once; requests during the work lead to one more look. */
+  /** Returns at once; requests during the work cause one more look. */
   request(sandboxId: string): void {
     if (this.turns.waiting(sandboxId) === 0) {
       this.inBackground(sandboxId, 'news');
@@ -190,7 +181,6 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     }
   }
 
-  /** @returns how many were adopted */
   private async adopt(target: RunningSandbox, extent: Extent, signal?: AbortSignal): Promise<number> {
     const removed = new Set(extent === 'all' ? await this.removed.inSandbox(target.sandboxId) : []);
     let adopted = 0;
@@ -199,7 +189,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
       adopted += count;
       await this.removeAgain(target, listed, removed);
       if (isLast && extent === 'all') {
-        // The ids left in the set are no longer in the complete list.
+        // Ids left in the set are no longer in the complete list.
         await this.removed.forget([...removed]);
       }
       if (extent === 'news' && count === 0) {
@@ -280,7 +270,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
           });
           break;
         }
-        // A conversation older than its agent server's start has lost its key; the next resume gives it back.
+        // A conversation older than its agent server's start has lost its key; the next resume restores it.
         const sandboxGeneration = each.createdAt.getTime() < startedAt ? generation - 1 : generation;
         if (await this.conversations.adopt(manager, each, { userId, sandboxId, sandboxGeneration })) {
           adopted += 1;
@@ -291,9 +281,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     });
   }
 
-  /**
-   * Removes conversations that were deleted while their agent server did not respond, and takes them out of the set.
-   */
+  /** Removes conversations that were deleted while their agent server did not respond. */
   private async removeAgain(
     target: RunningSandbox,
     listed: readonly ListedConversation[],

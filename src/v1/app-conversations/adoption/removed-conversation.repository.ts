@@ -14,7 +14,7 @@ import {
 import { Sandbox } from '../../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 
-/** A conversation that was deleted while its sandbox still has it: it must not be adopted again. Goes with the sandbox. */
+/** A deleted conversation that its sandbox still has: it must not be adopted again. */
 @Entity('removed_conversations')
 @Index('removed_conversations_sandbox_id_idx', ['sandboxId'])
 export class RemovedConversation {
@@ -29,7 +29,6 @@ export class RemovedConversation {
   sandbox?: Sandbox;
 }
 
-/** Ids of conversations that were deleted, for as long as the agent server of their sandbox may still have them. */
 @Injectable()
 export class RemovedConversationRepository {
   constructor(

@@ -50,11 +50,7 @@ const fileSchema = z.array(agentSchema).superRefine((agents, context) => {
   });
 });
 
-/**
- * Reads `ACP_AGENTS_FILE`, YAML or JSON: a list of agents that speak the Agent Client Protocol.
- *
- * @throws ConfigError one line that names the file and what is wrong with it
- */
+/** Reads `ACP_AGENTS_FILE`, a list in YAML or JSON. Throws ConfigError with the file and what is wrong in one line. */
 export async function readAcpAgents(file: string): Promise<Map<string, AcpAgent>> {
   try {
     const content: unknown = parseYaml(await readFile(file, 'utf8'));

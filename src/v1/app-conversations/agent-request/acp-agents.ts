@@ -7,30 +7,26 @@ import type { AgentSecret } from '../../../settings/agent-secrets.reader.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
 
-/** An agent of the operator's list. */
 export interface AcpAgent {
   name: string;
   command: string;
   args: string[];
-  /** Variables of its environment; a value may have placeholders. */
+  /** Values may have placeholders. */
   env: Record<string, string>;
-  /** Names of the secrets that it may see. */
   secrets: string[];
-  /** Null: the agent's choice. May have placeholders. */
+  /** Null: the agent chooses. May have placeholders. */
   model: string | null;
   mode: string | null;
   auth_method: string | null;
-  /** How to install it, for people. */
+  /** Instructions for users. */
   install: string | null;
 }
 
-/** What the list's `secrets` may name besides secrets: all of the user's tokens for git servers; tool servers with keys. */
+/** Groups of secrets that the list may name: tokens for git servers, keys of tool servers. */
 export const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;
 
-/** `${NAME}` in a value. */
 export const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
-/** Prefix of ACP agent names in settings and requests. */
 const PREFIX = 'acp:';
 
 /** The ACP agents that users may choose, from the operator's list. */
@@ -40,17 +36,15 @@ export class AcpAgents implements OnModuleInit {
 
   constructor(private readonly config: AppConfig) {}
 
-  /** @throws ConfigError for an invalid list */
   async onModuleInit(): Promise<void> {
     const { acpAgentsFile: file } = this.config.agent;
     if (file !== null) {
-      // Imported only where there is a list: the parsers take long to load.
+      // The parsers take long to load.
       const { readAcpAgents } = await import('./acp-agents.file.js');
       this.agents = await readAcpAgents(file);
     }
   }
 
-  /** As settings and requests name them. */
   get names(): string[] {
     return [...this.agents.keys()].map((name) => `${PREFIX}${name}`);
   }
@@ -60,11 +54,7 @@ export class AcpAgents implements OnModuleInit {
     return name === OWN_AGENT || this.find(name) !== null;
   }
 
-  /**
-   * The agent of that name in settings or a request; null for our own, and for none.
-   *
-   * @param name null: our own
-   */
+  /** Null for our own agent, which null also names, and for unknown names. */
   find(name: string | null): AcpAgent | null {
     return name?.startsWith(PREFIX) ? (this.agents.get(name.slice(PREFIX.length)) ?? null) : null;
   }
@@ -73,23 +63,18 @@ export class AcpAgents implements OnModuleInit {
 /** The prompt lists an agent's secrets with their descriptions. */
 const OF_THE_AGENT = 'of this agent itself, not for tasks';
 
-/** How an agent from the operator's list is started. */
 export interface StartedAcpAgent {
   spec: AcpAgentSpec;
-  /** What it may see, as variables of its environment. */
+  /** Variables of its environment. */
   secrets: ReadonlyMap<string, AgentSecret>;
-  /** For the user: which of its variables have no value. */
+  /** For the user: variables without a value. */
   notes: string[];
 }
 
-/** An agent that the operator has taken off the list gets nothing any more. */
+/** For an agent that the operator has taken off the list. */
 const NOTHING: Pick<AcpAgent, 'secrets'> = { secrets: [] };
 
-/**
- * What the operator's list gives an agent of what its user has stored.
- *
- * @param agent null: it has been taken off the list
- */
+/** What the operator's list gives an agent; nothing once it has been taken off (null). */
 export function grantedInputs(
   agent: Pick<AcpAgent, 'secrets'> | null,
   { settings, mcpConfig, secrets, credentials, ...rest }: AgentInputs,
@@ -108,7 +93,7 @@ export function grantedInputs(
   };
 }
 
-/** Secrets of the request, and tool servers, that the operator does not let the agent have. */
+/** Secrets and tool servers that the operator withholds from the agent. */
 export function withheldNotes(
   { name, secrets }: AcpAgent,
   own: ReadonlyMap<string, string>,
@@ -129,7 +114,7 @@ export function withheldNotes(
   ];
 }
 
-/** The tool servers that are asked without a key. */
+/** Keeps only tool servers that need no key. */
 function withoutKeys({ sseServers, stdioServers, shttpServers }: ClearMcpConfig): ClearMcpConfig {
   return {
     sseServers: sseServers.filter(isOpen),
@@ -148,11 +133,8 @@ function isOpen({ url, apiKey, details = {} }: ClearRemoteMcpServer): boolean {
 type KnownSettings = Pick<AgentSettings, 'llm_model' | 'llm_base_url' | 'llm_api_key' | 'search_api_key'>;
 
 /**
- * Fills in the operator's entry. A variable with a secret in it becomes a secret itself, so that it is masked and never
- * stored; one whose placeholder has no value is left out.
- *
- * @param secrets all secrets that the user's agents may have; those that the operator does not name are withheld
- * @param model of the request; null: the operator's choice, or else the agent's
+ * Fills in the operator's entry. A variable with a secret becomes a secret, so that it is masked and never stored; a
+ * variable whose placeholder has no value is left out, and so are secrets that the entry does not name.
  */
 export function toStartedAcpAgent(
   agent: AcpAgent,
@@ -207,7 +189,6 @@ function fill(template: string, valueOf: (name: string) => string | null): strin
   return template.replaceAll(PLACEHOLDER, (_, name: string) => valueOf(name) ?? '');
 }
 
-/** The abilities that an agent says it has. */
 export interface AcpAbilities {
   loadSession: boolean;
   image: boolean;

@@ -15,8 +15,8 @@ import { isSameModelServer, type NamedModel } from '../../../settings/model-serv
 import { agentLimits, type AgentSettings, ownParameters } from './agent-settings.js';
 
 /**
- * Builds the request that gives a conversation its credentials again: after a restart of its agent server, which
- * never stores secrets, and after a stop whose cause the user may have fixed.
+ * Builds the request that restores credentials after a restart of the agent server, which never stores secrets, or
+ * after a stop whose cause the user may have fixed.
  */
 @Injectable()
 export class AgentCredentialsBuilder {
@@ -32,11 +32,9 @@ export class AgentCredentialsBuilder {
   ) {}
 
   /**
-   * The user's settings as they are now, limits included, with the secrets that the conversation was started with. Its
-   * model stays, and so does the address where it is called: both are sent along, because tools may have changed the
-   * values in the sandbox. A key for another server is withheld, and the agent server is told so.
-   *
-   * @throws SecretDecryptionError when something stored is not readable with the configured keys
+   * Current settings with the secrets, model and address of the start: tools may have changed model and address in the
+   * sandbox. A key for another server is withheld, and the agent server is told so.
+   * @throws SecretDecryptionError
    */
   async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
     const [{ own, names }, begun] = await Promise.all([
@@ -68,7 +66,7 @@ export class AgentCredentialsBuilder {
     }
     const model = {
       model: begun?.llmModel ?? settings.llm_model,
-      // Of older conversations only the name of the model is known.
+      // Older conversations only have the name of the model.
       baseUrl: begun?.llmBaseUrl ?? settings.llm_base_url,
     };
     const isForModel = this.isForModel(id, model, settings);
@@ -84,8 +82,8 @@ export class AgentCredentialsBuilder {
   }
 
   /**
-   * A conversation that a client began at the agent server gets the key of its model again, because its client cannot
-   * know that the key was lost. Tools, secrets and limits stay with the client.
+   * A client that began the conversation at the agent server cannot know that the key of its model was lost. Tools,
+   * secrets and limits stay with the client.
    */
   private async buildAdopted(
     id: string,
@@ -93,7 +91,7 @@ export class AgentCredentialsBuilder {
     { llmModel, llmBaseUrl, agentKind }: Pick<AppConversation, 'llmModel' | 'llmBaseUrl' | 'agentKind'>,
   ): Promise<CredentialsRequest> {
     if (agentKind === 'acp') {
-      // An ACP agent has keys of its own and gets none of ours.
+      // An ACP agent has its own keys.
       return { outbound_allowlist: this.config.outbound.allowlist };
     }
     const { settings } = await this.inputs.readConfiguration(userId, null);
@@ -103,7 +101,7 @@ export class AgentCredentialsBuilder {
       ...(llmModel && { llm_model: llmModel }),
       llm_base_url: llmBaseUrl === '' ? null : llmBaseUrl,
       ...(!isForModel && { llm_key_withheld: true }),
-      // Omitted when the settings have no key, so that a key given by the client in the meantime stays.
+      // Without a key in the settings, one that the client has given stays.
       ...(isForModel && settings.llm_api_key !== null && { llm_api_key: settings.llm_api_key }),
       outbound_allowlist: this.config.outbound.allowlist,
     };

@@ -22,53 +22,45 @@ const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;
 const TOKENS_PER_PRICE = 1_000_000;
 
-/** Everything that decides how a conversation begins; the settings are known to be usable. */
 export interface AgentStart {
-  /** Null: the agent is our own. */
   acp: StartedAcpAgent | null;
-  /** UUID with dashes. */
   conversationId: string;
   workingDir: string;
   request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'>;
-  /** Where the user reaches the web servers that the agent starts. */
+  /** Addresses for the user of web servers that the agent starts. */
   ports: readonly PortAddress[];
-  /** The model of the request, or else of the settings. */
+  /** From the request, or else from the settings. */
   model: string;
   facts: ModelFacts;
   settings: AgentSettings;
   config: Pick<AgentConfig, 'llmTimeoutSeconds' | 'condenserTokens' | 'tavilyApiUrl'>;
   mcpConfig: ClearMcpConfig | null;
-  /** They become environment variables of the agent's tools. */
+  /** Environment variables of the agent's tools. */
   secrets: ReadonlyMap<string, AgentSecret>;
   git: GitAccess | null;
   /** OUTBOUND_ALLOWLIST; null: any server. */
   outboundAllowlist: string[] | null;
-  /** Of the operator, for all agents. */
   skills: readonly OperatorSkill[];
 }
 
 /** Port to the kind of agent server that runs in a sandbox: what it is told, and what it can do. */
 export abstract class AgentDialect {
-  /**
-   * Whether it has what the published schema lacks: ACP agents, results, a route that clones, and one that takes
-   * credentials again.
-   */
+  /** Whether it supports more than the published schema: ACP agents, results, cloning, and new credentials. */
   abstract readonly hasExtensions: boolean;
 
-  /** The request that begins a conversation. */
   abstract request(start: AgentStart): StartConversationRequest;
 
-  /** Where it calls a model; null: it knows that itself. */
+  /** Where it calls a model; null when the agent server decides. */
   abstract endpoint(model: string, baseUrl: string | null): ReturnType<typeof modelEndpoint> | null;
 
-  /** The address of a model that the operator must have allowed; null: none. */
+  /** An address of a model that the operator must have allowed. */
   abstract addressToCheck(model: string, baseUrl: string | null): string | null;
 
-  /** Which settings have no effect on it, a sentence each. */
+  /** Settings without an effect, a sentence each. */
   abstract ineffectiveSettings(settings: AgentSettings, mcpConfig: ClearMcpConfig | null): string[];
 }
 
-/** The request without what only some agent servers take. */
+/** The part of the request that all agent servers take. */
 export function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConversationRequest {
   const { settings } = start;
   const { initial_message: message } = start.request;
@@ -84,7 +76,7 @@ export function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConve
   };
 }
 
-/** @param parameters of the model that the agent server uses */
+/** `parameters` are those that the agent server uses. */
 export function toModel(
   { settings, model, facts, config }: AgentStart,
   parameters: JsonObject = {},
@@ -105,12 +97,10 @@ export function toModel(
 
 export const AGENT_TOOLS = [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }];
 
-/** The member that names the tool servers; none where there are none. */
 export function toolServers(servers: Record<string, McpServerEntry>): Pick<AgentSpec, 'mcp_config'> {
   return Object.keys(servers).length > 0 ? { mcp_config: { mcpServers: servers } } : {};
 }
 
-/** Null: the agent condenses nothing. */
 export function toCondenser({
   settings,
   config,
@@ -127,7 +117,7 @@ export function toCondenser({
     : null;
 }
 
-/** Skills of the operator that the user has not disabled, in the published form, which both agent servers take. */
+/** The operator's skills but for disabled ones, in the published form that both agent servers take. */
 export function givenSkills({ skills, settings }: AgentStart): Record<string, unknown>[] {
   const disabled = settings.disabled_skills ?? [];
   return skills
@@ -144,11 +134,7 @@ const PLAN =
   'You are asked for a plan only. Read whatever helps, and write the plan into PLAN.md. Change no other file, ' +
   'and run nothing that changes anything.';
 
-/**
- * The member that ends the system prompt; none where it adds nothing.
- *
- * @param more what the agent server has no member for
- */
+/** The member that ends the system prompt. `more` is what the agent server has no member for. */
 export function systemSuffix(
   { request, ports }: AgentStart,
   more: string | null = null,
@@ -169,7 +155,7 @@ function portsText(ports: readonly PortAddress[]): string | null {
     : `A web server that the user is to see must listen on the host in $LISTEN_HOST and on a port of these variables; in brackets is where the user opens it: ${list}. A page of one cannot reach the other: let one server answer for page and API. It runs in the background until the sandbox is paused.`;
 }
 
-/** Off: no call waits. On: every call waits or, where an analyzer rates risks, those of high and unknown risk. */
+/** On: every call waits or, with an analyzer, those of high and unknown risk. */
 function confirmation({
   confirmation_mode: isOn,
   security_analyzer: analyzer,

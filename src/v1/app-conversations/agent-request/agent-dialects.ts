@@ -5,11 +5,7 @@ import { StockDialect } from './stock.dialect.js';
 
 export const AGENT_DIALECTS = { slipway: new SlipwayDialect(), stock: new StockDialect() };
 
-/**
- * How the agent server of a specification is spoken to.
- *
- * @param spec null when it is not configured any more, or not known yet: what all agent servers take
- */
+/** Null for an unknown specification: the dialect that all agent servers understand. */
 export function agentDialect(spec: SandboxSpec | null): AgentDialect {
   return spec?.program.kind === 'native' ? AGENT_DIALECTS.slipway : AGENT_DIALECTS.stock;
 }

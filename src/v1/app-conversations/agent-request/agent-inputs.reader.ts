@@ -22,10 +22,8 @@ import { LlmProfileRepository } from '../../../settings/llm-profile.repository.j
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
 
-/** The settings that say who commits. */
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
-/** Reads what an agent may do on the git servers of its user. */
 @Injectable()
 export class GitAccessReader {
   private readonly logger = new Logger(GitAccessReader.name);
@@ -36,9 +34,8 @@ export class GitAccessReader {
   ) {}
 
   /**
-   * A credential for each server that the user has a token for. One that is not available is logged and left out.
-   *
-   * @param stored all of the user's credentials, in the order of `PROVIDER_TYPES`
+   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`. Unavailable ones are
+   * logged and left out.
    */
   async read(userId: string, settings: GitSettings, stored: readonly StoredCredential[]): Promise<GitAccess> {
     const found = await Promise.all(stored.map((credential) => this.credential(userId, credential)));
@@ -72,10 +69,10 @@ export class GitAccessReader {
   }
 }
 
-/** git makes no commit without a name, and an agent is expected to commit. The address is nobody's (RFC 2606). */
+/** git needs a name to commit. The address belongs to no host (RFC 2606). */
 const DEFAULT_IDENTITY: GitIdentity = { name: 'Slipway', email: 'agent@slipway.invalid' };
 
-/** The git identity in a sandbox: from the settings, completed with defaults. */
+/** From the settings, completed with defaults. */
 export function gitIdentity({ git_user_name: name, git_user_email: email }: GitSettings): GitIdentity {
   const given = { name: oneLine(name), email: oneLine(email) };
   return {
@@ -89,23 +86,20 @@ function oneLine(text: string | null): string {
   return textHead((text ?? '').replaceAll(/[\p{Cc}<>]+/gu, ' ').trim(), 200);
 }
 
-/** What decides whether a conversation can begin. */
 export interface AgentConfiguration {
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
-  /** The profile that was asked for does not exist: the settings' model stands for it. */
+  /** The requested profile does not exist, so the settings' model replaces it. */
   lacksProfile: boolean;
 }
 
-/** Everything a user has stored for agents, in clear. Must never get into a response, a row or a log. */
+/** Stored secrets in clear. Must never get into a response, a row or a log. */
 export interface AgentInputs extends AgentConfiguration {
-  /** By name. */
   secrets: ReadonlyMap<string, AgentSecret>;
-  /** For git servers. */
   credentials: readonly StoredCredential[];
 }
 
-/** Reads what a user has stored for agents as it is now, each table once. */
+/** Reads what a user has stored for agents, each table once. */
 @Injectable()
 export class AgentInputsReader {
   constructor(
@@ -116,11 +110,7 @@ export class AgentInputsReader {
     private readonly profiles: LlmProfileRepository,
   ) {}
 
-  /**
-   * @param own secrets of one conversation, which take precedence over those of the user
-   * @param names of the user's secrets that the conversation gets; null: all
-   * @throws SecretDecryptionError when something stored is not readable with the configured keys
-   */
+  /** The conversation's `own` secrets precede the user's; null `names` select all. Throws SecretDecryptionError. */
   async read(
     userId: string,
     configuration: AgentConfiguration,
@@ -135,12 +125,7 @@ export class AgentInputsReader {
     return { ...configuration, secrets, credentials };
   }
 
-  /**
-   * Reads the settings and tool servers; needs only the database.
-   *
-   * @param profile that the model comes from; null: the settings
-   * @throws SecretDecryptionError when something stored is not readable with the configured keys
-   */
+  /** Needs only the database; a null profile means the settings. Throws SecretDecryptionError. */
   async readConfiguration(userId: string, profile: string | null): Promise<AgentConfiguration> {
     const [{ settings: row, keys, details }, mcpConfig, found] = await Promise.all([
       this.settings.loadWithKeys(userId),
@@ -156,7 +141,7 @@ export class AgentInputsReader {
   }
 }
 
-/** Secrets of an agent's tools as agent servers take them. */
+/** Secrets as agent servers take them. */
 export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record<string, SecretSource> {
   return Object.fromEntries(
     [...secrets].map(([name, { value, description }]) => [
@@ -166,12 +151,7 @@ export function secretSources(secrets: ReadonlyMap<string, AgentSecret>): Record
   );
 }
 
-/**
- * A user's tool servers as agent servers take them, by name. A command has a name; a remote server is named after its
- * kind and its position in the list.
- *
- * @param namesTools whether the entries say which tools are offered
- */
+/** Tool servers by name, as agent servers take them. A remote server is named after its kind and its position. */
 export function mcpServerEntries(
   config: ClearMcpConfig | null,
   namesTools = true,
@@ -220,7 +200,6 @@ function allowed(details: JsonObject = {}): Pick<McpServerEntry, 'tools'> {
   return tools === undefined ? {} : { tools };
 }
 
-/** Users may switch a server off without removing it. */
 function isEnabled({ details }: { details?: JsonObject }): boolean {
   return details?.['enabled'] !== false;
 }

@@ -13,30 +13,27 @@ import type { AgentSettings } from './agent-settings.js';
 import { ModelCatalogue } from './model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 
-/** A conversation that is to begin. */
 interface NewConversation {
   userId: string;
   conversationId: string;
   workingDir: string;
-  /** Where the user reaches the web servers that the agent starts. */
   ports: readonly PortAddress[];
   request: StartRequest;
   configuration: AgentConfiguration;
-  /** Secrets of the request, in clear. */
+  /** In clear. */
   secrets: ReadonlyMap<string, string>;
   dialect: AgentDialect;
 }
 
 type CheckedRequest = Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent'>;
 
-/** A user's settings as they were at one moment. */
 export interface CheckedConfiguration {
   configuration: AgentConfiguration;
-  /** Why no conversation can begin with them, for the user; null: one can. */
+  /** For the user: why no conversation can begin with these settings. */
   problem: string | null;
 }
 
-/** The request for an agent server, or why the conversation cannot begin, for the user. */
+/** The request, or a reason for the user why the conversation cannot begin. */
 type AgentRequest =
   | { problem: string }
   | {
@@ -44,15 +41,13 @@ type AgentRequest =
       body: StartConversationRequest;
       /** Null: an ACP agent chooses its model itself. */
       model: string | null;
-      /** Where the model is called; empty: at its provider's own address. */
+      /** Empty: the model is called at its provider's own address. */
       baseUrl: string;
-      /** For the user: which settings have no effect. */
       notes: string[];
       /** Null: the agent is our own. */
       acp: { agent: AcpAgent; hasBudget: boolean } | null;
     };
 
-/** Builds the request that begins a conversation from what its user has stored. */
 @Injectable()
 export class AgentRequestBuilder {
   constructor(
@@ -65,7 +60,7 @@ export class AgentRequestBuilder {
     private readonly acpAgents: AcpAgents,
   ) {}
 
-  /** Reads the user's settings, and says whether a conversation can begin with them. */
+  /** Reads the settings, and says whether a conversation can begin with them. */
   async check(userId: string, request: CheckedRequest, dialect: AgentDialect): Promise<CheckedConfiguration> {
     const configuration = await this.inputs.readConfiguration(userId, request.llm_profile ?? null);
     return { configuration, problem: this.problem(configuration, request, dialect) };
@@ -84,7 +79,6 @@ export class AgentRequestBuilder {
     return checkSettings({ ...configuration, agent, model, dialect }, this.addresses).problem;
   }
 
-  /** @throws SecretDecryptionError when something stored is not readable with the configured keys */
   async build(conversation: NewConversation): Promise<AgentRequest> {
     const { userId, request, configuration, dialect } = conversation;
     if (configuration.lacksProfile) {
@@ -147,13 +141,12 @@ export class AgentRequestBuilder {
   }
 
   private agentOf(request: Pick<StartRequest, 'agent'>, settings: AgentSettings): CheckedSettings['agent'] {
-    // Rows of a version before this one have no such member.
+    // Rows of earlier versions have no such member.
     const name = request.agent ?? settings.agent;
     return { name, acp: this.acpAgents.find(name), listed: this.acpAgents.names };
   }
 }
 
-/** Sentences about what the request asks for and the conversation does not get. */
 function requestNotes(
   { result_schema: schema, secret_names: names }: Pick<StartRequest, 'result_schema' | 'secret_names'>,
   secrets: ReadonlyMap<string, AgentSecret>,

@@ -4,7 +4,7 @@ import { isSameModelServer } from '../../../settings/model-server.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
-/** The settings that say how an agent works, with their keys in clear. */
+/** The settings that say how an agent works, with keys in clear. */
 export type AgentSettings = Pick<
   SettingsRow,
   | 'llm_model'
@@ -20,17 +20,15 @@ export type AgentSettings = Pick<
   | 'git_user_email'
 > &
   Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'> & {
-    /** Members of the model beyond its name, address and key; may hold secrets. */
+    /** Beyond name, address and key; may hold secrets. */
     llm_parameters?: JsonObject;
-    /** Members of the condenser beyond whether there is one. */
+    /** Beyond whether there is one. */
     condenser_parameters?: JsonObject;
-    /** Whether the agent keeps notes from conversation to conversation. */
     load_memory?: boolean;
-    /** Names of skills that no agent of the user gets. */
     disabled_skills?: string[];
   };
 
-/** @param row null for a user who stored no settings: everything is null then */
+/** A null row, of a user without stored settings, makes every setting null. */
 export function agentSettings(
   row: Omit<AgentSettings, keyof SettingsKeys> | null,
   keys: SettingsKeys,
@@ -58,7 +56,7 @@ export function agentSettings(
   };
 }
 
-/** The preference `disabled_skills`, as user interfaces store it; what is no text in it names no skill. */
+/** The preference `disabled_skills` as user interfaces store it; anything but a text names no skill. */
 export function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
@@ -75,13 +73,13 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
     ...settings,
     llm_model: model.model,
     llm_base_url: model.baseUrl,
-    // A profile without a key is used with that of the settings, where it is for the same server.
+    // A profile without a key uses the key of the settings if it is for the same server.
     llm_api_key: text('api_key') ?? (isSameModelServer(model, own) ? settings.llm_api_key : null),
     llm_parameters: without(config, ['model', 'base_url', 'api_key']),
   };
 }
 
-/** Members of a model that our agent server uses; it stores others, which may be secret, so they are not sent to it. */
+/** The agent server stores others, which may be secret, so they are not sent. */
 const OWN_PARAMETERS = [
   'input_cost_per_token',
   'output_cost_per_token',
@@ -109,7 +107,6 @@ const OWN_PARAMETERS = [
   'litellm_extra_body',
 ];
 
-/** The parameters of a model for our agent server. */
 export function ownParameters(parameters: JsonObject = {}): JsonObject {
   const own = OWN_PARAMETERS.flatMap((name) =>
     name in parameters ? [[name, parameters[name]] as const] : [],
@@ -118,7 +115,6 @@ export function ownParameters(parameters: JsonObject = {}): JsonObject {
   return isJsonObject(headers) ? { ...others, extra_headers: textMembers(headers) } : others;
 }
 
-/** A header is a text. */
 function textMembers(members: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(members).flatMap(([name, value]) =>
@@ -129,11 +125,10 @@ function textMembers(members: JsonObject): JsonObject {
 
 const DEFAULT_MAX_ITERATIONS = 500;
 
-/** How far an agent may go, as agent servers take it. */
+/** As agent servers take them. */
 interface AgentLimits {
-  /** Steps per message. */
   max_iterations: number;
-  /** USD per conversation; null: no limit. */
+  /** USD per conversation. */
   max_budget: number | null;
 }
 
@@ -144,12 +139,11 @@ export function agentLimits({
   return { max_iterations: iterations ?? DEFAULT_MAX_ITERATIONS, max_budget: budget };
 }
 
-/** Who can judge the risk of calls: the model itself, signatures, or rules about commands of the shell. */
+/** The model itself, signatures, or rules about shell commands judge the risk of calls. */
 export const SECURITY_ANALYZERS: Readonly<Record<string, SecurityAnalyzer>> = {
   llm: { kind: 'LLMSecurityAnalyzer' },
   pattern: { kind: 'PatternSecurityAnalyzer' },
   policy_rail: { kind: 'PolicyRailSecurityAnalyzer' },
 };
 
-/** The agent that this service has. */
 export const OWN_AGENT = 'CodeActAgent';

@@ -5,29 +5,25 @@ import { ascending } from '../../../common/compare.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ModelPrice } from './model-prices.file.js';
 
-/** What the catalogue knows of a model. */
 export interface ModelFacts {
-  /** Null: unknown. */
   price: ModelPrice | null;
-  /** Tokens; null: unknown. */
+  /** Tokens. */
   contextWindow: number | null;
 }
 
-/** A model that the catalogue lists, as clients let users choose it. */
 interface CatalogueModel {
   provider: string;
   name: string;
-  /** A chat model that our agent server reaches by the name alone. */
+  /** A chat model that our agent server reaches by its name alone. */
   verified: boolean;
 }
 
-/** A model that users may choose. */
 export interface ListedModel extends Omit<CatalogueModel, 'provider'> {
-  /** Null: the operator's list names the model without one. */
+  /** Null when the operator's list names no provider. */
   provider: string | null;
 }
 
-/** What models cost and how much they can read: by the operator's list of prices, or else by the bundled catalogue. */
+/** Prices and context windows from the operator's list, or else from the bundled catalogue. */
 @Injectable()
 export class ModelCatalogue implements OnModuleInit {
   private prices = new Map<string, ModelPrice>();
@@ -35,11 +31,10 @@ export class ModelCatalogue implements OnModuleInit {
 
   constructor(private readonly config: AppConfig) {}
 
-  /** @throws ConfigError for an invalid list */
   async onModuleInit(): Promise<void> {
     const { modelPricesFile: file } = this.config.agent;
     if (file !== null) {
-      // Imported only where there is a list: the parsers take long to load.
+      // The parsers take long to load.
       const { readModelPrices } = await import('./model-prices.file.js');
       this.prices = await readModelPrices(file);
     }
@@ -52,7 +47,7 @@ export class ModelCatalogue implements OnModuleInit {
     return given ? { ...facts, price: given } : facts;
   }
 
-  /** The models of the catalogue and of the operator's list, by provider and name. */
+  /** Models of the catalogue and of the operator's list, by provider and name. */
   async list(): Promise<readonly ListedModel[]> {
     this.models ??= this.readModels();
     return this.models;
@@ -71,7 +66,7 @@ export class ModelCatalogue implements OnModuleInit {
   }
 }
 
-/** The catalogue is large, and only starts of conversations and the list of models need it. */
+/** Loaded late because the catalogue is large. */
 async function loadCatalogue(): Promise<typeof genaiPrices> {
   return import('@pydantic/genai-prices');
 }
@@ -82,15 +77,10 @@ const CATALOGUE_IDS: ReadonlyMap<string, string> = new Map([
   ['together_ai', 'together'],
 ]);
 
-/** Too little to leave the first tier: prices do not depend on the usage here. */
+/** Small enough for the first tier: prices do not depend on the usage here. */
 const ANY_USAGE = { input_tokens: 1, output_tokens: 1 };
 
-/**
- * What the bundled catalogue knows of a model.
- *
- * @param catalogue the package that holds it, loaded
- * @param name as in the settings: `gpt-4o`, `anthropic/claude-…`, `litellm_proxy/gpt-4o`
- */
+/** Takes names as in the settings: `gpt-4o`, `anthropic/claude-…`, `litellm_proxy/gpt-4o`. */
 export function catalogueFacts({ calcPrice }: typeof genaiPrices, name: string): ModelFacts {
   const found = candidates(name)
     .map(({ model, provider }) =>
@@ -112,7 +102,7 @@ export function catalogueFacts({ calcPrice }: typeof genaiPrices, name: string):
   };
 }
 
-/** The model at its provider, the name as a whole, then the rest of the name, whoever sells it. */
+/** The model at its provider, the whole name, then the rest of the name at any provider. */
 function candidates(name: string): { model: string; provider: string | null }[] {
   const slash = name.indexOf('/');
   const whole = { model: name, provider: null };
@@ -130,14 +120,14 @@ function base(price: number | { base: number } | undefined): number | null {
   return typeof price === 'number' ? price : price.base;
 }
 
-/** Providers that the catalogue names otherwise than LiteLLM, whose names are those of the settings. */
+/** Providers whose names differ from LiteLLM's, which the settings use. */
 const PREFIXES: ReadonlyMap<string, string> = new Map([
   ['google', 'gemini'],
   ['moonshotai', 'moonshot'],
   ['together', 'together_ai'],
   ['x-ai', 'xai'],
 ]);
-/** Google sells models of others elsewhere than behind its API for Gemini, and Fireworks has longer names for all. */
+/** Google sells models of other vendors outside of the Gemini API, and Fireworks has longer names for all. */
 const NOT_BY_NAME = /^gemini\/(?!gem)|^fireworks/;
 const NO_AGENT = /embed|[-/](tts|image|ocr|guard|safeguard|audio|realtime|transcribe|computer-use)\b/;
 
@@ -146,7 +136,7 @@ function isKnownByName(name: string): boolean {
   return !('problem' in modelEndpoint(name, null)) && !NOT_BY_NAME.test(name) && !NO_AGENT.test(name);
 }
 
-/** The bundled catalogue; it is never fetched from elsewhere. */
+/** The catalogue is never fetched from elsewhere. */
 async function catalogueModels(catalogue: typeof genaiPrices): Promise<CatalogueModel[]> {
   const providers = (await catalogue.waitForUpdate()) ?? [];
   return providers.flatMap(({ id, models }) => {
@@ -156,7 +146,7 @@ async function catalogueModels(catalogue: typeof genaiPrices): Promise<Catalogue
       .map(({ id: name, context_window: contextWindow }) => ({
         provider,
         name,
-        // Embeddings, pictures and speech have no window there, and no price of output.
+        // Embeddings, pictures and speech have no window and no output price in the catalogue.
         verified:
           isKnownByName(`${provider}/${name}`) &&
           contextWindow !== undefined &&

@@ -5,7 +5,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
 
-/** What a model costs, USD per million tokens. */
+/** USD per million tokens. */
 export interface ModelPrice {
   input: number;
   output: number;
@@ -16,11 +16,7 @@ const fileSchema = namedValues(
   z.strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() }),
 );
 
-/**
- * Reads `MODEL_PRICES_FILE`, YAML or JSON: model name -> `{input, output}` in USD per million tokens.
- *
- * @throws ConfigError one line that names the file and what is wrong with it
- */
+/** Reads `MODEL_PRICES_FILE` (YAML or JSON), model name to `{input, output}`. Throws ConfigError with one line. */
 export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
   try {
     const content: unknown = parseYaml(await readFile(file, 'utf8'));

@@ -5,34 +5,30 @@ import type { AcpAgent } from './acp-agents.js';
 import type { AgentDialect } from './agent-dialect.js';
 import { type AgentSettings, OWN_AGENT, SECURITY_ANALYZERS } from './agent-settings.js';
 
-/** What decides together whether a conversation can begin. */
 export interface CheckedSettings {
   agent: ChosenAgent;
-  /** The request's model, or else that of the settings. */
+  /** From the request, or else from the settings. */
   model: string | null;
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
   dialect: AgentDialect;
 }
 
-/** The model to call, or why no conversation can begin: a sentence that names the setting. */
+/** A problem is a sentence that names the setting. */
 type SettingsVerdict = { problem: string } | { problem: null; model: string };
 
-/** Which agent a conversation gets. */
 interface ChosenAgent {
-  /** As settings or request name it; null: our own. */
+  /** Null: our own agent. */
   name: string | null;
-  /** The operator's entry; null: our own, or a name that nobody has. */
+  /** Null for our own agent, and for a name that is not on the list. */
   acp: AcpAgent | null;
-  /** All names of the operator's list. */
   listed: readonly string[];
 }
 
 const AGENTS = ['', OWN_AGENT];
-/** What stands for the model of an agent that has one of its own. */
+/** For an agent that chooses its model itself. */
 const OWN_MODEL = '';
 
-/** Checks whether a conversation can begin with these settings. */
 export function checkSettings(
   { agent, model, settings, mcpConfig, dialect }: CheckedSettings,
   addresses: OutboundAddresses,
@@ -59,7 +55,6 @@ export function checkSettings(
   return problem === null ? verdict : { problem };
 }
 
-/** Checks whether a model can be called with these settings. */
 export function modelVerdict(
   model: string | null,
   settings: AgentSettings,
@@ -80,14 +75,14 @@ function usesBaseUrl({ env }: AcpAgent): boolean {
   return Object.values(env).some((value) => value.includes('${llm_base_url}'));
 }
 
-/** What is missing to call the model; null when nothing is. */
+/** Null when the model can be called. */
 function modelProblem(
   model: string,
   { llm_base_url: baseUrl, llm_api_key: apiKey }: AgentSettings,
   dialect: AgentDialect,
 ): string | null {
   if (baseUrl !== null && baseUrl.trim() !== '') {
-    // A model server of the user's own may need no key.
+    // A model server of the user may need no key.
     return null;
   }
   const endpoint = dialect.endpoint(model, baseUrl);

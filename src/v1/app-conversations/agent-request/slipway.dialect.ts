@@ -15,27 +15,22 @@ import {
   toolServers,
 } from './agent-dialect.js';
 
-/** Our own agent server. */
 export class SlipwayDialect extends AgentDialect {
   readonly hasExtensions = true;
 
-  /** @inheritdoc */
   request(start: AgentStart): StartConversationRequest {
     const agent = start.acp === null ? toAgent(start) : toAcpAgent(start, start.acp);
     return { ...toCommonRequest(start, agent), slipway: extension(start) };
   }
 
-  /** @inheritdoc */
   endpoint(model: string, baseUrl: string | null): ReturnType<typeof modelEndpoint> {
     return modelEndpoint(model, baseUrl);
   }
 
-  /** @inheritdoc */
   addressToCheck(model: string, baseUrl: string | null): string | null {
     return addressToCheck(model, baseUrl);
   }
 
-  /** @inheritdoc */
   ineffectiveSettings({ load_memory: memory }: AgentSettings): string[] {
     return memory === true
       ? ['agent_context.load_memory: the agent server of this sandbox keeps no notes.']
@@ -52,13 +47,13 @@ function toAgent(start: AgentStart): AgentSpec {
     llm: { ...toModel(start, ownParameters(settings.llm_parameters)), usage_id: 'agent' },
     tools: AGENT_TOOLS,
     ...toolServers(mcpServerEntries(start.mcpConfig)),
-    // It condenses with the agent's own model.
+    // It condenses with the agent's model.
     condenser: toCondenser(start),
     agent_context: {
-      // What the repository has for agents: AGENTS.md and its skills. The published schema cannot ask for them.
+      // AGENTS.md and skills of the repository, which the published schema cannot ask for.
       load_project_skills: true,
       ...(skills.length > 0 && { skills }),
-      // Of the repository, whose skills only the agent server knows.
+      // Only the agent server knows the skills of the repository.
       ...(disabled.length > 0 && { disabled_skills: disabled }),
       ...systemSuffix(start),
     },

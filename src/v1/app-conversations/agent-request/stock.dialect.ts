@@ -14,11 +14,10 @@ import {
   toolServers,
 } from './agent-dialect.js';
 
-/** A stock agent server, which gets what the published schema knows and no more. */
+/** For agent servers that know only the published schema. */
 export class StockDialect extends AgentDialect {
   readonly hasExtensions = false;
 
-  /** @inheritdoc */
   request(start: AgentStart): StartConversationRequest {
     return toCommonRequest(start, toAgent(start));
   }
@@ -28,12 +27,10 @@ export class StockDialect extends AgentDialect {
     return null;
   }
 
-  /** @inheritdoc */
   addressToCheck(_model: string, baseUrl: string | null): string | null {
     return baseUrl;
   }
 
-  /** @inheritdoc */
   ineffectiveSettings(
     { max_budget_per_task: budget, search_api_key: searchKey }: AgentSettings,
     mcpConfig: ClearMcpConfig | null,
@@ -67,7 +64,7 @@ function toAgent(start: AgentStart): AgentSpec {
     kind: 'Agent',
     llm: { ...llm, usage_id: 'agent' },
     tools: AGENT_TOOLS,
-    // Its servers have another kind of member that is called `tools`.
+    // Their servers have another member that is called `tools`.
     ...toolServers(mcpServerEntries(start.mcpConfig, false)),
     condenser: condenser && {
       kind: condenser.kind,

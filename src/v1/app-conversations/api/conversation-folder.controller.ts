@@ -8,7 +8,7 @@ import { SANDBOX_PROBLEMS } from './dto/conversation-actions.dto.js';
 import { FilesQueryDto, HooksDto, SkillsDto } from './dto/conversation-folder.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
-/** Of a running sandbox; one that does not run has none to show, which is no failure. */
+/** A sandbox that does not run has nothing to show, which is no failure. */
 const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);
 
 @ApiTags('Conversations')

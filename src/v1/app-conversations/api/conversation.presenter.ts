@@ -12,7 +12,6 @@ import type { StartTaskRow } from '../start-task.queries.js';
 import type { AppConversationDto } from './dto/conversation.dto.js';
 import type { StartTaskDto } from './dto/start-task.dto.js';
 
-/** Turns rows of conversations and start tasks into responses. */
 @Injectable()
 export class ConversationPresenter {
   constructor(
@@ -20,7 +19,6 @@ export class ConversationPresenter {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /** @throws SecretDecryptionError when the sandbox's key is not readable with the configured keys */
   conversation(row: ConversationRow): AppConversationDto {
     const status = toWireStatus(row.sandbox_status, row.address);
     const isRunning = status === 'RUNNING';
@@ -77,13 +75,13 @@ export class ConversationPresenter {
     };
   }
 
-  /** Where clients reach the agent server, without a trailing slash. */
+  /** Without a trailing slash. */
   private agentServer(row: Pick<ConversationRow, 'sandbox_id' | 'expose_port'>): string {
     return this.urls.agentServer(row.sandbox_id, row.expose_port);
   }
 }
 
-/** The stored request in the order of the wire, with every secret masked. */
+/** In the order of the wire, with every secret masked. */
 function requestEcho(request: StartRequest): StartTaskDto['request'] {
   const { conversation_id: conversationId, parent_conversation_id: parentId, secrets } = request;
   return {
@@ -121,10 +119,10 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
   };
 }
 
-/** What the service does for every conversation, so that nobody needs a note about it. */
+/** Every conversation gets a title, so no note is needed about it. */
 const TITLE_PROCESSOR = 'SetTitleCallbackProcessor';
 
-/** Sentences about members of a request without an effect, or with another one than expected. */
+/** Sentences about members that have no effect, or another one than expected. */
 export function requestNotes(request: StartRequest): string[] {
   const processors = asList(request['processors'])
     .map((processor) => jsonText(processor, 'kind') ?? '')
@@ -158,7 +156,7 @@ function isEmpty(value: unknown): boolean {
   );
 }
 
-/** The progress or failure of a start task, followed by its notes and those about its request; null without any. */
+/** Progress or failure, followed by the notes. */
 function startDetail({
   detail,
   notes,

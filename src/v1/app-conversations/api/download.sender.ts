@@ -5,29 +5,25 @@ import type { Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 
-/** Downloads of one user at the same time. */
 const MAX_PER_USER = 8;
-/** A client that reads nothing for this long is cut off, and so is a source that sends nothing. */
+/** A client that reads nothing, or a source that sends nothing, for this long is cut off. */
 const STALL_MS = 60_000;
 
-/** What is sent, and how it is announced. */
 export interface Download {
   headers: Readonly<Record<string, string>>;
   content: Readable;
 }
 
-/** Sends responses of any length, no faster than their clients read, so that each takes the memory of a few chunks. */
+/** Sends responses no faster than their clients read, so that each takes the memory of a few chunks. */
 @Injectable()
 export class DownloadSender {
   private readonly logger = new Logger(DownloadSender.name);
   private readonly running = new Map<string, number>();
 
   /**
-   * Opens a source and sends what it has. A source that fails halfway breaks the response off, so that it does not look
-   * complete.
-   *
-   * @param open what it throws becomes the response; it is not called when the user has too many downloads
-   * @throws DomainError rate_limited when the user has too many
+   * Sends what `open` returns, whose errors become the response. A source that fails halfway breaks the response off,
+   * so that it does not look complete.
+   * @throws DomainError rate_limited when the user has too many downloads; `open` is not called then
    */
   async send(userId: string, response: Response, open: () => Promise<Download>): Promise<void> {
     const running = this.running.get(userId) ?? 0;

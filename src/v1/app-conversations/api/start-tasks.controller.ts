@@ -84,7 +84,6 @@ const TOO_MANY_CONVERSATIONS: DocumentedProblem = {
     'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
 };
 
-/** What both routes that start say of themselves. */
 const START = {
   examples: EXAMPLES,
   problems: [TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, QUOTA_EXCEEDED],

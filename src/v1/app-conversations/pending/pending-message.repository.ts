@@ -14,7 +14,7 @@ import { OwnedByUser, User } from '../../../auth/user.repository.js';
 import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
 import { hasUnfinishedStart } from '../start-task.queries.js';
 
-/** A message that waits until its conversation is ready. Its row goes once the agent server has it. */
+/** Removed once the agent server has it. */
 @Entity('pending_messages')
 @Index('pending_messages_conversation_id_position_key', ['conversationId', 'position'], { unique: true })
 @Index('pending_messages_user_id_idx', ['userId'])
@@ -28,29 +28,26 @@ export class PendingMessage {
   @OwnedByUser()
   user?: User;
 
-  /** Chosen with the start, so that it is known before there is a conversation. */
+  /** Chosen with the start, before there is a conversation. */
   @Column('uuid', { name: 'conversation_id' })
   conversationId: string;
 
-  /** Messages of a conversation are delivered in this order. */
+  /** Order of delivery. */
   @Column('integer')
   position: number;
 
   @Column('jsonb')
   content: Content[];
 
-  /** Attempts to deliver it, the current one included. */
+  /** Includes the current attempt. */
   @Column('integer', { default: 0 })
   attempts: number;
 
-  /** No attempt is made before this time: a delivery is under way, or one failed a moment ago. */
+  /** A delivery is under way or has just failed until then. */
   @Column('timestamptz', { name: 'due_at', default: () => 'now()' })
   dueAt: Date;
 
-  /**
-   * The last event of the log before the first attempt: behind it, whoever tries again looks whether the message has
-   * arrived. Null before that attempt, empty when the log was.
-   */
+  /** Last event before the first attempt: retries search the log after it. Empty for an empty log. */
   @Column('text', { name: 'after_event_id', nullable: true })
   afterEventId: string | null;
 
@@ -58,17 +55,17 @@ export class PendingMessage {
   createdAt: Date;
 }
 
-/** Longer than a delivery takes; after this, another process takes over from one that died. */
+/** Longer than a delivery takes; then another process takes over. */
 const CLAIM = `interval '2 minutes'`;
 
 const ADD = `
   INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
   SELECT $1, $2, $3, coalesce(max(position), 0) + 1, $4::jsonb FROM pending_messages WHERE conversation_id = $3`;
 
-/** Conversations found by one statement; the next sweep finds the rest. */
+/** The next sweep finds the rest. */
 const MAX_DELIVERABLE = 200;
 
-/** Only first messages count: a conversation whose first one is postponed would take the place of others. */
+/** First messages only: a conversation whose first one is postponed must not displace others. */
 const DELIVERABLE = `
   SELECT c.id, c.user_id
   FROM pending_messages p
@@ -83,7 +80,7 @@ const DELIVERABLE = `
   ORDER BY p.due_at
   LIMIT ${MAX_DELIVERABLE}`;
 
-/** The first one only: the others wait for it. Of two claims at once the second finds it not due any more. */
+/** The others wait for the first one. Of two concurrent claims, the second finds it not due. */
 const CLAIM_FIRST = `
   UPDATE pending_messages SET attempts = attempts + 1, due_at = now() + ${CLAIM}
   WHERE due_at <= now() AND id = (
@@ -95,12 +92,10 @@ const NOTE_BEGINNING = 'UPDATE pending_messages SET after_event_id = $2 WHERE id
 const POSTPONE = `
   UPDATE pending_messages SET due_at = now() + make_interval(secs => $2) WHERE id = $1`;
 
-/** Messages that one statement looks at. */
 const ORPHANS_BATCH = 1_000;
-/** Sorts before any id. */
 export const FIRST_MESSAGE_ID = '00000000-0000-0000-0000-000000000000';
 
-/** Of starts that failed and of conversations that were deleted. Messages for paused sandboxes may be many, and wait for long. */
+/** For failed starts and deleted conversations. Messages for paused sandboxes may be many, and wait for long. */
 const REMOVE_ORPHANS = `
   WITH seen AS MATERIALIZED (
     SELECT id, conversation_id FROM pending_messages WHERE id > $1 ORDER BY id LIMIT ${ORPHANS_BATCH}),
@@ -111,10 +106,8 @@ const REMOVE_ORPHANS = `
         AND NOT ${hasUnfinishedStart('p.conversation_id')})))
   SELECT id FROM seen ORDER BY id OFFSET ${ORPHANS_BATCH - 1}`;
 
-/** A message that is being delivered. */
 export type ClaimedMessage = Pick<PendingMessage, 'id' | 'content' | 'attempts' | 'afterEventId'>;
 
-/** Rows of messages that wait for their conversations. */
 @Injectable()
 export class PendingMessageRepository {
   constructor(@InjectRepository(PendingMessage) private readonly messages: Repository<PendingMessage>) {}
@@ -131,7 +124,7 @@ export class PendingMessageRepository {
     return manager.countBy(PendingMessage, { userId });
   }
 
-  /** Adds a message behind the others. The caller has locked the user. */
+  /** Appends a message. The caller has locked the user. */
   async add(
     manager: EntityManager,
     message: { id: string; userId: string; conversationId: string; content: Content[] },
@@ -140,12 +133,7 @@ export class PendingMessageRepository {
     await manager.query(ADD, [id, userId, conversationId, JSON.stringify(content)]);
   }
 
-  /**
-   * Conversations with a message that can be delivered now, the longest due first; not more than a few hundred.
-   *
-   * @param hostId whose sandboxes
-   * @param conversationId null: all of them
-   */
+  /** Up to a few hundred conversations of a host (or one of them) with a message to deliver, the longest due first. */
   async deliverable(
     hostId: string,
     conversationId: string | null,
@@ -157,13 +145,13 @@ export class PendingMessageRepository {
     return rows.map(({ id, user_id: userId }) => ({ id, userId }));
   }
 
-  /** Claims the first message of a conversation for a delivery; null: there is none, or another worker has it. */
+  /** Null when there is no message, or another worker has it. */
   async claimFirst(conversationId: string): Promise<ClaimedMessage | null> {
     const [[row]] = await this.messages.query<[ClaimedMessage[], number]>(CLAIM_FIRST, [conversationId]);
     return row ?? null;
   }
 
-  /** Notes the last event before the first attempt; empty: there was none. */
+  /** An empty id stands for an empty log. */
   async noteBeginning(id: string, lastEventId: string): Promise<void> {
     await this.messages.query(NOTE_BEGINNING, [id, lastEventId]);
   }
@@ -176,12 +164,7 @@ export class PendingMessageRepository {
     await this.messages.delete({ id });
   }
 
-  /**
-   * Looks at a batch of messages, and removes those that no conversation will ever take.
-   *
-   * @param after id of the last message that was looked at
-   * @returns behind which id the next batch begins
-   */
+  /** Looks for orphans after an id, removes them, and returns where the next batch begins. */
   async removeOrphans(after: string): Promise<string> {
     const [last] = await this.messages.query<{ id: string }[]>(REMOVE_ORPHANS, [after]);
     return last?.id ?? FIRST_MESSAGE_ID;

@@ -18,23 +18,20 @@ import {
   PendingMessageRepository,
 } from './pending-message.repository.js';
 
-/** Interval of the sweep, for sandboxes that became ready without a notification, and for failed deliveries. */
+/** The sweep finds sandboxes that became ready unnoticed, and failed deliveries. */
 const SWEEP_MS = 5_000;
 const MAX_PAUSE_SECONDS = 300;
-/** Statuses with which the agent server refuses a message for good. */
+/** The agent server refuses a message for good. */
 const NEVER_TAKEN = new Set([413, 422]);
 
-/**
- * Delivers messages that waited for their conversations: in order, each once. An attempt with an unknown outcome may
- * have arrived, so the next one looks for the message in the log first.
- */
+/** Delivers messages in order, each once: after an unknown outcome, the next attempt searches the log first. */
 @Injectable()
 export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(PendingMessageWorker.name);
   private readonly turns = new KeyedLimit(1);
   private readonly work = new Set<Promise<void>>();
   private stopping = false;
-  /** Up to this message, sweeps have looked for orphans. */
+  /** Sweeps have looked for orphans up to this message. */
   private checkedUntil = FIRST_MESSAGE_ID;
   private readonly loop = new RepeatedWork(
     SWEEP_MS,
@@ -64,7 +61,7 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
     await Promise.all([this.loop.stop(), ...this.work]);
   }
 
-  /** Delivers what waits for a conversation, if it can be delivered. Returns at once. */
+  /** Returns at once. */
   wake(conversationId: string): void {
     if (this.stopping) {
       return;
@@ -105,7 +102,7 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
     }
   }
 
-  /** @returns whether the next message may follow */
+  /** Returns whether the next message may follow. */
   private async deliver(
     target: RunningSandbox,
     conversation: ConversationRow,
@@ -141,7 +138,7 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
     return true;
   }
 
-  /** Before the first attempt it notes where the log ends. */
+  /** Notes the end of the log before the first attempt. */
   private async hasArrived(
     target: AgentServerTarget,
     conversationId: string,
@@ -178,7 +175,7 @@ function isUserMessage(event: unknown): boolean {
   return jsonText(event, 'kind') === 'MessageEvent' && jsonText(event, 'source') === 'user';
 }
 
-/** What a message says, without the members that servers add to its parts. */
+/** Ignores members that servers add to the parts. */
 function messageKey(content: readonly unknown[]): string {
   return JSON.stringify(content.map((part) => jsonAt(part, 'text') ?? jsonAt(part, 'image_urls') ?? null));
 }

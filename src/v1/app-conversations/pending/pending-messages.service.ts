@@ -13,20 +13,18 @@ import { PendingMessageRepository } from './pending-message.repository.js';
 import { PendingMessageWorker } from './pending-message.worker.js';
 
 const MAX_PENDING = 10;
-/** For all conversations of a user together: each message may be as large as a body. */
+/** Each message may be as large as a body. */
 const MAX_PENDING_OF_USER = 100;
 const RETRY_AFTER_SECONDS = 5;
-/** Before the id of a start task, where clients have no id of a conversation yet. */
+/** Precedes the id of a start task, for clients that know no conversation yet. */
 const TASK_PREFIX = 'task-';
 
-/** Where a message was put. */
 interface QueuedMessage {
   id: string;
-  /** 1: it is delivered next. */
+  /** 1: delivered next. */
   position: number;
 }
 
-/** Takes messages for conversations that may not be ready yet. */
 @Injectable()
 export class PendingMessagesService {
   constructor(
@@ -37,11 +35,8 @@ export class PendingMessagesService {
   ) {}
 
   /**
-   * Keeps a message until its conversation is ready and its sandbox runs.
-   *
-   * @param givenId of a conversation, or `task-` and the id of a start task
-   * @throws DomainError not_found, conflict when the start failed, gone when the sandbox is, rate_limited when too many
-   *   wait already
+   * Keeps a message for a conversation, or `task-` and the id of a start, until it can be delivered.
+   * @throws DomainError not_found, conflict when the start failed, gone when the sandbox is, rate_limited
    */
   async queue(userId: string, givenId: string, content: Content[]): Promise<QueuedMessage> {
     const conversationId = await this.conversationId(userId, givenId);
@@ -102,7 +97,6 @@ export class PendingMessagesService {
   }
 }
 
-/** @throws DomainError when the start will not make the conversation */
 function requireUnfinished(task: StartTaskRow | null): void {
   if (task?.status === 'ERROR') {
     throw new DomainError(

@@ -13,10 +13,10 @@ import { StartSuperseded, StartTaskRepository } from '../start-task.repository.j
 import { StartFailureHandler } from './start-failure.handler.js';
 
 const SWEEP_MS = 30_000;
-/** How long a host may be lost: one that is restarted goes on with its starts. */
+/** A host that is only restarted goes on with its starts. */
 const GRACE_SECONDS = 60;
 
-/** Fails the starts of lost hosts: their jobs are in queues that no process works on any more. */
+/** Fails the starts of lost hosts, whose queues no process works on. */
 @Injectable()
 export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(AbandonedStartsReaper.name);
@@ -29,8 +29,8 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
   );
 
   /**
-   * When this process first found each lost host lost, epoch milliseconds. A single sweep proves nothing: a host that
-   * stops deletes its heartbeat, and after an outage of the database the heartbeats of all hosts are old.
+   * Epoch milliseconds. One sweep proves nothing: a stopping host deletes its heartbeat, and an outage of the database
+   * makes all heartbeats old.
    */
   private lostSince = new Map<string, number>();
 
@@ -49,14 +49,12 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
     await this.loop.stop();
   }
 
-  /** Sweeps now instead of within half a minute. */
   async sweep(): Promise<void> {
     await this.loop.now();
   }
 
   private async reap(): Promise<void> {
     const lostBefore = this.lostSince;
-    // A sweep that fails finds no host lost.
     this.lostSince = new Map();
     const tasks = await this.tasks.abandoned(this.host.id, GRACE_SECONDS);
     const now = this.clock.now();
@@ -66,7 +64,7 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
     await Promise.all(tasks.filter(isOverdue).map((task) => this.fail(task)));
   }
 
-  /** Only if it is unchanged: another process may have failed it meanwhile, or its host be back. */
+  /** Only if unchanged: another process may have failed it, or its host may be back. */
   private async fail(task: StartTask): Promise<void> {
     const { id, hostId } = task;
     try {

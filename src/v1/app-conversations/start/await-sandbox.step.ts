@@ -12,7 +12,6 @@ import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-failure.js';
 
-/** Lets starts wait for changes of their sandboxes that this process makes. */
 @Injectable()
 export class SandboxChangeWaiter {
   private readonly waiting = new Map<string, Set<AbortController>>();
@@ -22,11 +21,7 @@ export class SandboxChangeWaiter {
     events.onStopped((id) => this.emit(id));
   }
 
-  /**
-   * Waits until this process changes the sandbox, or until the timeout; the caller then reads its status.
-   *
-   * @throws the signal's reason when it aborts
-   */
+  /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
   async wait(sandboxId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const changed = new AbortController();
@@ -52,25 +47,22 @@ export class SandboxChangeWaiter {
   }
 }
 
-/** How long each keep-alive of an unfinished start's sandbox lasts; renewed while the start goes on. */
+/** Renewed while the start goes on. */
 export const KEEP_ALIVE_SECONDS = 120;
 
-/** How long a change that another process makes to the sandbox may stay unseen. */
+/** Changes by other processes may stay unseen for this long. */
 const POLL_MS = 250;
 const QUOTA_POLL_MS = 1_000;
 
-/** Result of an attempt to get a sandbox started. */
 interface ProvisionAttempt {
-  /** False: the user's quota is exhausted by busy sandboxes. */
+  /** False: busy sandboxes exhaust the quota. */
   hasQuota: boolean;
-  /** As it is now. */
   task: StartTask;
 }
 
-/** Rolls back the transaction of an attempt without quota. */
 class QuotaExhausted extends Error {}
 
-/** WAITING_FOR_SANDBOX: waits until the sandbox runs; has it created or resumed as soon as its user's quota allows. */
+/** WAITING_FOR_SANDBOX: creates or resumes the sandbox as soon as the quota allows, and waits for it. */
 @Injectable()
 export class AwaitSandboxStep {
   constructor(
@@ -84,11 +76,7 @@ export class AwaitSandboxStep {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * @returns the task as it is then, in the same status
-   * @throws StartFailure when there will be no sandbox
-   * @throws StartSuperseded, the signal's reason
-   */
+  /** Returns the task in the same status. Throws StartFailure, StartSuperseded, the signal's reason. */
   async run(first: StartTask, signal: AbortSignal): Promise<StartTask> {
     let task = first;
     for (;;) {
@@ -115,17 +103,13 @@ export class AwaitSandboxStep {
     }
   }
 
-  /**
-   * Creates the sandbox of a task that waited for quota, under the id that the task has had since.
-   *
-   * @throws StartFailure when the task has waited too long, may not wait, or its user may have no sandboxes
-   */
+  /** Creates a sandbox that waited for quota, under its chosen id. Throws StartFailure when it must not wait. */
   private async create(task: StartTask): Promise<ProvisionAttempt> {
     return this.attempt(task, async () => {
       const { sandboxId: id, userId, hostId } = task;
       const plan = await this.creator.plan(userId, task.request.sandbox_spec_id);
       const updated = await this.tasks.transaction(async (manager) => {
-        // First, so that a task that was deleted meanwhile leaves nothing behind.
+        // First, so that a deleted task leaves nothing behind.
         const change = { sandboxMade: true, detail: null, notes: plan.notes };
         const changed = await this.tasks.update(task, change, manager);
         const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
@@ -141,11 +125,7 @@ export class AwaitSandboxStep {
     });
   }
 
-  /**
-   * Has the paused sandbox of a task resumed.
-   *
-   * @throws StartFailure as `create` does
-   */
+  /** @throws StartFailure as `create` */
   private async resume(task: StartTask): Promise<ProvisionAttempt> {
     return this.attempt(task, async () => {
       const paused = await this.service.resume(task.userId, task.sandboxId);
@@ -164,7 +144,7 @@ export class AwaitSandboxStep {
         return { hasQuota: false, task: await this.noteWaiting(task) };
       }
       if (error instanceof DomainError && error.kind === 'not_found') {
-        // Deleted just now: the caller finds out when it looks again.
+        // Deleted just now, which the caller will see.
         return { hasQuota: true, task };
       }
       if (error instanceof DomainError && (error.kind === 'forbidden' || error.kind === 'conflict')) {
@@ -174,7 +154,6 @@ export class AwaitSandboxStep {
     }
   }
 
-  /** @throws StartFailure when the task must not wait for quota, or not any longer */
   private async noteWaiting(task: StartTask): Promise<StartTask> {
     const { maxRunning, waitSeconds, limitPolicy } = this.config.sandboxes;
     if (limitPolicy === 'reject') {
@@ -191,21 +170,20 @@ export class AwaitSandboxStep {
   }
 }
 
-/** The detail of a sandbox repeats the notes that it was created with. */
+/** The sandbox's detail repeats its notes. */
 function withDetail(notes: readonly string[], detail: string | null): string[] {
   return detail === null ? [...notes] : [detail, ...notes.filter((note) => !detail.includes(note))];
 }
 
-/** What a start does next about its sandbox. */
 export type SandboxNextAction =
-  /** `detail`: which settings have no effect in it. */
+  /** `detail`: settings without an effect in it. */
   | { action: 'go-on'; detail: string | null }
   | { action: 'create' }
   | { action: 'resume' }
   | { action: 'wait'; detail: string | null }
   | { action: 'fail'; reason: string };
 
-/** @param existed the sandbox was created before: without a row it is gone */
+/** `existed`: without a row, the sandbox is gone. */
 export function nextSandboxAction(
   { status, statusDetail }: SandboxSnapshot,
   existed: boolean,

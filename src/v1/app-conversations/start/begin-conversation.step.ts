@@ -12,7 +12,7 @@ import { StartTaskRepository } from '../start-task.repository.js';
 import type { StartContext } from './start-context.js';
 import { StartFailure } from './start-failure.js';
 
-/** STARTING_CONVERSATION: stores our rows first, then has the agent server find or create its part by the same id. */
+/** STARTING_CONVERSATION: stores our rows, then the agent server finds or creates its part by the same id. */
 @Injectable()
 export class BeginConversationStep {
   constructor(
@@ -23,10 +23,7 @@ export class BeginConversationStep {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /**
-   * @returns the task as it is then, in the same status
-   * @throws StartFailure, StartSuperseded; AgentServerError when another attempt may succeed
-   */
+  /** Returns the task in the same status. Throws StartFailure, StartSuperseded; AgentServerError, which may pass. */
   async run({ task, sandbox, dialect }: StartContext, configuration: AgentConfiguration): Promise<StartTask> {
     const workingDir = task.workingDir ?? '.';
     const request = await this.requests.build({
@@ -46,7 +43,7 @@ export class BeginConversationStep {
     const agent = acp === null ? null : `acp:${acp.agent.name}`;
     const notes = [...new Set([...task.notes, ...request.notes])];
     const stored = await this.tasks.transaction(async (manager) => {
-      // The lock also keeps a deletion of the task waiting until its conversation exists and can be deleted.
+      // A deletion of the task waits for the lock, and then deletes the conversation too.
       const locked = await this.tasks.lock(task, { notes }, manager);
       await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
       return locked;
@@ -85,7 +82,7 @@ export class BeginConversationStep {
   }
 }
 
-/** @param install what the operator says about installing the agent; null: nothing */
+/** `install` is the operator's text about installing the agent. */
 function refusal(detail: string, install: string | null): string {
   const hint =
     install !== null && detail.includes('not installed')

@@ -18,24 +18,23 @@ import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { StartRequestResolver } from './start-request.resolver.js';
 import { StartQueue } from './start.worker.js';
 
-/** What a start needs before it can be stored. */
 interface StartPlan {
   task: Omit<NewStartTask, 'notes' | 'sandboxMade'>;
-  /** The sandbox to create; null: it exists. */
+  /** Null: the sandbox exists. */
   sandbox: SandboxPlan | null;
-  /** Whether the start may take a warm sandbox: one that is going to fail would use it up. */
+  /** A start that is going to fail must not use up a warm sandbox. */
   mayBeWarm: boolean;
-  /** The sandbox exists and has to be resumed. */
+  /** The sandbox exists and is paused. */
   resumes: boolean;
 }
 
 const IDEMPOTENCY_SCOPE = 'app-conversations';
 
-/** A start that waits for quota occupies a worker of its host: no user's waiting may hold up all others. */
+/** A start that waits for quota occupies a worker of its host, which one user must not exhaust. */
 const MAX_UNFINISHED = 25;
 const RETRY_AFTER_SECONDS = 30;
 
-/** Accepts starts of conversations: stores each with its job, and leaves the rest to the workflow. */
+/** Stores starts with their jobs; the workflow does the rest. */
 @Injectable()
 export class ConversationStarter {
   constructor(
@@ -52,12 +51,7 @@ export class ConversationStarter {
     private readonly audit: AuditRepository,
   ) {}
 
-  /**
-   * Starts what a client asks for, and returns at once.
-   *
-   * @param idempotencyKey a repetition under it returns the task of the first request
-   * @throws InvalidInputError for what cannot be started; as `start` does
-   */
+  /** Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`. */
   async startFor(
     userId: string,
     body: StartConversationDto,
@@ -65,24 +59,22 @@ export class ConversationStarter {
   ): Promise<StartTaskRow> {
     const request = await this.requests.read(userId, body);
     const task = await this.start(userId, request, idempotencyKey);
-    // The task of a repeated request may have come far: then the state of its sandbox matters.
+    // The task of a repeated request may have come far, so the state of its sandbox matters.
     const current = task.status === 'WORKING' ? null : await this.queries.find(userId, task.id);
     return current ?? toRow(task);
   }
 
   /**
-   * Stores a start task, its sandbox if none is named, and its job, all or nothing, and returns at once.
-   *
-   * @param idempotencyKey `Idempotency-Key` of the request, if it had one: a repetition returns the task of the first
-   * @throws InvalidInputError for a sandbox, parent or specification that the user does not have, a conversation id in
-   *   use, and another request under the same key
-   * @throws DomainError conflict (`conversation_limit`) when the user has as many conversations as are kept; forbidden when the user may have no sandboxes here; rate_limited when too many of the user's
-   *   starts wait for quota, or (`sandbox_limit`) when it is exhausted and nothing may wait
+   * Stores task, sandbox and job, all or nothing. A repeated `idempotencyKey` returns the first task.
+   * @throws InvalidInputError for an unknown sandbox, parent or specification, an id in use, or another request under
+   *   the key
+   * @throws DomainError conflict (`conversation_limit`); forbidden for users without sandboxes; rate_limited, or with
+   *   `sandbox_limit` when nothing may wait for quota
    */
   async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
     const id = randomUUID();
     const planning = this.plan(userId, id, request);
-    // Awaited before the transaction but judged in it: a repetition is answered even if its parent is gone by now.
+    // Judged in the transaction: a repetition succeeds even if its parent is gone by now.
     await Promise.allSettled([planning]);
     const requestHash = createHash('sha256').update(JSON.stringify(request)).digest();
     let created: StartTask | null = null;
@@ -104,11 +96,7 @@ export class ConversationStarter {
     return task;
   }
 
-  /**
-   * Reads what the start needs, and chooses all ids; a warm sandbox has its own.
-   *
-   * @throws InvalidInputError for what the user does not have
-   */
+  /** Reads what the start needs, and chooses all ids; a warm sandbox has its own. Throws InvalidInputError. */
   private async plan(userId: string, id: string, given: StartRequest): Promise<StartPlan> {
     const { sandboxId, hostId, sandboxExists, isPaused, workingDir, request } = await this.requests.target(
       userId,
@@ -190,7 +178,7 @@ export class ConversationStarter {
     const created = await this.sandboxes.create(manager, plan, options);
     if (created === 'busy') {
       await this.quota.assertAvailable(manager, userId);
-      // The task waits for quota; the workflow creates the sandbox then.
+      // The task waits for quota, and the workflow creates the sandbox then.
       await this.assertFewUnfinished(manager, userId);
       return { sandboxId, sandboxMade: false, notes: plan.notes };
     }
@@ -198,7 +186,7 @@ export class ConversationStarter {
     return { sandboxId: created.id, sandboxMade: true, notes };
   }
 
-  /** Counts under the lock of the user that the claim of quota took. */
+  /** Counts under the lock that the claim of quota took. */
   private async assertFewUnfinished(manager: EntityManager, userId: string): Promise<void> {
     if ((await this.tasks.countUnfinished(manager, userId)) >= MAX_UNFINISHED) {
       throw new DomainError(
@@ -217,7 +205,7 @@ function idInUse(): InvalidInputError {
   ]);
 }
 
-/** The task that the key stands for was deleted with its conversation, or is not among the newest of its user any more. */
+/** The key's task was deleted with its conversation, or too many are newer. */
 function notKeptUnderKey(): InvalidInputError {
   return new InvalidInputError([
     {
@@ -228,7 +216,6 @@ function notKeptUnderKey(): InvalidInputError {
   ]);
 }
 
-/** A task that has just begun; nothing is known of its sandbox yet. */
 function toRow(task: StartTask): StartTaskRow {
   return {
     id: task.id,

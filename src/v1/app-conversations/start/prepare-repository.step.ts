@@ -13,7 +13,7 @@ import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';
 import { shellQuote } from './stock-checkout.js';
 
-/** Failures that may be over in a moment: the step is tried again. */
+/** The step is tried again after these. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
 const COMMAND_TIMEOUT_SECONDS = 60;
 interface PreparedFolder {
@@ -21,7 +21,7 @@ interface PreparedFolder {
   notices: string[];
 }
 
-/** PREPARING_REPOSITORY: makes the folder that the agent works in, with the repository in it. Repeatable. */
+/** PREPARING_REPOSITORY: makes the agent's folder, with the repository in it. Repeatable. */
 @Injectable()
 export class PrepareRepositoryStep {
   constructor(
@@ -30,11 +30,7 @@ export class PrepareRepositoryStep {
     private readonly checkout: RepositoryCheckout,
   ) {}
 
-  /**
-   * @param identity of the user's commits
-   * @returns absolute folder that the agent works in, and what is not as the user may expect there
-   * @throws StartFailure
-   */
+  /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
   async run(context: StartContext, identity: GitIdentity, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
@@ -47,7 +43,7 @@ export class PrepareRepositoryStep {
       return { workingDir: await this.makeWorkingFolder(context, committer, signal), notices: [] };
     }
     const base = await this.makeWorkingFolder(context, null, signal);
-    // A sandbox that was used before may have a folder of the repository's name.
+    // A reused sandbox may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
     const { url, credential, provider } = await this.findAccess(task, repository);
@@ -72,7 +68,6 @@ export class PrepareRepositoryStep {
     return { workingDir: folder, notices };
   }
 
-  /** @throws StartFailure for a repository that cannot be cloned */
   private async findAccess(task: StartTask, repository: string): Promise<CloneAccess> {
     try {
       return await this.access.cloneAccess(task.userId, task.request.git_provider, repository);
@@ -91,9 +86,8 @@ export class PrepareRepositoryStep {
   }
 
   /**
-   * Our agent server is in its working folder already; for a stock one the specification names the folder.
-   *
-   * @param identity makes the folder a repository in which this identity commits; null: it stays a plain folder
+   * Our agent server is in its working folder; for a stock one the specification names it. With an `identity`, it
+   * becomes a repository.
    */
   private async makeWorkingFolder(
     { sandbox, dialect, specWorkingDir }: StartContext,
@@ -126,10 +120,10 @@ export class PrepareRepositoryStep {
   }
 }
 
-/** Backends say where the working folder of the specification is, where they may. */
+/** Backends that can say so set the folder. */
 const ENTER_WORKSPACE = 'folder=${OH_WORKSPACE_PATH:-$folder}; mkdir -p -- "$folder"; cd -- "$folder"';
 
-/** Does nothing in a sandbox without git: an agent may have other work there. */
+/** Without git in the sandbox, this does nothing, as the agent may have other work. */
 function initCommands({ name, email }: GitIdentity): string[] {
   return [
     'if command -v git >/dev/null; then',

@@ -8,14 +8,13 @@ import type { AgentDialect } from '../agent-request/agent-dialect.js';
 import { StartFailure, tailOf } from './start-failure.js';
 import { CLONE_TIMEOUT_SECONDS, type CheckoutResult, type Clone, StockCheckout } from './stock-checkout.js';
 
-/** What is to be checked out in a sandbox. */
 export interface CheckoutPlan extends Clone {
   provider: ProviderType;
   /** As the user named it. */
   name: string;
 }
 
-/** Checks repositories out inside of sandboxes. Credentials reach no address, argument, configuration or log. */
+/** Checks repositories out inside sandboxes. Credentials reach no address, argument, configuration or log. */
 @Injectable()
 export class RepositoryCheckout {
   constructor(
@@ -23,12 +22,7 @@ export class RepositoryCheckout {
     private readonly stock: StockCheckout,
   ) {}
 
-  /**
-   * Does nothing where the repository exists.
-   *
-   * @returns what is not as the user may expect
-   * @throws StartFailure with the end of git's output
-   */
+  /** Does nothing where the repository exists; returns notes for the user. Throws StartFailure. */
   async run(
     target: AgentServerTarget,
     dialect: AgentDialect,
@@ -44,7 +38,6 @@ export class RepositoryCheckout {
     return notices;
   }
 
-  /** Our agent server has a route for it. */
   private async throughRoute(
     target: AgentServerTarget,
     plan: CheckoutPlan,
@@ -69,7 +62,7 @@ export class RepositoryCheckout {
   }
 }
 
-/** Explains a failure to the user: what happened, what to do, and the end of git's output. */
+/** For the user: what happened, what to do, and the end of git's output. */
 export function checkoutFailure(
   plan: Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential'>,
   failure: GitPrepareFailure,

@@ -4,14 +4,13 @@ import { AgentServerCommands } from '../../agent-servers/agent-server.commands.j
 import type { StartContext } from './start-context.js';
 import { StartFailure, tailOf } from './start-failure.js';
 
-/** A larger variable does not reach the agent, nor what exceeds the size of all together. */
+/** What exceeds the limits of one variable, or of all together, does not reach the agent. */
 const MAX_VARIABLE = 32_768;
 const MAX_ENVIRONMENT = 131_072;
 
 /**
- * Runs a script, whose name is `$0`, in place, and writes the variables that it exports to the file `$1`. The trap is for
- * scripts that end with `exit`. Of PATH only the additions are written, without relative folders. It calls no program:
- * the script may have left a PATH that has none.
+ * Runs the script `$0`, and writes its exports to `$1`; the trap is for scripts that `exit`. Writes only absolute
+ * additions to PATH, and calls no program, because the script may have broken PATH.
  */
 const CAPTURE = `
 __slipway_out=$1 __slipway_home=$PWD __slipway_base=$PATH
@@ -63,9 +62,8 @@ exit $__slipway_code
 `;
 
 /**
- * Runs `.openhands/setup.sh` of the repository in the current folder, unless it succeeded before, and keeps what it
- * exports for the agent's shell. Waits for an attempt that an earlier worker began: the script never runs twice at the
- * same time.
+ * Runs `.openhands/setup.sh` unless it succeeded before, and keeps its exports for the agent's shell. Waits for an
+ * earlier worker's attempt: the script never runs twice at the same time.
  */
 export const SETUP_SCRIPT = `
 [ -f .openhands/setup.sh ] || exit 0
@@ -88,10 +86,7 @@ fi
 exit "$code"
 `;
 
-/**
- * Makes `.openhands/pre-commit.sh` the pre-commit hook of the repository in the current folder. An existing hook runs
- * first. Repeatable.
- */
+/** Makes `.openhands/pre-commit.sh` the pre-commit hook, after an existing one. Repeatable. */
 const PRE_COMMIT_HOOK = `
 [ -f .openhands/pre-commit.sh ] || exit 0
 hooks="$(git rev-parse --git-path hooks)" && mkdir -p "$hooks" || exit
@@ -109,10 +104,10 @@ chmod 755 "$hook.new" && mv "$hook.new" "$hook"
 
 const SETUP_TIMEOUT_SECONDS = 600;
 const HOOK_TIMEOUT_SECONDS = 60;
-/** Exit code of a command that the agent server ended. */
+/** The agent server ended the command. */
 const ENDED = -1;
 
-/** RUNNING_SETUP_SCRIPT and SETTING_UP_GIT_HOOKS: runs what the repository brings along. Repeatable. */
+/** RUNNING_SETUP_SCRIPT and SETTING_UP_GIT_HOOKS. Repeatable. */
 @Injectable()
 export class SetUpStep {
   constructor(private readonly commands: AgentServerCommands) {}
@@ -137,7 +132,6 @@ export class SetUpStep {
     }
   }
 
-  /** @throws StartFailure */
   async installHook({ task, sandbox }: StartContext, signal: AbortSignal): Promise<void> {
     const { exitCode, output } = await this.commands.run(sandbox, {
       command: PRE_COMMIT_HOOK,

@@ -6,18 +6,15 @@ import { agentDialect } from '../agent-request/agent-dialects.js';
 import type { StartTask } from '../start-task.entity.js';
 import { AwaitSandboxStep } from './await-sandbox.step.js';
 
-/** What the workflow hands to a step that works inside the sandbox. */
 export interface StartContext {
-  /** As it is now. */
   task: StartTask;
-  /** The sandbox, with the address of its agent server. */
   sandbox: RunningSandbox;
   dialect: AgentDialect;
-  /** The working folder of the sandbox's specification; null when that is not configured any more. */
+  /** Null when the specification is not configured any more. */
   specWorkingDir: string | null;
 }
 
-/** Reads the context of a step anew; if the sandbox was stopped meanwhile, waits until it runs again. */
+/** Reads the context of a step; waits for a sandbox that was stopped meanwhile. */
 @Injectable()
 export class StartContextReader {
   constructor(

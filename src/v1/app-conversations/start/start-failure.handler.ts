@@ -7,7 +7,7 @@ import { StartTaskRepository } from '../start-task.repository.js';
 import type { StartFailureKind } from './start-failure.js';
 import { StartMetrics } from './start.metrics.js';
 
-/** Ends starts in ERROR. Nothing is left of them but the task, which says why. */
+/** Ends starts in ERROR. Only the task stays, which says why. */
 @Injectable()
 export class StartFailureHandler {
   constructor(
@@ -18,14 +18,13 @@ export class StartFailureHandler {
     private readonly metrics: StartMetrics,
   ) {}
 
-  /** @throws StartSuperseded */
   async fail(task: StartTask, kind: StartFailureKind, detail: string): Promise<void> {
     const isSandboxRemoved = await this.tasks.transaction(async (manager) => {
       await this.tasks.advance(task, 'ERROR', { detail }, manager);
       if (task.status === 'STARTING_CONVERSATION') {
         await this.conversations.remove(manager, task.appConversationId);
       }
-      // A sandbox that was created for this conversation has no other use; the detail says what went wrong in it.
+      // A sandbox created for this conversation has no other use.
       return (
         task.request.sandbox_id === null &&
         (await this.sandboxes.removeIfUnused(manager, task.userId, task.sandboxId, 'start_failed'))
@@ -37,7 +36,7 @@ export class StartFailureHandler {
     }
   }
 
-  /** Fails a task after its last attempt, unless it is finished or gone. */
+  /** After the last attempt; leaves a finished task alone. */
   async giveUp(id: string, detail: string): Promise<void> {
     const task = await this.tasks.takeUp(id);
     if (task) {

@@ -1,19 +1,17 @@
 import { stripVTControlCharacters } from 'node:util';
 import { textTail } from '@slipway/common/well-formed-text.js';
 
-/** Why starts fail, in classes that operators can act on. */
+/** Classes of failures that operators can act on. */
 export const START_FAILURE_KINDS = [
-  /** The user's settings do not suffice, such as a missing model or key. */
+  /** A missing model or key, for example. */
   'settings',
   /** No sandbox of the user became free in time, or none may be paused. */
   'quota',
-  /** The sandbox could not be started, ended, or was removed meanwhile. */
+  /** It could not be started, ended, or was removed meanwhile. */
   'sandbox',
-  /** A clone or checkout failed. */
   'repository',
   /** The repository's own setup script or hook failed. */
   'setup',
-  /** The agent server refused the conversation. */
   'agent_server',
   /** Every attempt failed for a reason that might have passed. */
   'attempts',
@@ -22,10 +20,7 @@ export const START_FAILURE_KINDS = [
 ] as const;
 export type StartFailureKind = (typeof START_FAILURE_KINDS)[number];
 
-/**
- * A start that cannot succeed as it was requested. The message is for the user: what happened, and what to do. Never a
- * secret.
- */
+/** Another attempt cannot succeed. The message tells the user what happened and what to do; never a secret. */
 export class StartFailure extends Error {
   constructor(
     readonly kind: StartFailureKind,
@@ -40,7 +35,6 @@ export class StartFailure extends Error {
 const MAX_LINES = 20;
 const MAX_CHARACTERS = 2_000;
 
-/** The last lines of a command's output, for people. */
 export function tailOf(output: string): string {
   // PostgreSQL stores no NUL, and a detail has no colours.
   const plain = stripVTControlCharacters(output).replaceAll('\0', '');

@@ -26,22 +26,19 @@ import {
   type TaskGitServer,
 } from '../suggested-task/suggested-task-prompt.js';
 
-/** The sandbox that a conversation is going to run in. */
 interface StartTarget {
   sandboxId: string;
-  /** The host that looks after the sandbox. */
   hostId: string;
-  /** Otherwise the sandbox is to be created under its id. */
+  /** False: it is to be created under its id. */
   sandboxExists: boolean;
   /** It needs quota to be resumed. */
   isPaused: boolean;
-  /** Known only where parent and child share a folder. */
+  /** Null unless parent and child share a folder. */
   workingDir: string | null;
-  /** With what it inherits from the parent conversation. */
+  /** With what the parent conversation passes on. */
   request: StartRequest;
 }
 
-/** Makes of a client's request what a start works with, and finds what it names. */
 @Injectable()
 export class StartRequestResolver {
   constructor(
@@ -58,8 +55,7 @@ export class StartRequestResolver {
   ) {}
 
   /**
-   * @throws InvalidInputError for members that exclude each other, more text than a start may have, and a provider that is
-   *   not configured
+   * @throws InvalidInputError for members that exclude each other, too much text, or a provider that is not configured
    */
   async read(userId: string, body: StartConversationDto): Promise<StartRequest> {
     const request = toStartRequest(body);
@@ -85,19 +81,14 @@ export class StartRequestResolver {
     return withSuggestedTask(request, task, await this.gitServer(userId, task));
   }
 
-  /** Reads the user's settings, and says whether a conversation can begin with them. */
   async checkSettings(userId: string, request: StartRequest): Promise<CheckedConfiguration> {
-    // What runs in an existing sandbox is known later; the settings are checked again then.
+    // The specification of an existing sandbox is checked later.
     const spec =
       request.sandbox_id === null ? this.specs.find(request.sandbox_spec_id ?? this.specs.default.id) : null;
     return await this.requests.check(userId, request, agentDialect(spec));
   }
 
-  /**
-   * Finds the sandbox, and the parent conversation, that a request names; or chooses an id for a new sandbox.
-   *
-   * @throws InvalidInputError for what does not exist, or is another user's
-   */
+  /** Finds the sandbox and parent that a request names, or chooses a sandbox id. Throws InvalidInputError. */
   async target(userId: string, given: StartRequest): Promise<StartTarget> {
     if (given.sandbox_spec_id !== null && !this.specs.find(given.sandbox_spec_id)) {
       throw unknown('sandbox_spec_id', 'sandbox specification');
@@ -132,7 +123,7 @@ export class StartRequestResolver {
     };
   }
 
-  /** The git server of a suggested task as the user's agent will see it. */
+  /** The git server of a suggested task as the agent will see it. */
   private async gitServer(
     userId: string,
     { git_provider: provider, repo, issue_number }: SuggestedTask,
@@ -154,7 +145,7 @@ export class StartRequestResolver {
     }
   }
 
-  /** Before another sandbox is paused for a start that could not succeed. */
+  /** Runs before another sandbox is paused for a start that could not succeed. */
   private async checkChoices(userId: string, { agent, llm_profile: profile }: StartRequest): Promise<void> {
     if (agent && !this.agents.has(agent)) {
       throw invalid(['agent'], `Expected ${[OWN_AGENT, ...this.agents.names].join(' or ')}.`);
@@ -179,7 +170,7 @@ export class StartRequestResolver {
   }
 }
 
-/** The request of a client in the form that a start works with; `withSuggestedTask` adds its suggested task. */
+/** `withSuggestedTask` adds the suggested task. */
 function toStartRequest(body: StartConversationDto): StartRequest {
   return {
     sandbox_id: body.sandbox_id ?? null,
@@ -221,13 +212,12 @@ function toStartRequest(body: StartConversationDto): StartRequest {
   };
 }
 
-/** What a client says with a start, in bytes of UTF-8; images of the message are as large as its body allows. */
+/** UTF-8 bytes without images, which the body's limit bounds. */
 function textBytes({ initial_message: message, agent_type: _type, ...others }: StartRequest): number {
   const said = message?.content.map((part) => (part.type === 'text' ? part.text : '')) ?? [];
   return bytesOf([...said, ...Object.values(others)]);
 }
 
-/** Of all texts in a value, names of members included. */
 function bytesOf(value: unknown): number {
   if (typeof value === 'string') {
     return Buffer.byteLength(value);
@@ -236,7 +226,7 @@ function bytesOf(value: unknown): number {
   return texts.reduce<number>((sum, each) => sum + bytesOf(each), 0);
 }
 
-/** The task determines message, repository and pull request; a trigger of the request's own stays. */
+/** The task determines message, repository and pull request; a given trigger stays. */
 function withSuggestedTask(request: StartRequest, task: SuggestedTask, server: TaskGitServer): StartRequest {
   const isChangeRequest = !['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(task.task_type);
   return {

@@ -7,7 +7,7 @@ import { isFinished, START_TASK_STATUSES, type StartTaskStatus } from '../start-
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { START_TASKS_CHANNEL } from '../start-task.repository.js';
 
-/** How often the row is read without a notification, because notifications may be lost. */
+/** Notifications may be lost, so the row is read this often. */
 const POLL_MS = 1_000;
 
 interface OpenStream {
@@ -15,7 +15,7 @@ interface OpenStream {
   wakeup: Wakeup;
 }
 
-/** Streams the progress of start tasks to clients, as one JSON array that is sent element by element. */
+/** Streams start tasks as one JSON array that is sent element by element. */
 @Injectable()
 export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger(StartStream.name);
@@ -44,10 +44,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     }
   }
 
-  /**
-   * Sends the task now and after each change, until it is READY, ERROR or gone, the client hangs up or the service stops.
-   * The start itself goes on whatever happens to the client.
-   */
+  /** Sends the task now and after each change, until it ends or either side stops. The start goes on regardless. */
   async send(first: StartTaskRow, response: Response): Promise<void> {
     const stream: OpenStream = { taskId: first.id, wakeup: new Wakeup() };
     this.streams.add(stream);
@@ -63,7 +60,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     try {
       await this.write(first, response, stream.wakeup);
     } catch (error) {
-      // The array is closed anyway: the client keeps what it has, and requests the remaining statuses.
+      // The array is closed anyway: the client keeps what it has, and requests the rest.
       this.logger.error('failed to stream a start', { task_id: first.id }, errorStack(error));
     } finally {
       this.streams.delete(stream);
@@ -77,7 +74,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     while (next) {
       const task: StartTaskRow = next;
       const { status, detail } = task;
-      // `updated_at` also changes when there is nothing new for the client, such as a takeover by another worker.
+      // `updated_at` also changes without news for the client, such as a takeover.
       if (sent === null || status !== sent.status || detail !== sent.detail) {
         for (const passed of sent === null ? [] : statusesBetween(sent.status, status)) {
           const skipped = { ...task, status: passed, detail: null };
@@ -102,10 +99,9 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   }
 }
 
-/** The statuses that a start has passed through from one to another; a step that has nothing to do is over before it is read. */
+/** A step that has nothing to do may be over before it is read. */
 function statusesBetween(from: StartTaskStatus, to: StartTaskStatus): readonly StartTaskStatus[] {
   const begin = START_TASK_STATUSES.indexOf(from) + 1;
-  // An error may follow any of them.
   return to === 'ERROR' ? [] : START_TASK_STATUSES.slice(begin, START_TASK_STATUSES.indexOf(to));
 }
 
@@ -115,7 +111,6 @@ export class Wakeup {
   private isOver = false;
   private resolve: (() => void) | null = null;
 
-  /** Ends the current wait, or else the next one. */
   wake(): void {
     this.isAwake = true;
     this.resolve?.();
@@ -127,11 +122,7 @@ export class Wakeup {
     this.wake();
   }
 
-  /**
-   * Waits until woken, or until the timeout.
-   *
-   * @returns whether to go on
-   */
+  /** Waits until woken, or for the timeout; returns whether to go on. */
   async wait(timeoutMs: number): Promise<boolean> {
     if (!this.isAwake && !this.isOver) {
       await new Promise<void>((resolve) => {

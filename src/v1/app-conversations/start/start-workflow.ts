@@ -20,10 +20,7 @@ import { StartRequestResolver } from './start-request.resolver.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;
 
-/**
- * Takes a start from whatever status it is in to READY or ERROR, one step per status. Steps can be repeated: a worker
- * that takes the start over begins with the step that the last one did not finish.
- */
+/** Takes a start from any status to READY or ERROR. Steps are repeatable: a new worker begins with the last one. */
 @Injectable()
 export class StartWorkflow {
   private readonly logger = new Logger(StartWorkflow.name);
@@ -43,11 +40,7 @@ export class StartWorkflow {
     private readonly metrics: StartMetrics,
   ) {}
 
-  /**
-   * Does nothing when the task is finished, or gone.
-   *
-   * @throws what keeps the start from going on now, though another attempt may succeed
-   */
+  /** Does nothing when the task is finished or gone. Throws what another attempt may overcome. */
   async run(taskId: string, signal: AbortSignal): Promise<void> {
     const task = await this.tasks.takeUp(taskId);
     if (!task) {
@@ -58,7 +51,7 @@ export class StartWorkflow {
     try {
       await this.runSteps(task, signal);
     } catch (error) {
-      // Another worker has the start now, or it was deleted: there is nothing left to do here.
+      // Another worker has the start, or it was deleted.
       if (!(error instanceof StartSuperseded)) {
         throw error;
       }
@@ -88,13 +81,7 @@ export class StartWorkflow {
     }
   }
 
-  /**
-   * Runs the step of the task's status.
-   *
-   * @returns the task in its next status
-   * @throws StartFailure when the start cannot succeed
-   * @throws StartSuperseded, the signal's reason; anything else when another attempt may succeed
-   */
+  /** Returns the task in its next status. Throws StartFailure, StartSuperseded, or what may pass. */
   private async runStep(
     task: StartTask,
     { configuration, problem }: CheckedConfiguration,
@@ -145,7 +132,7 @@ export class StartWorkflow {
     }
   }
 
-  /** The agent server has the conversation and its credentials: clients may use it. */
+  /** Clients may use the conversation: the agent server has it and its credentials. */
   private async becomeReady({ sandbox }: StartContext, task: StartTask): Promise<StartTask> {
     const ready = await this.tasks.transaction(async (manager) => {
       await this.conversations.setGeneration(task.appConversationId, sandbox.generation, manager);

@@ -15,7 +15,6 @@ type StepName = Exclude<StartTaskStatus, 'READY' | 'ERROR'>;
 const STEPS = START_TASK_STATUSES.filter((status): status is StepName => !isFinished(status));
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200];
 
-/** Counts how starts of conversations end, and measures how long they take. */
 @Injectable()
 export class StartMetrics {
   private readonly failures: Instrument<{ step: typeof STEPS; cause: typeof START_FAILURE_KINDS }>;
@@ -55,7 +54,7 @@ export class StartMetrics {
     this.durations.record({ outcome: 'READY' }, this.secondsSince(task));
   }
 
-  /** @param task as it was when it failed */
+  /** `task` is the task before it failed. */
   failed(task: StartTask, cause: StartFailureKind): void {
     this.durations.record({ outcome: 'ERROR' }, this.secondsSince(task));
     if (!isFinished(task.status)) {

@@ -12,14 +12,13 @@ import type { StartTask } from '../start-task.entity.js';
 import { StartFailureHandler } from './start-failure.handler.js';
 import { StartWorkflow } from './start-workflow.js';
 
-/** Much of a start is waiting: for quota, for a sandbox, for a clone. */
+/** Starts mostly wait: for quota, for a sandbox, for a clone. */
 const CONCURRENCY = 100;
-/** Jobs are announced; polling finds those whose announcement was lost. */
+/** Finds jobs whose announcement was lost. */
 const POLL_MS = 2_000;
 const DEAD_POLL_MS = 5_000;
 const PLAIN_HOST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 
-/** Starts whose last attempt failed. */
 const DEAD_STARTS: JobQueue = {
   name: 'conversation-start-dead',
   kind: 'conversation-start-dead',
@@ -30,7 +29,6 @@ const DEAD_STARTS: JobQueue = {
   pollMs: DEAD_POLL_MS,
 };
 
-/** The starts in sandboxes of one host. */
 function startQueueOf(hostId: string): JobQueue {
   const name = PLAIN_HOST_ID.test(hostId) ? hostId : createHash('sha256').update(hostId).digest('hex');
   return {
@@ -44,29 +42,26 @@ function startQueueOf(hostId: string): JobQueue {
   };
 }
 
-/** The row is the truth, so a job carries only its id. */
 interface StartJob {
   taskId: string;
 }
 
-/** Sends the jobs of starts to the hosts of their sandboxes. */
 @Injectable()
 export class StartQueue {
   constructor(private readonly jobs: DurableJobs) {}
 
-  /** To be called before the transaction of `send`: the queue of another host may not exist yet. */
+  /** Call it before the transaction of `send`: the queue of another host may not exist yet. */
   async prepare(hostId: string): Promise<void> {
     await this.jobs.prepare(startQueueOf(hostId));
   }
 
-  /** Has the workflow run for the task as soon as the caller's transaction is committed, and until it is finished. */
+  /** The workflow runs from the commit until the task is finished. */
   async send(manager: EntityManager, { id, hostId }: Pick<StartTask, 'id' | 'hostId'>): Promise<void> {
     const job: StartJob = { taskId: id };
     await this.jobs.send(manager, startQueueOf(hostId).name, job);
   }
 }
 
-/** Works on the starts of this host, and fails those of any host whose last attempt failed. */
 @Injectable()
 export class StartWorker implements OnModuleInit {
   private readonly logger = new Logger(StartWorker.name);
@@ -91,7 +86,7 @@ export class StartWorker implements OnModuleInit {
       if (signal.aborted || error instanceof AgentServerError || error instanceof DomainError) {
         throw error;
       }
-      // The user sees the error of the last attempt: nothing internal may be in it.
+      // Nothing internal: the user sees the last attempt's error.
       this.logger.error('failed to start a conversation', { task_id: taskId }, errorStack(error));
       throw new Error('Something went wrong in the service; its log says what.', { cause: error });
     }

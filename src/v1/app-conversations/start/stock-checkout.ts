@@ -7,40 +7,34 @@ import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 
 export const CLONE_TIMEOUT_SECONDS = 600;
-/** Its credential helper would answer every server that a submodule names. */
+/** The credential helper would answer every server that a submodule names. */
 const NO_PARTS =
   'Submodules and files of Git LFS are not fetched: only agent servers of this service can do that safely.';
 
-/** A repository that is to be in a folder. */
 export interface Clone {
   /** http(s), without credentials. */
   url: string;
   /** Null: anonymously. */
   credential: GitCredential | null;
-  /** Absolute. */
   folder: string;
   /** Null: the default branch. */
   branch: string | null;
-  /** Branch for the conversation's work, made from the other one; null: none. */
+  /** Made from `branch` for the conversation's work. */
   newBranch: string | null;
   submodules: boolean;
-  /** Whether files of Git LFS are fetched. */
   lfs: boolean;
-  /** Who commits there. */
   identity: GitIdentity;
 }
 
-/** Result of a checkout. */
 export interface CheckoutResult {
   ok: boolean;
   failure: GitPrepareFailure | null;
-  /** The end of what git wrote. */
   output: string;
-  /** What is not as the user may expect. */
+  /** What the user may not expect. */
   notices: string[];
 }
 
-/** Checks repositories out with commands, for agent servers without a route for it. */
+/** For agent servers without a route for checkouts. */
 @Injectable()
 export class StockCheckout {
   constructor(
@@ -51,7 +45,7 @@ export class StockCheckout {
   async run(target: AgentServerTarget, plan: Clone, signal: AbortSignal): Promise<CheckoutResult> {
     const secretFile = plan.credential ? `/tmp/slipway-${randomUUID()}` : null;
     if (plan.credential && secretFile !== null) {
-      // The agent server logs the text of commands; this file is gone before git starts.
+      // The agent server logs commands; this file is gone before git starts.
       const { username, password } = plan.credential;
       await this.http.upload(target, secretFile, `${username}\n${password}\n`, signal);
     }
@@ -70,7 +64,7 @@ export class StockCheckout {
   }
 }
 
-/** What git, curl and the large git servers write in English; the first match counts. */
+/** English messages of git, curl and the large git servers; the first match counts. */
 const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
   [/no space left on device|disk quota exceeded/i, 'no_space'],
   [/remote branch .* not found|couldn't find remote ref/i, 'branch_not_found'],
@@ -85,7 +79,6 @@ const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
   ],
 ];
 
-/** Why a clone failed, by its output. */
 export function failureOfOutput(output: string): GitPrepareFailure {
   return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
 }
@@ -95,13 +88,13 @@ export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Credential helper that reads user name and password from the environment of this one command. */
+/** Reads user name and password from the environment of this one command. */
 const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
 
-/** What our own commands tell the user, among the output of git. */
+/** Lines of our own commands for the user, among the output of git. */
 const NOTICE_LINE = /^slipway: (.+)$/gm;
 
-/** Where the default branch of a remote does not exist, git checks out nothing. */
+/** Without the remote's default branch, git checks out nothing. */
 const TAKE_ANY_BRANCH = `if ! git rev-parse --verify --quiet HEAD >/dev/null; then
   for name in main master "$(git for-each-ref --sort=-committerdate --count=1 --format='%(refname:lstrip=3)' refs/remotes/origin)" ''; do
     if [ -z "$name" ]; then echo 'slipway: The repository has no branch yet: its folder is empty.'; break; fi
@@ -114,11 +107,8 @@ const TAKE_ANY_BRANCH = `if ! git rev-parse --verify --quiet HEAD >/dev/null; th
 fi`;
 
 /**
- * Commands for bash that clone a repository. The clone is made beside its
- * folder and then renamed: it exists as a whole or not at all, and the script can be repeated.
- *
- * @param secretFile file with user name and password on a line each, which is removed before anything else; null: clones
- *   anonymously
+ * Clones beside the folder and then renames, so that the clone is complete or absent, and repeatable. `secretFile` has
+ * user name and password on a line each, and is removed first; null: clones anonymously.
  */
 function cloneScript({ url, folder, branch, newBranch, identity }: Clone, secretFile: string | null): string {
   const target = shellQuote(folder);

@@ -1,7 +1,7 @@
 import type { ApiGuide, ProviderType } from '../../../git-providers/git-provider.js';
 import type { TaskType } from '../../../suggested-tasks/candidate.js';
 
-/** A piece of work as `GET /api/user/suggested-tasks` lists it and a client hands it back. */
+/** As `GET /api/user/suggested-tasks` lists it. */
 export interface SuggestedTask {
   git_provider: ProviderType;
   task_type: TaskType;
@@ -11,18 +11,14 @@ export interface SuggestedTask {
   title: string;
 }
 
-/** The git server of the repository. */
 export interface TaskGitServer {
-  /** Where the agent finds what the task needs, and in which words. None of it needs a command-line client of the server. */
+  /** Where the agent finds what it needs, without a command-line client of the server. */
   guide: ApiGuide;
-  /** The environment variable with the token for the agent's tools; null where they get none. */
+  /** The variable with the token for the agent's tools; null without a token. */
   tokenVariable: string | null;
 }
 
-/**
- * The first message of a conversation about a suggested task. It names what is known (repository, number, title) and
- * where to find the rest: the agent looks up branches, logs and comments itself, since they change.
- */
+/** Names repository, number and title; the agent looks up what changes (branches, logs, comments) itself. */
 export function suggestedTaskPrompt(task: SuggestedTask, server: TaskGitServer): string {
   const paragraphs = [
     ...PARAGRAPHS[task.task_type](task, server.guide),
@@ -115,7 +111,7 @@ function authorization(guide: ApiGuide, tokenVariable: string): string {
     : `HTTP Basic (\`curl -u "$${tokenVariable}"\`) when the variable holds an email address and a token, else ${bearer}`;
 }
 
-/** Someone else wrote the title: it is put on one line, and set apart from the words around it. */
+/** Untrusted, so the title is put on one line, and set apart from the other words. */
 function quoted(title: string): string {
   return `titled ${JSON.stringify(title.replace(/\s+/g, ' ').trim())}`;
 }

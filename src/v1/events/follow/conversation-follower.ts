@@ -7,12 +7,11 @@ import { type LinkedEvent, LinkedEvents } from '../../agent-servers/linked-event
 import type { LogProgress } from '../followed-conversation.repository.js';
 import type { LogSync } from './log-sync.js';
 
-/** Pauses between two reads of a log, with and without a socket on which the agent server announces news. */
+/** Pauses between two reads of a log, with and without an open socket. */
 const WATCHED_POLL_MS = 15_000;
 const UNWATCHED_POLL_MS = 2_000;
-/** Pause between two reads of the state. */
 const STATE_MS = 1_000;
-/** Delay before a changed state is read, because the events that belong to it are still arriving over the socket. */
+/** The events that belong to a changed state are still arriving over the socket. */
 const STATE_DELAY_MS = 100;
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
@@ -20,21 +19,18 @@ const MAX_RETRY_MS = 5_000;
 interface FollowerOptions {
   conversationId: string;
   sync: LogSync;
-  /** The conversation's current agent server; null while it does not run. */
   findTarget: () => Promise<AgentServerTarget | null>;
-  /** The conversation was removed from the service: there is nothing more to follow. */
   onRemoved: () => void;
 }
 
 /**
- * Follows one conversation's log. Events that arrive over the agent server's socket and directly continue the stored
- * log are stored as they are. Otherwise the log is read whenever the socket, a webhook or a timer indicates news.
- * Reads never overlap; requests during a read cause one more read.
+ * Follows one conversation's log. Events from the socket that continue the stored log are stored as they are; any
+ * other news makes it read the log. Reads never overlap; requests during a read cause one more read.
  */
 export class ConversationFollower {
   private readonly logger = new Logger(ConversationFollower.name);
   private readonly stopped = new AbortController();
-  /** The target is only for this socket: it is out of date once the sandbox has stopped. */
+  /** The target is out of date once the sandbox has stopped. */
   private watch: { socket: AgentServerWatch; target: AgentServerTarget } | null = null;
   private watched = false;
   private carriesEvents = false;
@@ -44,26 +40,23 @@ export class ConversationFollower {
   private syncRequested = false;
   private running: Promise<void> | null = null;
   private timer: NodeJS.Timeout | undefined;
-  /** When to read the state next; infinity while the state is known. */
+  /** Infinity while the state is known. */
   private stateDueAt = -Infinity;
   private stateAt = -Infinity;
   private failures = 0;
 
   constructor(private readonly options: FollowerOptions) {}
 
-  /** Whether the last read failed. */
   get isFailing(): boolean {
     return this.failures > 0;
   }
 
-  /** Reads the log and the state soon. Returns at once. */
   requestSync(): void {
     this.syncRequested = true;
     this.stateDueAt = Math.min(this.stateDueAt, performance.now());
     this.start();
   }
 
-  /** Handles a hint that the log has something new. Returns at once. */
   announce(): void {
     if (!this.carriesEvents) {
       this.requestSync();
@@ -75,7 +68,7 @@ export class ConversationFollower {
     }
   }
 
-  /** The sandbox was started again: its socket leads to an agent server that has ended. */
+  /** The sandbox was started again, so the socket leads to an agent server that has ended. */
   restart(): void {
     this.closeWatch();
     this.requestSync();
@@ -114,10 +107,7 @@ export class ConversationFollower {
     }
   }
 
-  /**
-   * Stores the events that arrived over the socket. Nothing is sent to the sandbox, so this works even if it has
-   * stopped.
-   */
+  /** Sends nothing to the sandbox, so it works even after a stop. */
   private async storeArrived(): Promise<void> {
     const { conversationId, sync } = this.options;
     this.progress ??= await sync.progress(conversationId);
@@ -132,8 +122,7 @@ export class ConversationFollower {
   private async readOnce(): Promise<void> {
     const { conversationId, sync, findTarget, onRemoved } = this.options;
     const { signal } = this.stopped;
-    // Looked up each time: after a pause another program may listen at the old address, and a request would reveal the
-    // key.
+    // Looked up each time: after a pause, another program at the old address would receive the key.
     const target = await findTarget();
     if (signal.aborted) {
       return;
@@ -200,7 +189,6 @@ export class ConversationFollower {
     return Math.min(poll, Math.max(0, stateAt - performance.now()));
   }
 
-  /** Keeps one socket, to the current target. */
   private watchTarget(target: AgentServerTarget | null): void {
     const watched = this.watch?.target;
     if (target === null || watched?.address !== target.address || watched.sessionKey !== target.sessionKey) {
@@ -228,10 +216,7 @@ export class ConversationFollower {
     return watch;
   }
 
-  /**
-   * After a socket that lasted, the log is read at once. A socket that closes right away is retried only with the next
-   * poll.
-   */
+  /** After a socket that lasted, the log is read at once; one that closes right away waits for the next poll. */
   private unwatch(watch: AgentServerWatch, openForMs: number): void {
     if (this.watch?.socket !== watch) {
       return;

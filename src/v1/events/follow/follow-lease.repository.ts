@@ -4,15 +4,11 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { countRows } from '../../../observability/metrics.js';
 
-/** How long after a process has died another one takes over. */
+/** How long a dead process keeps its conversations. */
 const LEASE = `interval '10 seconds'`;
-/** Most leases taken by one statement; the next claim takes the remaining ones. */
 const MAX_BATCH = 200;
 
-/**
- * The inner limit makes PostgreSQL go from running sandboxes to their conversations; otherwise it would scan all
- * conversations ever made, expecting to find enough due ones early.
- */
+/** Without the inner limit, PostgreSQL scans all conversations ever made instead of those of running sandboxes. */
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT f.id
@@ -29,7 +25,7 @@ const CLAIM = `
   FROM due WHERE f.id = due.id
   RETURNING f.id, f.sandbox_id`;
 
-/** Rows locked by a writer are skipped until the next renewal, since a lease outlasts several renewals. */
+/** Skips rows that a writer has locked: a lease outlasts several renewals. */
 const RENEW = `
   WITH mine AS (
     SELECT f.id, s.generation
@@ -52,10 +48,7 @@ const RELEASE = `
     ORDER BY id
     FOR UPDATE)`;
 
-/**
- * `OFFSET 0` makes PostgreSQL look up the conversations of each running sandbox; otherwise it would scan all conversations
- * ever made.
- */
+/** Without `OFFSET 0`, PostgreSQL scans all conversations ever made instead of those of running sandboxes. */
 const COUNT_RUNNING = `
   SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
   FROM sandboxes s CROSS JOIN LATERAL (
@@ -63,7 +56,6 @@ const COUNT_RUNNING = `
   WHERE s.status = 'RUNNING'
   GROUP BY f.execution_status`;
 
-/** Counts conversations without a lease, or with an expired one. */
 const COUNT_UNFOLLOWED = `
   SELECT count(*)::int AS count
   FROM sandboxes s CROSS JOIN LATERAL (
@@ -71,7 +63,6 @@ const COUNT_UNFOLLOWED = `
     WHERE sandbox_id = s.id AND (follower_until IS NULL OR follower_until < now()) OFFSET 0) f
   WHERE s.status = 'RUNNING'`;
 
-/** Which conversations to claim; all of them by default. */
 export interface ClaimFilter {
   conversationId?: string;
   sandboxId?: string;
@@ -83,8 +74,8 @@ export interface ClaimedConversation {
 }
 
 /**
- * Conversations in running sandboxes, and the leases on them: which process follows which one. Times are the database's, so
- * clocks need not agree. Every process runs these statements every few seconds, so they join the sandboxes.
+ * Which process follows which conversation of a running sandbox. Times are the database's, so clocks need not agree.
+ * Every process runs these statements every few seconds, so they join the sandboxes.
  */
 @Injectable()
 export class FollowLeaseRepository {
@@ -93,7 +84,7 @@ export class FollowLeaseRepository {
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /** Takes over conversations of running sandboxes that nobody follows. */
+  /** Takes over conversations of running sandboxes that no process follows. */
   async claim(filter: ClaimFilter = {}): Promise<ClaimedConversation[]> {
     const [rows] = await this.dataSource.query<[{ id: string; sandbox_id: string }[], number]>(CLAIM, [
       this.follower,
@@ -103,7 +94,7 @@ export class FollowLeaseRepository {
     return rows.map(({ id, sandbox_id: sandboxId }) => ({ id, sandboxId }));
   }
 
-  /** @returns the conversations that this process still follows, with the generation of their sandbox */
+  /** Returns the conversations that this process still follows, with the generation of their sandbox. */
   async renew(conversationIds: readonly string[]): Promise<Map<string, number>> {
     const rows = await this.dataSource.query<{ id: string; generation: number }[]>(RENEW, [
       this.follower,
@@ -118,7 +109,6 @@ export class FollowLeaseRepository {
     }
   }
 
-  /** Numbers of conversations in running sandboxes, by execution status. */
   async countRunning(): Promise<Map<string, number>> {
     return countRows(this.dataSource, COUNT_RUNNING);
   }

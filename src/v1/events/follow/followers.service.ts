@@ -24,14 +24,10 @@ const RENEW_MS = 3_000;
 interface FollowedLog {
   sandboxId: string;
   follower: ConversationFollower;
-  /** Generation of the sandbox; null until the first renewal. */
   generation: number | null;
 }
 
-/**
- * Follows the conversations of running sandboxes, each in one process at a time. The lease only saves work: each
- * event is stored once whichever process reads it, so a lease held a moment too long does no harm.
- */
+/** The lease of a process only saves work: each event is stored once whichever process reads it. */
 @Injectable()
 export class FollowersService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger(FollowersService.name);
@@ -65,7 +61,7 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     );
   }
 
-  /** How many conversations this process follows, by the result of their last read. */
+  /** Counts of followed conversations, by the result of their last read. */
   counts(): { reading: number; failing: number } {
     const failing = [...this.followed.values()].filter(({ follower }) => follower.isFailing).length;
     return { reading: this.followed.size - failing, failing };
@@ -84,7 +80,7 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     if (claims.length === 0) {
       return;
     }
-    // Loaded with the first conversation, because it brings a WebSocket client along.
+    // Imported late because it loads a WebSocket client.
     const { ConversationFollower: Follower } = await import('./conversation-follower.js');
     for (const claimed of claims) {
       this.follow(claimed, Follower);

@@ -9,7 +9,7 @@ import { LogSync } from './log-sync.js';
 /** The sandbox stops after this, whether everything could be read or not. */
 const DRAIN_TIMEOUT_MS = 5_000;
 
-/** Reads what is still unread of a sandbox's conversations before its agent server stops. */
+/** Reads the rest of the logs of a sandbox before its agent server stops. */
 @Injectable()
 export class LogDrain implements OnModuleInit {
   private readonly logger = new Logger(LogDrain.name);

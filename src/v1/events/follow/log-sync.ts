@@ -9,21 +9,19 @@ import { FollowedConversationRepository, type LogProgress } from '../followed-co
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';
 
-/** Events per page; a smaller size is tried when a page is too large. */
 const PAGE_SIZES = [100, 10, 1];
-/** Logs read at once. Bounded because pages are large and stay in memory until they are stored. */
+/** Logs read at once: their pages stay in memory until they are stored. */
 const MAX_READS = 32;
-/** After this a read gives up its slot, so that agent servers that hang do not keep others waiting. */
+/** After this, a read gives up its slot, so that hanging agent servers do not delay others. */
 const MAX_PLACE_MS = 500;
 /** Reads at once from one agent server, which may hang. */
 const MAX_READS_PER_SERVER = 4;
-/** How often the state is read while events keep arriving; after that it is left for the next sync. */
+/** While events keep arriving; after that, the state is left for the next sync. */
 const MAX_STATE_READS = 3;
 
-/** stored: there were new events; unchanged: there were none; removed: the conversation was removed from the service. */
+/** removed: the conversation was removed from the service. */
 type SyncResult = 'stored' | 'unchanged' | 'removed';
 
-/** Copies new events and state of a conversation from its agent server. */
 @Injectable()
 export class LogSync {
   private readonly limit = pLimit(MAX_READS);
@@ -35,11 +33,7 @@ export class LogSync {
     private readonly store: EventStore,
   ) {}
 
-  /**
-   * Stores all events after the last stored one.
-   *
-   * @throws AgentServerError
-   */
+  /** Stores all events after the last stored one. Throws AgentServerError. */
   async syncEvents(
     target: AgentServerTarget,
     conversationId: string,
@@ -50,17 +44,11 @@ export class LogSync {
     );
   }
 
-  /** How far a log is stored; null when the conversation was removed from the service. */
   async progress(conversationId: string): Promise<LogProgress | null> {
     return await this.conversations.progress(conversationId);
   }
 
-  /**
-   * Stores the events that come next in a log.
-   *
-   * @param after how far the log was stored before
-   * @returns how far it is stored now; null when the conversation was removed from the service
-   */
+  /** Stores the next events. Returns how far the log is stored; null when the conversation was removed. */
   async storeNext(
     conversationId: string,
     events: readonly AgentEvent[],
@@ -70,9 +58,7 @@ export class LogSync {
   }
 
   /**
-   * Stores status, metrics and title, which not every agent server writes into its log. A stored state never comes
-   * before the events that led to it.
-   *
+   * Stores status, metrics and title, which not every agent server logs, but never before the events that led to them.
    * @returns false when events kept arriving, so that the state was not stored
    * @throws AgentServerError
    */
@@ -92,16 +78,12 @@ export class LogSync {
     return false;
   }
 
-  /**
-   * Runs a task in one of MAX_READS slots. It gives up the slot after MAX_PLACE_MS, because it may be waiting for its
-   * agent server.
-   */
+  /** Runs a task in one of MAX_READS slots, for at most MAX_PLACE_MS: it may be waiting for its agent server. */
   private async inPlace<T>(task: () => Promise<T>): Promise<T> {
     const begun = await this.limit(async () => {
       const left = Promise.withResolvers<void>();
       const timer = setTimeout(left.resolve, MAX_PLACE_MS).unref();
       const result = task();
-      // The caller handles the result, a failure included.
       result.then(
         () => left.resolve(),
         () => left.resolve(),
@@ -161,24 +143,24 @@ export class LogSync {
   }
 }
 
-/** Most pages that one pass over a log reads; the next pass continues from there. */
+/** The next pass continues after this many pages. */
 const MAX_PAGES = 100_000;
-/** A pass ends after this many empty pages in a row, because no real log has so many. */
+/** No real log has so many empty pages in a row. */
 const MAX_EMPTY_PAGES = 100;
 
-/** Returns the page of a log that begins with the given event; the first page when the log does not have it, or 422. */
+/** Returns the page that begins with an event; for an unknown event the first page, or 422. */
 type ReadPage = (pageId: string | undefined) => Promise<EventPage>;
 
 /**
- * Reads what a log holds after an event, page by page and oldest first. When the log does not have that event (it was
- * truncated, for example by a power failure), everything is read; the store skips known events.
+ * Reads a log after an event, oldest first. A log that was truncated (after a power failure) may not have that event;
+ * then everything is read, and the store skips known events.
  */
 export async function* readLogAfter(read: ReadPage, after: string | null): AsyncGenerator<AgentEvent[]> {
   let pageId = after ?? undefined;
   let page = await readFrom(read, pageId);
   const isKnown = pageId !== undefined && page.items[0]?.id === pageId;
   yield isKnown ? page.items.slice(1) : page.items;
-  // Without these checks, pages that form a cycle or never hold an event would be read forever.
+  // Pages that form a cycle or never hold an event would otherwise be read forever.
   const seen = new Set([pageId]);
   let empty = 0;
   while (

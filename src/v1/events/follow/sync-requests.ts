@@ -7,10 +7,10 @@ import { DatabaseNotifications } from '../../../database/notifications/database-
 import { FollowedConversationRepository } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';
 
-/** Payload: the id of a conversation whose log may have something new. */
+/** Payload: the id of a conversation. */
 const SYNC_REQUESTS_CHANNEL = 'sync_requests';
 
-/** Asks for a conversation's log to be read now instead of at the next poll, in whichever process follows it. */
+/** Asks the process that follows a conversation to read its log before the next poll. */
 @Injectable()
 export class SyncRequests {
   private readonly logger = new Logger(SyncRequests.name);
@@ -22,16 +22,13 @@ export class SyncRequests {
     private readonly store: EventStore,
   ) {}
 
-  /** Number of the last stored event, for `acknowledge`. */
   async position(conversationId: string): Promise<number> {
     return (await this.conversations.progress(conversationId))?.eventCount ?? 0;
   }
 
   /**
-   * Shows the status that a request has brought about which the agent server has taken, until the log tells more: the
-   * caller of that request must not see the status of before. Logged when it fails, as the request cannot be taken back.
-   *
-   * @param position of the log before the request
+   * Shows the status that an accepted request leads to until the log, last at `position`, tells more: its caller must
+   * not see the old status. Failures are only logged, because the request cannot be taken back.
    */
   async acknowledge(conversationId: string, status: ConversationStatus, position: number): Promise<void> {
     try {
@@ -44,7 +41,7 @@ export class SyncRequests {
     }
   }
 
-  /** Returns at once. A request that is lost costs the time until the next poll. */
+  /** Returns at once. A lost request costs the time until the next poll. */
   requestSync(conversationId: string): void {
     this.notifications
       .publish(this.dataSource, SYNC_REQUESTS_CHANNEL, conversationId)
@@ -56,11 +53,7 @@ export class SyncRequests {
       );
   }
 
-  /**
-   * Calls back for every request of any process.
-   *
-   * @param onResync requests may have been missed
-   */
+  /** Calls back for the requests of all processes; `onResync` when some may have been missed. */
   listen(onRequest: (conversationId: string) => void, onResync: () => void): void {
     this.notifications.listen(SYNC_REQUESTS_CHANNEL, onRequest, onResync);
   }

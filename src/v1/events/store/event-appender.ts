@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { EventRepository, type NextEvents } from './event.repository.js';
 
-/** Statements at once: while one is committed, the next is sent. The other connections are left for requests. */
+/** While one statement is committed, the next is sent. The other connections are left for requests. */
 const MAX_STATEMENTS = 2;
 /** Limits of one statement, unless the first log alone has more. */
 const MAX_LOGS = 100;
@@ -17,10 +17,7 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
-/**
- * Appends the next events of logs. Under low load each is sent at once; while statements are under way, new arrivals
- * are batched, so that a commit costs the same for a hundred conversations as for one.
- */
+/** Batches the events of many logs, so that a commit costs the same for a hundred conversations as for one. */
 @Injectable()
 export class EventAppender {
   private waiting: Waiting[] = [];
@@ -28,11 +25,7 @@ export class EventAppender {
 
   constructor(private readonly events: EventRepository) {}
 
-  /**
-   * @returns false when the events may not directly continue the log, or cannot be stored this way; use
-   *   `EventRepository.append` then
-   * @throws QueryFailedError when the database is unavailable
-   */
+  /** False when the events may not continue the log or PostgreSQL refuses them: use `EventRepository.append`. */
   async append(log: NextEvents): Promise<boolean> {
     return await new Promise<boolean>((resolve, reject) => {
       this.waiting.push({ log, attempts: 0, resolve, reject });
@@ -50,7 +43,6 @@ export class EventAppender {
     }
   }
 
-  /** Takes the next batch, each conversation at most once. */
   private takeBatch(): Waiting[] {
     const batch = new Map<string, Waiting>();
     const left: Waiting[] = [];
@@ -78,7 +70,7 @@ export class EventAppender {
       }
     } catch (error) {
       const isAway = isDatabaseAway(error);
-      // Otherwise PostgreSQL refused one of the logs, and the others must not fail with it.
+      // PostgreSQL refused one of the logs, and the others must not fail with it.
       batch.forEach(({ resolve, reject }) => (isAway ? reject(error) : resolve(false)));
     }
   }

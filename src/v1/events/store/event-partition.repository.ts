@@ -2,18 +2,14 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 
-/** Advisory lock: one replica changes partitions at a time, the others try again later. The number is arbitrary. */
+/** Advisory lock for the one replica that changes partitions. The number is arbitrary. */
 const PARTITION_LOCK = 7_240_815_563;
 
-/**
- * Later statements wait as long as this one does. PostgreSQL checks for deadlocks after a second, so a partition
- * change gives up before PostgreSQL could choose to abort somebody's append.
- */
+/** Gives up before PostgreSQL's deadlock check after one second could abort an append. */
 const LOCK_TIMEOUT_MS = 500;
 
 const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS locked';
 
-/** PostgreSQL parses the bounds itself, because they are in its own syntax. */
 const PARTITIONS = `
   SELECT name, (regexp_match(bounds, $$TO \\('([^']+)'\\)$$))[1]::timestamptz AS until
   FROM (
@@ -21,10 +17,7 @@ const PARTITIONS = `
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = 'conversation_events'::regclass) AS partition`;
 
-/**
- * The months within the given number of days that have no partition. Months with rows in the default partition cannot
- * get one, and past months need none.
- */
+/** Months with rows in the default partition cannot get a partition, and past months need none. */
 const MISSING = `
   SELECT to_char(month, 'YYYY_MM') AS month, to_char(month, 'YYYY-MM-DD') AS begins,
     to_char(month + interval '1 month', 'YYYY-MM-DD') AS ends
@@ -43,7 +36,7 @@ const OUTDATED = `
   WHERE until <= now() - make_interval(days => $1::int)
   ORDER BY until`;
 
-/** Without the latest ones: they may not be needed before the next month. */
+/** Leaves out the latest partitions: they may not be needed before the next month. */
 const SECONDS_AHEAD = `
   SELECT coalesce(extract(epoch FROM max(until) - now()), 0)::float8 AS seconds FROM (${PARTITIONS}) AS partitions`;
 
@@ -53,24 +46,18 @@ const PRUNE_DEFAULT = `
     WHERE stored_at < now() - make_interval(days => $1::int) ORDER BY stored_at LIMIT $2)`;
 
 interface Month {
-  /** Such as `2026_11`, as in the name of the partition. */
   month: string;
   begins: string;
   ends: string;
 }
 
-/**
- * The partitions of `conversation_events`, one for each month in which events were stored. Each has the unique keys of a
- * conversation's events; the whole table cannot have them (docs/adr/0047).
- */
+/** Monthly partitions of `conversation_events`: only they can have the unique keys of events (docs/adr/0047). */
 @Injectable()
 export class EventPartitionRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * Creates the partitions for events of the next days. An event whose partition is missing goes into the default one.
-   *
-   * @returns the names of the new ones
+   * Creates partitions for the next days, and returns their names. Events without a partition go into the default one.
    * @throws QueryFailedError when a long transaction holds the tables; the next attempt may succeed
    */
   async createUntil(days: number): Promise<string[]> {
@@ -80,9 +67,9 @@ export class EventPartitionRepository {
     }
     return (
       (await this.alone(async (manager) => {
-        // Read under the lock, because another replica may already have created them.
+        // Another replica may have created them before the lock was free.
         const months = await manager.query<Month[]>(MISSING, [days]);
-        // Locked before any other table, in the same order as the statements of requests, which lock their log first.
+        // Locked first, as in the statements of requests, to avoid deadlocks.
         await manager.query('LOCK TABLE followed_conversations IN EXCLUSIVE MODE');
         for (const month of months) {
           await this.create(manager, month);
@@ -93,9 +80,7 @@ export class EventPartitionRepository {
   }
 
   /**
-   * Drops the oldest partition if all of its events are older than the given number of days.
-   *
-   * @returns its name; null when there is none, or another replica is changing partitions
+   * Drops the oldest partition if all of its events are older than that; null when none was dropped.
    * @throws QueryFailedError as `createUntil` does
    */
   async dropOldest(days: number): Promise<string | null> {
@@ -113,17 +98,12 @@ export class EventPartitionRepository {
     });
   }
 
-  /**
-   * Removes a batch of events older than the given number of days from the default partition.
-   *
-   * @returns how many were removed
-   */
+  /** Removes a batch of old events from the default partition, and returns their number. */
   async pruneDefault(days: number, limit: number): Promise<number> {
     const [, removed] = await this.dataSource.query<[unknown, number]>(PRUNE_DEFAULT, [days, limit]);
     return removed;
   }
 
-  /** Seconds for which partitions exist; negative when the current one is missing. */
   async secondsAhead(): Promise<number> {
     const [row] = await this.dataSource.query<{ seconds: number }[]>(SECONDS_AHEAD);
     return row?.seconds ?? 0;
@@ -136,13 +116,13 @@ export class EventPartitionRepository {
     );
     await manager.query(`ALTER TABLE ${name} ADD CONSTRAINT ${name}_pkey PRIMARY KEY (conversation_id, seq)`);
     await manager.query(`CREATE UNIQUE INDEX ${name}_event_id_key ON ${name} (conversation_id, event_id)`);
-    // Unlike CREATE TABLE … PARTITION OF, it lets others use the table meanwhile.
+    // Unlike CREATE TABLE … PARTITION OF, ATTACH does not block other users of the table.
     await manager.query(`
       ALTER TABLE conversation_events ATTACH PARTITION ${name}
       FOR VALUES FROM ('${begins} 00:00:00+00') TO ('${ends} 00:00:00+00')`);
   }
 
-  /** Nothing is left in the session, for poolers; DETACH CONCURRENTLY, which no transaction allows, could not be limited so. */
+  /** Session state would break poolers; DETACH CONCURRENTLY, which no transaction allows, needs it for a timeout. */
   private async alone<T>(work: (manager: EntityManager) => Promise<T>): Promise<T | null> {
     return await this.dataSource.transaction(async (manager) => {
       const [lock] = await manager.query<{ locked: boolean }[]>(TRY_LOCK, [PARTITION_LOCK]);

@@ -5,15 +5,11 @@ import { AppConfig } from '../../../config/app-config.js';
 import { EventPartitionRepository } from './event-partition.repository.js';
 
 const EVERY_MS = 3_600_000;
-/** How many days ahead partitions are created; enough to survive a time in which the database cannot be changed. */
+/** Enough to survive a time in which the database cannot be changed. */
 const DAYS_AHEAD = 75;
-/** Most events removed by one statement. */
 const BATCH = 5_000;
 
-/**
- * Creates the partitions of coming months, and drops those whose events are all older than `EVENT_RETENTION_DAYS`.
- * Events are stored even when this fails.
- */
+/** Creates coming partitions, and drops those past `EVENT_RETENTION_DAYS`. Events are stored even if it fails. */
 @Injectable()
 export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
   private readonly logger = new Logger('Events');
@@ -29,9 +25,7 @@ export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
     private readonly config: AppConfig,
   ) {}
 
-  /**
-   * Runs before anything is stored: once the default partition has events of a month, that month can get no partition.
-   */
+  /** Must run before anything is stored: a month with events in the default partition cannot get its own. */
   async onModuleInit(): Promise<void> {
     this.loop.start();
     await this.loop.now();

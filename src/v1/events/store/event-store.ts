@@ -12,15 +12,15 @@ import { type AppendedEvents, EventRepository, storedRows } from './event.reposi
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import { type StorableEvent, toInstant, toStorable, toStub } from './storable-event.js';
 
-/** Bytes of events in one transaction, unless one event alone has more; writing them for PostgreSQL takes about 10 ms. */
+/** Bytes of one transaction (one event alone may have more); serialising them takes about 10 ms. */
 const CHUNK_BYTES = 2 * 1024 * 1024;
-/** Large events take a while each, so others have their turn in between. */
+/** Large events take a while, so others have their turn in between. */
 const TURN_MS = 5;
 /** No real agent server sends longer ids, and PostgreSQL cannot index them. */
 const MAX_ID_LENGTH = 200;
 const LAG_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** Stores events of agent servers' logs. Whoever calls it, and however often, each event is stored once. */
+/** Stores events of agent servers' logs, each once, whichever process calls it and however often. */
 @Injectable()
 export class EventStore {
   private readonly logger = new Logger(EventStore.name);
@@ -43,11 +43,8 @@ export class EventStore {
   }
 
   /**
-   * Stores consecutive events of a log and skips known ones. Those that directly continue the log are stored in one
-   * statement with those of other logs.
-   *
-   * @param after how far the log is believed to be stored; null: unknown
-   * @returns how far it is stored now; null when the conversation was removed
+   * Stores consecutive events and skips known ones; `after` is the believed progress, null when unknown.
+   * @returns how far the log is stored now; null when the conversation was removed
    */
   async store(
     conversationId: string,
@@ -66,7 +63,6 @@ export class EventStore {
     return progress;
   }
 
-  /** Stores a status that has to follow, unless an event after a position has told of it already. */
   async storeExpected(conversationId: string, status: ConversationStatus, position: number): Promise<void> {
     const changed = await this.events.expectStatus(conversationId, status, position);
     if (changed) {
@@ -74,11 +70,7 @@ export class EventStore {
     }
   }
 
-  /**
-   * Stores what changed in the state that an agent server reported.
-   *
-   * @param before how the log was when the state was asked for: nothing is stored when more is known by now
-   */
+  /** Stores a reported state, unless the log has changed since `before`. */
   async storeState(conversationId: string, state: ObservedState, before: LogProgress): Promise<void> {
     const changed = await this.conversations.updateState(conversationId, state, undefined, before);
     if (changed) {
@@ -110,7 +102,7 @@ export class EventStore {
     }
   }
 
-  /** One event that PostgreSQL refuses must not hold up all that come after it. */
+  /** One event that PostgreSQL refuses must not hold up those after it. */
   private async storeOneByOne(
     conversationId: string,
     chunk: readonly StorableEvent[],
@@ -195,7 +187,6 @@ function appendedAfter(after: LogProgress, chunk: readonly StorableEvent[]): App
   };
 }
 
-/** Whether events can share a statement with those of other logs, which would fail together with a refused event. */
 function isPlain(events: readonly StorableEvent[]): boolean {
   return (
     new Set(events.map(({ id }) => id)).size === events.length &&
@@ -204,7 +195,7 @@ function isPlain(events: readonly StorableEvent[]): boolean {
   );
 }
 
-/** Cuts a list into runs whose sizes add up to at most `max`; an element that is larger stands alone. */
+/** Cuts a list into runs of at most `max` in size; a larger element stands alone. */
 export function inChunks<T>(elements: readonly T[], sizeOf: (element: T) => number, max: number): T[][] {
   const chunks: T[][] = [];
   let size = Infinity;

@@ -6,7 +6,6 @@ import { NamedStatement } from '../../../database/named-statement.js';
 import { endAtBytes, type Measured } from '../../../database/page-bytes.js';
 import type { StoredLog } from '../followed-conversation.repository.js';
 
-/** A stored event. */
 export interface StoredEvent {
   seq: number;
   kind: string;
@@ -14,12 +13,10 @@ export interface StoredEvent {
   body: string;
 }
 
-/** An event of a page that may end before its limit. */
 export type ReadEvent = StoredEvent & Measured;
 
 export interface EventFilter {
   kind?: string | undefined;
-  /** ISO 8601. */
   from?: string | undefined;
   before?: string | undefined;
 }
@@ -31,12 +28,12 @@ const FILTER = `
   AND ($4::timestamptz IS NULL OR occurred_at < $4)
   AND stored_at >= $5 AND stored_at < $6`;
 
-/** Not named statements, so that PostgreSQL plans each for the given filters. */
+/** Unnamed statements, so that PostgreSQL plans each for its filters. */
 const SEARCH_ASCENDING = bounded(`${FILTER} AND seq > $7 ORDER BY seq LIMIT $8`);
 const SEARCH_DESCENDING = bounded(`${FILTER} AND seq < $7 ORDER BY seq DESC LIMIT $8`);
 const COUNT = `SELECT count(*)::integer AS count FROM conversation_events WHERE ${FILTER}`;
 
-/** Retention has removed the events before this one. */
+/** Retention may have removed the first events. */
 const FIRST_SEQ = `
   SELECT seq FROM conversation_events WHERE conversation_id = $1 AND stored_at >= $2 AND stored_at < $3 ORDER BY seq LIMIT 1`;
 
@@ -59,11 +56,7 @@ export class EventQueries {
 
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
-  /**
-   * The events after a number, oldest first.
-   *
-   * @param since none of them was stored before this time; null: unknown, so every partition is read
-   */
+  /** The events after a number, oldest first. No event is from before `since`; null: every partition is read. */
   async after(
     conversationId: string,
     seq: number,
@@ -73,7 +66,6 @@ export class EventQueries {
     return await this.findAfter.run(this.dataSource, [conversationId, seq, limit, since ?? '-infinity']);
   }
 
-  /** The matching events on one side of a number: after it, or before it and newest first. */
   async search(
     log: StoredLog,
     filter: EventFilter,
@@ -97,11 +89,7 @@ export class EventQueries {
     return row?.seq ?? null;
   }
 
-  /**
-   * JSON texts by event id.
-   *
-   * @throws InvalidInputError when all together are larger than a page
-   */
+  /** JSON texts by event id. Throws InvalidInputError when they are larger than a page. */
   async byId(
     { id: logId, since, until }: StoredLog,
     eventIds: readonly string[],
@@ -111,14 +99,12 @@ export class EventQueries {
     return new Map(rows.map(({ event_id: id, body }) => [id, body]));
   }
 
-  /** The event with the user's first message; null when there is none. */
   async firstUserMessage(conversationId: string): Promise<unknown> {
     const [row] = await this.dataSource.query<{ body: unknown }[]>(FIRST_USER_MESSAGE, [conversationId]);
     return row?.body ?? null;
   }
 }
 
-/** Ends a run of events at the bytes of a page. */
 function bounded(run: string): string {
   const columns = 'run.seq, run.event_id, run.kind, run.body::text AS body';
   return endAtBytes(
@@ -128,7 +114,6 @@ function bounded(run: string): string {
   );
 }
 
-/** The parameters $1 to $6 of a search. */
 function filterValues({ id, since, until }: StoredLog, { kind, from, before }: EventFilter): unknown[] {
   return [id, kind ?? null, from ?? null, before ?? null, since, until];
 }

@@ -20,10 +20,7 @@ import type { StoredEvent } from './event.queries.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import type { StorableEvent } from './storable-event.js';
 
-/**
- * One event of a conversation, as its agent server wrote it. TypeORM does not know that the table is partitioned:
- * each partition has the keys named here.
- */
+/** An event as its agent server wrote it. TypeORM does not know that the table is partitioned. */
 @Entity('conversation_events', { synchronize: false })
 @Index('conversation_events_conversation_id_event_id_key', ['conversationId', 'eventId'], { unique: true })
 export class ConversationEvent {
@@ -44,32 +41,28 @@ export class ConversationEvent {
   @Column('text')
   kind: string;
 
-  /** The event's own timestamp, in UTC. */
   @Column('timestamptz', { name: 'occurred_at' })
   occurredAt: Date;
 
-  /** When the service stored it, by the clock of the database; determines the partition. */
+  /** By the clock of the database; determines the partition. */
   @CreateDateColumn({ name: 'stored_at', type: 'timestamptz' })
   storedAt: Date;
 
-  /** The event as received; `json` rather than `jsonb`, so that members keep their order. */
+  /** `json` rather than `jsonb` keeps the order of members. */
   @Column('json')
   body: AgentEvent;
 }
 
-/** Payload: the id of a conversation whose events were stored. */
+/** Payload: the id of a conversation. */
 export const EVENTS_CHANNEL = 'conversation_events';
 
 const LOCK_LOG = `
   SELECT event_count, opened_at - interval '1 day' AS since FROM followed_conversations WHERE id = $1 FOR UPDATE`;
 
-/**
- * Unique keys cover one partition only, so known events in earlier partitions are looked up while the log is locked.
- */
+/** Unique keys cover one partition only, so earlier partitions are searched while the log is locked. */
 const FIND_KNOWN = `
   SELECT event_id FROM conversation_events WHERE conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3`;
 
-/** Whether a log tells of a certain status after an event. */
 const TOLD_STATUS = `
   SELECT FROM conversation_events
   WHERE conversation_id = $1 AND seq > $2 AND stored_at >= $3
@@ -77,11 +70,10 @@ const TOLD_STATUS = `
     AND $4 IN (body ->> 'value', body -> 'value' ->> 'execution_status')
   LIMIT 1`;
 
-/** The first event that is still stored. */
 const FIND_FIRST = `
   SELECT seq, occurred_at FROM conversation_events WHERE conversation_id = $1 AND stored_at >= $2 ORDER BY seq LIMIT 1`;
 
-/** One statement, because clients wait for the event during each round trip to the database. */
+/** One statement, because clients wait for each round trip to the database. */
 const INSERT = `
   WITH inserted AS (
     INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
@@ -96,10 +88,7 @@ const INSERT = `
 
 const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id = $1';
 
-/**
- * Events that directly continue the logs of many conversations. Rows locked by others are skipped, so that statements
- * neither wait nor deadlock; conversations that already have one of the events are skipped too.
- */
+/** Skips locked rows, to neither wait nor deadlock, and conversations that already have one of the events. */
 const APPEND_MANY = `
   WITH given AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::integer[], $5::text[])
@@ -128,19 +117,14 @@ const APPEND_MANY = `
     WHERE e.id IN (SELECT id FROM advanced))
   SELECT id, pg_notify('${EVENTS_CHANNEL}', id::text) FROM advanced`;
 
-/** What a conversation gained by an append. */
 export interface AppendedEvents {
-  /** How far its log is stored now. */
   progress: LogProgress;
-  /** The new events, without known ones. */
   events: AgentEvent[];
-  /** The rows of the same events. */
   rows: StoredEvent[];
-  /** What the events changed in its state; null: nothing. */
   state: ObservedState | null;
 }
 
-/** The next events of a conversation's log. None of them changes the state. */
+/** The next events of a log; none of them changes the state. */
 export interface NextEvents {
   conversationId: string;
   events: readonly StorableEvent[];
@@ -152,7 +136,6 @@ interface LockedLog {
   since: Date;
 }
 
-/** Writes rows of events; `EventQueries` reads them. */
 @Injectable()
 export class EventRepository {
   private readonly appendEach = new NamedStatement<{ id: string }>('event_append_many', APPEND_MANY);
@@ -162,12 +145,7 @@ export class EventRepository {
     private readonly conversations: FollowedConversationRepository,
   ) {}
 
-  /**
-   * Appends consecutive events of a log, and the state that they report, in one transaction. Known events are left
-   * out. The log's row is locked meanwhile, so that numbers have no gaps when others append too.
-   *
-   * @returns null when the conversation was removed
-   */
+  /** Appends the new ones of consecutive events, and the state that they report; null for a removed conversation. */
   async append(conversationId: string, given: readonly StorableEvent[]): Promise<AppendedEvents | null> {
     return this.dataSource.transaction(async (manager) => {
       const [log] = await manager.query<LockedLog[]>(LOCK_LOG, [conversationId]);
@@ -190,21 +168,15 @@ export class EventRepository {
   }
 
   /**
-   * Appends the next events of many logs at once, each conversation at most once. A log that is left out may be
-   * locked, may have grown, or may have one of the events; use `append` for it.
-   *
-   * @returns the conversations whose events were stored
+   * Appends to many logs, and returns the conversations that were stored. Others may be locked, may have grown, or may
+   * have one of the events; use `append` for them.
    */
   async appendMany(logs: readonly NextEvents[]): Promise<Set<string>> {
     const rows = await this.appendEach.run(this.dataSource, manyValues(logs));
     return new Set(rows.map(({ id }) => id));
   }
 
-  /**
-   * Stores a status that has to follow, unless the log has told of it after a position: then it tells what came of it too.
-   *
-   * @returns the members that changed; null when none did
-   */
+  /** Stores a status unless the log has told of it since `position`. Returns the members that changed, or null. */
   async expectStatus(
     conversationId: string,
     executionStatus: ConversationStatus,
@@ -236,7 +208,7 @@ export class EventRepository {
       : await this.withoutDropped(manager, conversationId, fresh, log.since);
   }
 
-  /** Leaves out events that retention has removed: a truncated log is read again from its beginning. */
+  /** A truncated log is read again from its beginning, so events that retention removed come again. */
   private async withoutDropped(
     manager: EntityManager,
     conversationId: string,
@@ -292,7 +264,7 @@ function manyValues(logs: readonly NextEvents[]): unknown[] {
   ];
 }
 
-/** @param eventCount number of the event before the first one */
+/** `eventCount` is the number of the event before the first one. */
 export function storedRows(events: readonly StorableEvent[], eventCount: number): StoredEvent[] {
   return events.map(({ kind, body }, index) => ({ seq: eventCount + index + 1, kind, body }));
 }

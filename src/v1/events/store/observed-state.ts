@@ -13,22 +13,21 @@ import {
 } from '../../agent-servers/agent-server.client.js';
 import { storableJson, storableText } from './storable-event.js';
 
-/** A name of an error, and some sentences that hold the answer of a provider. */
+/** Bounds names of errors, which may quote a provider. */
 const MAX_CODE_LENGTH = 100;
 const MAX_DETAIL_LENGTH = 2_000;
 
-/** What was observed of a conversation's state; members that were not observed are absent. */
+/** Members that were not observed are absent. */
 export interface ObservedState {
   executionStatus?: ConversationStatus;
-  /** Null: what went wrong before is over. */
+  /** Null: the earlier error is over. */
   error?: ConversationFailure | null;
   metrics?: MetricsSnapshot;
   title?: string;
-  /** The result that the agent finished with; null is a valid result. */
   result?: unknown;
 }
 
-/** What events say about the state of their conversation; the last event wins. */
+/** What events say about the state; the last event wins. */
 export function stateInEvents(events: readonly AgentEvent[]): ObservedState {
   return Object.assign({}, ...events.map(stateInEvent)) as ObservedState;
 }
@@ -71,7 +70,6 @@ function resultOf({ tool_name: tool, action, tool_call: call }: ActionEvent): Ob
   return result === undefined ? {} : { result: storableJson(result) };
 }
 
-/** What an agent server reports about a conversation's state. */
 export function stateOf(remote: RemoteConversation | null): ObservedState {
   return {
     ...(remote && { executionStatus: remote.status, ...(!hasFailed(remote.status) && { error: null }) }),
@@ -84,7 +82,7 @@ function asObject(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }
 
-/** Sandboxes send what they like, so it need not be a text. */
+/** Untrusted, so it need not be a text. */
 function cutText(value: unknown, most: number): string {
   const text = storableText(typeof value === 'string' ? value : '');
   return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;

@@ -1,27 +1,20 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 
-/** Bytes of an event above which its longest texts are cut: a page of a hundred should fit into memory. */
+/** Longer events have their longest texts cut, so that a page of a hundred fits into memory. */
 export const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 const MAX_KIND_LENGTH = 200;
 
-/** An event as it is written to its table. */
 export interface StorableEvent {
-  /** The event as received, except for what could not be stored. */
   event: AgentEvent;
   id: string;
   kind: string;
   /** ISO 8601 with microseconds. */
   occurredAt: string;
-  /** JSON text of the event. */
   body: string;
 }
 
-/**
- * Makes an event storable: replaces NUL and lone surrogates, and cuts its longest texts when it is too large.
- *
- * @param now stands in for a timestamp that is no valid time
- */
+/** Replaces NUL and lone surrogates, cuts the texts of large events, and uses `now` for an invalid timestamp. */
 export function toStorable(given: AgentEvent, now: Date): StorableEvent {
   const event = storableJson(given);
   const body = JSON.stringify(event);
@@ -29,7 +22,7 @@ export function toStorable(given: AgentEvent, now: Date): StorableEvent {
   return storable(shorter, shorter === event ? body : JSON.stringify(shorter), now);
 }
 
-/** The few members of an event that can always be stored, for an event that PostgreSQL refuses as a whole. */
+/** The few members that can always be stored, for an event that PostgreSQL refuses as a whole. */
 export function toStub({ id, timestamp, source, kind }: AgentEvent, now: Date): StorableEvent {
   const event = storableJson({ id, timestamp, source, kind } as AgentEvent);
   return storable(event, JSON.stringify(event), now);
@@ -45,20 +38,20 @@ function storable(event: AgentEvent, body: string, now: Date): StorableEvent {
   };
 }
 
-/** Replaces NUL and lone surrogates, which PostgreSQL cannot store in a text. */
+/** For NUL and lone surrogates, which PostgreSQL cannot store in a text. */
 const REPLACEMENT = '\u{FFFD}';
 
-/** The text with NUL characters and lone surrogates replaced, each by U+FFFD: the same text every time. */
+/** Replaces NUL and lone surrogates by U+FFFD. */
 export function storableText(text: string): string {
   return text.replaceAll('\0', REPLACEMENT).toWellFormed();
 }
 
-/** The value with every text and key in it made storable; the value itself when nothing has to change. */
+/** Makes every text and key storable; returns the value itself when nothing has to change. */
 export function storableJson<T>(value: T): T {
   return isStorable(value) ? value : (cleaned(value) as T);
 }
 
-/** Checks the texts themselves: serialising to JSON first takes ten times as long when many characters need escapes. */
+/** Ten times as fast as serialising to JSON when many characters need escapes. */
 function isStorable(value: unknown): boolean {
   if (typeof value === 'string') {
     return value.isWellFormed() && !value.includes('\0');
@@ -85,17 +78,14 @@ function cleaned(value: unknown): unknown {
     : value;
 }
 
-/** Lengths to which texts are cut; the longest sufficient one is used. */
+/** The longest sufficient length is used. */
 const TEXT_LENGTHS = [1_048_576, 262_144, 65_536, 8_192, 1_024];
 /** Upper bound of the note in a cut text. */
 const NOTE_BYTES = 60;
 
 /**
- * The value with its longest texts cut until its JSON has at most `maxBytes`; each cut text says how much is missing.
- * Returns the value itself when it is small enough. What is still too large has too many members: only the texts,
- * numbers and other plain values of its first level stay.
- *
- * @param bytes size of its JSON
+ * Cuts the longest texts until the JSON has at most `maxBytes`; each cut text says how much is missing. If that is not
+ * enough, only the plain values of the first level stay.
  */
 export function shortenTexts<T extends object>(
   value: T,
@@ -106,7 +96,7 @@ export function shortenTexts<T extends object>(
     return value;
   }
   const texts = longTexts(value);
-  // Computed, since each attempt would write all of it again.
+  // Computed, because writing all of it again for each attempt is slow.
   const length = TEXT_LENGTHS.find((each) => bytes - savedBytes(texts, each) <= maxBytes);
   if (length !== undefined) {
     return shortened(value, length) as T;
@@ -124,10 +114,7 @@ function longTexts(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(longTexts) : [];
 }
 
-/**
- * Lower bound of the bytes that cutting all texts to a length saves: JSON never encodes a character shorter than
- * UTF-8.
- */
+/** Lower bound of the bytes saved: JSON never encodes a character shorter than UTF-8. */
 function savedBytes(texts: readonly string[], length: number): number {
   return texts
     .filter((text) => text.length > length)
@@ -151,10 +138,7 @@ function shortened(value: unknown, length: number): unknown {
 
 const TIME_FORMAT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
-/**
- * Converts a time from clients or agent servers to UTC with microseconds, which a `Date` would lose:
- * `2026-01-31T12:00:00.123456Z`. A time without a zone is UTC. Null when the text is not a time.
- */
+/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC. Null when invalid. */
 export function toInstant(text: string): string | null {
   // A plus sign that was not escaped in an address arrives as a blank.
   const [, day, minutes, seconds = ':00', fraction = '', zone = 'Z'] =

@@ -3,51 +3,42 @@ import type { ReadEvent, StoredEvent } from '../store/event.queries.js';
 import type { EventStream } from './event-stream.js';
 
 const PAGE_SIZE = 100;
-/** Limits of the events kept in memory for readers that are up to date. */
 const MAX_TAIL_EVENTS = PAGE_SIZE;
 const MAX_TAIL_CHARACTERS = 32 * 1024;
 /** Small events are sent together up to this size. */
 const PART_CHARACTERS = 32 * 1024;
-/** How long after its last event this process counts as the follower; later, another process may have taken over. */
+/** How long after its last event this process counts as the follower; then another may have taken over. */
 const FED_MS = 2_000;
 
 /** Events as they are sent, written once for all readers. */
 export interface StreamPage {
   parts: readonly { bytes: Buffer; /** Number of the last event. */ seq: number }[];
-  /** Whether more events may already exist. */
   hasMore: boolean;
 }
 
-/** Reads stored events after a number. */
 type ReadStored = (after: number, limit: number) => Promise<ReadEvent[]>;
 
-/**
- * The open streams of one conversation. Events that this process stores are kept for a moment, so that up-to-date
- * readers get them from memory; readers that are behind read the table.
- */
+/** The open streams of one conversation. Up-to-date readers get new events from memory, others from the table. */
 export class Audience {
   readonly streams = new Map<EventStream, Pick<AuthUser, 'id' | 'keyId'>>();
-  /** The last events, without gaps. */
   private tail: StoredEvent[] = [];
   private tailCharacters = 0;
   private fedAt = -Infinity;
-  /** Counts the wakes: a read that began before the latest wake may have missed the event that caused it. */
+  /** A read that began before the latest wake may have missed the event that caused it. */
   private wakes = 0;
   private readonly reads = new Map<string, Promise<StreamPage>>();
 
   constructor(private readonly readStored: ReadStored) {}
 
-  /** Number of the last event of the tail. */
   get last(): number {
     return this.tail.at(-1)?.seq ?? 0;
   }
 
-  /** Whether this process stores the conversation's events, so that notifications about them bring nothing new. */
+  /** Whether this process stores the events, so that notifications about them bring nothing new. */
   get isFed(): boolean {
     return performance.now() - this.fedAt < FED_MS;
   }
 
-  /** Adds events that this process has just stored. */
   feed(rows: readonly StoredEvent[]): void {
     const last = this.last;
     const fresh = rows.filter(({ seq }) => seq > last);
@@ -80,7 +71,6 @@ export class Audience {
     this.streams.forEach((_owner, stream) => stream.close());
   }
 
-  /** The events after a number. Readers at the same position share the read. */
   page(after: number): Promise<StreamPage> {
     const key = `${after}/${this.last}/${this.wakes}`;
     const shared = this.reads.get(key);

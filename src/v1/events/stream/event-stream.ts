@@ -6,15 +6,15 @@ import type { StreamPage } from './audience.js';
 /** A comment that clients ignore; it keeps connections open. */
 const HEARTBEAT = ': heartbeat\n\n';
 const HEARTBEAT_MS = 15_000;
-/** When clients connect again after the stream has ended. */
+/** Reconnection time of clients. */
 const RECONNECT_MS = 1_000;
-/** A client that reads nothing for this long is disconnected; it may reconnect with the last event it has. */
+/** Clients that read nothing for this long are disconnected. */
 const STALL_MS = 60_000;
-/** How long data already sent may take to arrive after the stream has ended. */
+/** Time for sent data to arrive after the stream has ended. */
 const END_GRACE_MS = 2_000;
 const STATE_EVENT = 'ConversationStateUpdateEvent';
 
-/** The state of a conversation as the first message of a stream, in the form that agent servers send. */
+/** The state as the first message of a stream, in the form that agent servers send. */
 export function stateMessage(conversationId: string, state: object, now: number): object {
   return {
     kind: STATE_EVENT,
@@ -28,18 +28,13 @@ export function stateMessage(conversationId: string, state: object, now: number)
 
 interface EventStreamOptions {
   response: Response;
-  /** Number of the event after which the stream begins. */
   position: number;
-  /** Data of a message to begin with, which is no event of the log; null: none. */
+  /** A message to begin with that is no event of the log. */
   first: object | null;
-  /** Reads the events after a number. */
   read: (after: number) => Promise<StreamPage>;
 }
 
-/**
- * Sends a conversation's events to one client, no faster than the client takes them. The rest stays in the database, so
- * a slow client costs one page of memory.
- */
+/** Sends events to one client as fast as it reads. The rest stays in the database, so a slow client costs one page. */
 export class EventStream {
   private readonly closed = new AbortController();
   private position: number;
@@ -51,12 +46,10 @@ export class EventStream {
     options.response.once('close', () => this.close());
   }
 
-  /** Number of the last event that was sent. */
   get sent(): number {
     return this.position;
   }
 
-  /** Tells the stream that there may be more events. */
   wake(): void {
     this.woken = true;
     this.wakeUp();
@@ -68,18 +61,14 @@ export class EventStream {
     this.wakeUp();
   }
 
-  /**
-   * Sends until the client disconnects or the stream is closed.
-   *
-   * @throws what `read` throws
-   */
+  /** Sends until the client disconnects or the stream is closed. Throws what `read` throws. */
   async run(): Promise<void> {
     const { response } = this.options;
     response.status(200).set({
       'Content-Type': 'text/event-stream; charset=utf-8',
       'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',
-      // Nothing else is sent over this connection, so a stopping service need not wait for it.
+      // A stopping service need not wait for this connection.
       Connection: 'close',
     });
     response.flushHeaders();
@@ -154,10 +143,7 @@ export class EventStream {
   }
 }
 
-/**
- * Tells clients when to reconnect and where the stream begins: a client that has received no event yet would
- * otherwise start its next stream at the end of that moment. That frame has no data, so clients dispatch no event.
- */
+/** For clients that disconnect before the first event. The frame has no data, so clients dispatch no event. */
 function openingFrame(position: number, first: object | null): string {
   const frame = `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
   return first === null ? frame : `${frame}event: ${STATE_EVENT}\ndata: ${JSON.stringify(first)}\n\n`;

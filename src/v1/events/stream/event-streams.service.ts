@@ -22,20 +22,15 @@ import { Audience } from './audience.js';
 import { EventStream, stateMessage } from './event-stream.js';
 
 const CHECK_MS = 5_000;
-/**
- * Notifications about conversations that this process stores itself are rarely news, so these are checked in batches.
- */
+/** Notifications about own conversations are rarely news, so they are checked in batches. */
 const KNOWN_CHECK_MS = 250;
-/** Most open streams of one user: each may hold a page of events until its client reads it. */
+/** Each stream may hold a page of events until its client reads it. */
 const MAX_PER_USER = 32;
 
-/** Where a client wants its stream to begin. */
 export interface StreamStart {
-  /** Header Last-Event-ID. */
   header: string | undefined;
-  /** Parameter `last_event_id`. */
   query: string | undefined;
-  /** When neither is given: begin with the next event instead of the first one. */
+  /** Without the other two: begin with the next event instead of the first. */
   fromNow: boolean;
 }
 
@@ -45,7 +40,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   private readonly logger = new Logger(EventStreamsService.name);
   private readonly audiences = new Map<string, Audience>();
   private timer: NodeJS.Timeout | undefined;
-  /** Conversations that this process stores, but for which another process may have stored events too. */
+  /** Own conversations for which another process may have stored events too. */
   private readonly unsure = new Set<string>();
   private unsureTimer: NodeJS.Timeout | undefined;
   private stopping = false;
@@ -75,7 +70,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
   }
 
-  /** Ends the streams before the server closes, because the server waits for open responses. */
+  /** The server waits for open responses, so they end before it closes. */
   beforeApplicationShutdown(): void {
     this.stopping = true;
     clearInterval(this.timer);
@@ -86,9 +81,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   }
 
   /**
-   * Sends a conversation's events until the client disconnects.
-   *
-   * @throws DomainError not_found; rate_limited when the user has too many streams; unavailable while the service stops
+   * @throws DomainError not_found; rate_limited for too many streams; unavailable while the service stops
    * @throws InvalidInputError when the stream cannot begin where the client wants it to
    */
   async serve(user: AuthUser, conversationId: string, start: StreamStart, response: Response): Promise<void> {
@@ -119,7 +112,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     try {
       await stream.run();
     } catch (error) {
-      // The response has begun, so ending it is all that is left; the client reconnects with the last event it has.
+      // The response has begun, so it can only end; the client reconnects with its last event.
       this.logger.warn('failed to send events', {
         conversation_id: id,
         error: isDatabaseAway(error) ? 'the database is away' : errorMessage(error),
@@ -142,7 +135,6 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     return count;
   }
 
-  /** Handles the notification that some process has stored events. */
   private hear(conversationId: string): void {
     const audience = this.audiences.get(conversationId);
     if (audience?.isFed === true) {
@@ -200,12 +192,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   }
 }
 
-/**
- * The number of the event after which a stream begins.
- *
- * @param eventCount number of the last event
- * @throws InvalidInputError for an id that no event of the conversation has had
- */
+/** Number of the event before the stream. Throws InvalidInputError for an id that no event has had. */
 function streamPosition({ header, query, fromNow }: StreamStart, eventCount: number): number {
   const [text, loc] = header ? [header, ['header', 'last-event-id']] : [query, ['query', 'last_event_id']];
   if (text === undefined || text === '') {

@@ -15,13 +15,13 @@ const PART_TYPES = ['text', 'image', 'image_url'] as const;
 const MAX_PARTS = 100;
 export const MAX_PATH_LENGTH = 4096;
 const MAX_REASON = 65_536;
-/** Most characters of the texts of a start together, and of one text of any message. */
+/** Characters of all texts of a start, and of one text of any message. */
 export const MAX_MESSAGE_TEXT = 262_144;
-/** An image as a data URL takes what a body may have. */
+/** An image as a data URL may fill a body. */
 const MAX_IMAGE_URL = 1_048_576;
 const IMAGE_URL = /^(?:https?:\/\/|data:image\/[a-z0-9.+-]+;base64,)\S+$/i;
 
-/** How routes fail that need the sandbox of a conversation to run. */
+/** Problems of routes that need a running sandbox. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
   {
     status: 409,
@@ -61,7 +61,6 @@ class ImageUrlDto {
   url: string;
 }
 
-/** A piece of a message: a text, or images. */
 @SchemaRules({
   anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }],
 })
@@ -86,7 +85,6 @@ export class MessagePartDto {
   cache_prompt?: boolean;
 }
 
-/** What a user says to an agent. */
 export class UserMessageDto {
   @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
   role?: 'user';
@@ -134,7 +132,6 @@ export class MessageQueuedDto {
   position: number;
 }
 
-/** The first message of a new conversation. */
 @ApiSchema({ name: 'SendMessageRequest' })
 export class InitialMessageDto extends UserMessageDto {
   @Flag({ description: 'Means nothing here: the agent starts to work.', default: false, example: true })
@@ -215,7 +212,7 @@ export class GitQueryDto extends ResumeQueryDto {
   ref?: string;
 }
 
-/** The message as agent servers take it. */
+/** As agent servers take it. */
 export function toSendMessageRequest({
   content,
   run = true,
@@ -227,7 +224,6 @@ export function toStartMessage({ content, run = false }: InitialMessageDto): Sta
   return { role: 'user', content: content.map(toContent), run };
 }
 
-/** A part as agent servers take it. */
 function toContent(part: MessagePartDto): Content {
   const hint = part.cache_prompt === undefined ? {} : { cache_prompt: part.cache_prompt };
   return isImage(part)
@@ -235,7 +231,7 @@ function toContent(part: MessagePartDto): Content {
     : { type: 'text', text: part.text ?? '', ...hint };
 }
 
-/** Says what is wrong with the parts of a message, one by one and together. */
+/** Problems of the parts, one by one and together. */
 export function messagePartProblems(
   parts: readonly { index: number; element: MessagePartDto }[],
 ): FieldProblem[] {

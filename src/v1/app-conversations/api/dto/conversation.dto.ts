@@ -95,7 +95,7 @@ export function toConversationFilter(
   };
 }
 
-/** Body of `PATCH /api/v1/app-conversations/{id}`. What is left out stays, null clears. */
+/** Members that are left out stay, null clears. */
 @ApiSchema({ name: 'AppConversationUpdateRequest' })
 export class UpdateConversationDto {
   @Text({
@@ -154,7 +154,6 @@ export class UpdateConversationDto {
   metadata?: Record<string, unknown> | null;
 }
 
-/** The agent profile that a conversation was started with. */
 class LaunchedAgentProfileDto {
   @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
   agent_profile_id: string;
@@ -192,7 +191,6 @@ class TokenUsageDto implements TokenUsage {
   response_id: string;
 }
 
-/** What a conversation has used so far. */
 @ApiSchema({ name: 'MetricsSnapshot' })
 class MetricsDto implements MetricsSnapshot {
   @ApiProperty({ example: 'provider/model-1' })
@@ -208,7 +206,6 @@ class MetricsDto implements MetricsSnapshot {
   accumulated_token_usage: TokenUsageDto | null;
 }
 
-/** Why the agent of a conversation gave up. */
 class ConversationFailureDto implements ConversationFailure {
   @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' })
   code: string;
@@ -220,7 +217,6 @@ class ConversationFailureDto implements ConversationFailure {
   detail: string;
 }
 
-/** A pull request that the agent of a conversation has opened. */
 class ConversationPullRequestDto implements ConversationPullRequest {
   @ApiProperty({ type: 'integer', example: 17 })
   number: number;
@@ -235,7 +231,6 @@ class ConversationPullRequestDto implements ConversationPullRequest {
   source_branch: string;
 }
 
-/** A conversation as clients see it. */
 export class AppConversationDto {
   @ApiProperty({ description: '32 hexadecimal digits.', example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f' })
   id: string;

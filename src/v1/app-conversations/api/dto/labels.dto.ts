@@ -3,20 +3,19 @@ import { RepeatedText, TextMap } from '../../../../common/validation/text-fields
 
 const MAX_TAGS = 32;
 const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
-/** A tag in a filter: `name:value`. */
+/** `name:value`. */
 const TAG = /^[^:]+:/;
 const MAX_TAG_LENGTH = 256;
 /** Characters of JSON. */
 export const MAX_METADATA_LENGTH = 16_384;
 
-/** Says what is wrong with the name of a tag; null when nothing is. */
 function tagNameProblem(name: string): string | null {
   return TAG_NAME.test(name)
     ? null
     : 'Expected a name of 1 to 63 letters, digits, dots, hyphens and underscores that begins with a letter or digit.';
 }
 
-/** Tags of a conversation; arrives as a `Map`. */
+/** Arrives as a `Map`. */
 export function Tags(options: FieldOptions): PropertyDecorator {
   return TextMap({
     ...options,
@@ -27,7 +26,7 @@ export function Tags(options: FieldOptions): PropertyDecorator {
   });
 }
 
-/** Query parameter of the tags that a conversation must have, each as `name:value`. */
+/** Tags that a conversation must have, each as `name:value`. */
 export function TagFilter(): PropertyDecorator {
   const list = RepeatedText({
     description: 'Only those with this tag, as `name:value`; repeat it for more.',
@@ -47,7 +46,7 @@ export function TagFilter(): PropertyDecorator {
   };
 }
 
-/** The tags of a `TagFilter` by name; absent without any. */
+/** Tags by name; absent without any. */
 export function parseTagFilter(given: readonly string[] | undefined): Record<string, string> | undefined {
   return given === undefined || given.length === 0
     ? undefined

@@ -30,19 +30,16 @@ import { MAX_METADATA_LENGTH, Tags } from './labels.dto.js';
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;
 
-/** Says what is wrong with the name of a repository; null when nothing is. */
 export function repositoryProblem(name: string): string | null {
   return repositorySegments(name)
     ? null
     : 'Expected the full name of a repository, such as octo/app, not its address.';
 }
 
-/** Says what is wrong with the name of a branch; null when nothing is. */
 export function branchProblem(name: string): string | null {
   return isBranchName(name) ? null : 'Expected the name of a branch, such as main or feature/parser.';
 }
 
-/** What to do on the events of a conversation. */
 @ApiSchema({ name: 'EventCallbackProcessor' })
 class ProcessorDto {
   @Text({
@@ -54,7 +51,7 @@ class ProcessorDto {
   kind: string;
 }
 
-/** A plugin; the service has none. */
+/** Accepted without an effect: the service has no plugins. */
 @ApiSchema({ name: 'PluginSpec' })
 class PluginDto {
   @Text({ required: true, description: 'Where it comes from.', example: 'github:octo/plugins' })
@@ -69,7 +66,7 @@ class PluginDto {
 
 const MAX_TASK_TITLE_LENGTH = 1000;
 
-/** A suggested task, sent back as `GET /api/user/suggested-tasks` returned it. */
+/** As `GET /api/user/suggested-tasks` returned it. */
 class SuggestedTaskInputDto implements SuggestedTask {
   @Choice({
     required: true,
@@ -117,7 +114,7 @@ class SuggestedTaskInputDto implements SuggestedTask {
 
 const NO_EFFECT = 'Taken, but without effect here; `detail` of the start task says so.';
 
-/** Body of `POST /api/v1/app-conversations`. All members are optional; unknown members are ignored. */
+/** All members are optional; unknown members are ignored. */
 @ApiSchema({ name: 'AppConversationStartRequest' })
 export class StartConversationDto {
   @Text({

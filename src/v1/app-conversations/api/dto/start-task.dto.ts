@@ -9,7 +9,6 @@ import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '..
 
 const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
 
-/** The request of a start task, with all its members. */
 @ApiSchema({ name: 'AppConversationStartRequestEcho' })
 class StartRequestEchoDto {
   @ApiProperty({ type: String, nullable: true, example: null })
@@ -116,7 +115,6 @@ class StartRequestEchoDto {
   result_schema: Record<string, unknown> | null;
 }
 
-/** The start of a conversation. */
 @ApiSchema({ name: 'AppConversationStartTask' })
 export class StartTaskDto {
   @ApiProperty({ description: '32 hexadecimal digits.', example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' })
