@@ -4,7 +4,6 @@ import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type User, UserRepository } from './user.repository.js';
 
-/** Users, as administrators manage them. */
 @Injectable()
 export class UsersService {
   constructor(
@@ -36,11 +35,7 @@ export class UsersService {
     return this.users.findByEmail(email);
   }
 
-  /**
-   * Removes a user and everything they own.
-   *
-   * @throws DomainError not_found, or conflict for the last administrator
-   */
+  /** Removes a user with all data. @throws DomainError not_found, or conflict for the last administrator */
   async remove(id: string): Promise<void> {
     switch (await this.users.removeUnlessLastAdministrator(id)) {
       case 'last_administrator':

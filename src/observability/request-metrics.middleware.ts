@@ -2,11 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Middleware } from '@slipway/common/requests/middleware.js';
 import type { Metrics } from './metrics.js';
 
-/**
- * Counts every finished request under its route.
- *
- * @param unroutedName names requests that are handled without a route; null for one without a name
- */
+/** Counts finished requests by route. `unroutedName` names requests without a route; null if they have no name. */
 export function requestMetricsMiddleware(
   metrics: Metrics,
   unroutedName: (request: IncomingMessage) => string | null,
