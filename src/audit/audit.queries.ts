@@ -52,7 +52,7 @@ export class AuditQueries {
     this.rows = new EntityRows(dataSource.getRepository(AuditEntry), 'e');
   }
 
-  /** Newest first. @throws InvalidInputError for a page id of another list */
+  /** A page of entries, newest first. @throws InvalidInputError for a page id of another list */
   async page(filter: AuditFilter, limit: number, pageId: string | undefined): Promise<Page<AuditEntry>> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;

@@ -114,10 +114,10 @@ const MAX_TEXT = 512;
 
 /** An entry is appended in the transaction of its change, so that neither exists without the other. */
 export class AuditRepository {
-  /** `outsideRequests` is the actor in this process outside of requests. */
+  /** @param outsideRequests the actor outside of requests */
   constructor(private readonly outsideRequests: 'service' | 'operator') {}
 
-  /** @throws Error outside of a transaction */
+  /** Appends entries to the caller's transaction. @throws Error without one */
   async append(manager: EntityManager, ...entries: readonly NewAuditEntry[]): Promise<void> {
     if (entries.length > 0) {
       await APPEND.within(manager, [this.record(...entries)]);
@@ -200,7 +200,7 @@ function bounded(details: AuditDetails): AuditDetails {
   );
 }
 
-/** Without what JSON in PostgreSQL cannot hold: NUL, and half of a surrogate pair. */
+/** Cuts a name, and replaces what JSON in PostgreSQL cannot hold: NUL, and half of a surrogate pair. */
 export function storable(name: string): string {
   return textHead(name, MAX_TEXT).replaceAll('\0', '\u{fffd}').toWellFormed();
 }

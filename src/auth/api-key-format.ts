@@ -15,8 +15,8 @@ export function generateApiKey(): string {
 }
 
 /**
- * Null for anything that cannot be a key. A key that an operator chose (`BOOTSTRAP_API_KEY`) gets an id from its
- * hash, so both kinds are found by id.
+ * Takes a presented key apart; null for anything that cannot be one. A key that an operator chose
+ * (`BOOTSTRAP_API_KEY`) gets an id from its hash, so both kinds are found by id.
  */
 export function parseApiKey(text: string): ParsedApiKey | null {
   const issued = ISSUED_KEY.exec(text);

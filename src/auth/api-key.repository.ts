@@ -112,7 +112,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row ?? null;
   }
 
-  /** Those of the ids whose keys are neither revoked nor expired, and whose users exist. */
+  /** Filters the ids to those whose keys are neither revoked nor expired, and whose users exist. */
   async findValid(ids: readonly string[], now: Date): Promise<string[]> {
     const rows = await this.find({
       select: { id: true },
@@ -121,11 +121,12 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return rows.map(({ id }) => id);
   }
 
+  /** Newest first. */
   async listOf(userId: string): Promise<ApiKey[]> {
     return this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
   }
 
-  /** By user, newest first; null lists the keys of all users. */
+  /** The keys of one user, or with null of all users; by user, newest first. */
   async listWithOwners(userId: string | null): Promise<ApiKey[]> {
     return this.find({
       where: userId === null ? {} : { userId },
@@ -167,7 +168,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
-  /** Has no effect on a revoked key. */
+  /** Revokes a key; has no effect on a revoked one. */
   async revoke(id: string, now: Date): Promise<void> {
     await this.manager.transaction(async (manager) => {
       const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [id, now]);
@@ -187,7 +188,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return manager.exists(ApiKey);
   }
 
-  /** A transaction that replicas run one after the other. */
+  /** Runs a transaction that replicas which start together execute one after the other. */
   async bootstrapTransaction(work: (manager: EntityManager) => Promise<void>): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query('SELECT pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);

@@ -30,7 +30,7 @@ export class ApiKeyVerifier {
     private readonly clock: Clock,
   ) {}
 
-  /** Null for unknown, malformed, revoked and expired keys alike. */
+  /** The key's user; null for unknown, malformed, revoked and expired keys alike. */
   async verify(key: string): Promise<AuthUser | null> {
     const parsed = parseApiKey(key);
     if (!parsed) {
@@ -59,7 +59,7 @@ export class ApiKeyVerifier {
     return user;
   }
 
-  /** Those of the keys that are valid now, uncached: for responses that outlast the check, such as event streams. */
+  /** Which of the keys are valid now, uncached: for responses that outlast the check, such as event streams. */
   async stillValid(keyIds: readonly string[]): Promise<Set<string>> {
     return new Set(await this.keys.findValid(keyIds, new Date(this.clock.now())));
   }

@@ -22,7 +22,7 @@ export class ApiKeysService {
     private readonly clock: Clock,
   ) {}
 
-  /** Only administrators issue keys for other users. @throws DomainError as `issue`, unauthorized, not_found */
+  /** Issues a key; only administrators may for others. @throws DomainError as `issue`, unauthorized, not_found */
   async issueAs(actor: AuthUser, name: string, expiresAt: Date | null, userId?: string): Promise<IssuedKey> {
     const owner = await this.ownerFor(actor, userId);
     try {
@@ -56,7 +56,7 @@ export class ApiKeysService {
     return this.keys.listOf(await this.ownerFor(actor, userId));
   }
 
-  /** @throws DomainError not_found for unknown keys, and for those of others unless `actor` is an administrator */
+  /** Revokes a key, as an administrator also of others. @throws DomainError not_found */
   async revokeAs(actor: AuthUser, keyId: string): Promise<void> {
     const key = await this.keys.findOneBy({ id: keyId });
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {

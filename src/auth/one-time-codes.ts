@@ -41,7 +41,7 @@ export class OneTimeCodes {
     return code;
   }
 
-  /** @throws DomainError for an unknown, used or expired code, or a revoked key */
+  /** Exchanges a code for its key, once. @throws DomainError for an unknown, used or expired code, or a revoked key */
   async exchange(code: string): Promise<ExchangedCode> {
     const name = digest(code);
     const issued = this.issued.get(name);

@@ -42,7 +42,7 @@ export class User {
   createdAt: Date;
 }
 
-/** For the `user` of a row that has a `user_id`, and is removed with that user. */
+/** Declares the `user` of a row with a `user_id`, which is removed with that user. */
 export function OwnedByUser(): PropertyDecorator {
   return (row, property) => {
     ManyToOne(() => User, { onDelete: 'CASCADE' })(row, String(property));
@@ -62,11 +62,12 @@ export class UserRepository extends Repository<User> {
     super(User, dataSource.manager);
   }
 
+  /** Case-insensitive. */
   async findByEmail(email: string): Promise<User | null> {
     return this.findOneBy({ email: email.toLowerCase() });
   }
 
-  /** In the order of addresses. */
+  /** Users in the order of their addresses, after `afterEmail`. */
   async listByEmail(afterEmail: string | null, limit: number): Promise<User[]> {
     return this.find({
       where: afterEmail === null ? {} : { email: MoreThan(afterEmail) },
@@ -75,7 +76,7 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** Null when the address is taken. */
+  /** Adds a user; null when the address is taken. */
   async add(email: string, name: string | null, isAdmin: boolean): Promise<User | null> {
     return this.manager.transaction(async (manager) => {
       const { raw } = await manager
@@ -104,7 +105,7 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** The id of {@link ADMIN_EMAIL}, who is made when missing. */
+  /** Returns the id of {@link ADMIN_EMAIL}, and adds that user when missing. */
   async ensureAdministrator(manager: EntityManager): Promise<string> {
     const known = await manager.findOneBy(User, { email: ADMIN_EMAIL });
     if (known) {

@@ -11,7 +11,7 @@ export class UsersService {
     private readonly verifier: ApiKeyVerifier,
   ) {}
 
-  /** @throws DomainError conflict when the address is taken */
+  /** Adds a user. @throws DomainError conflict when the address is taken */
   async create(email: string, name: string | null, isAdmin = false): Promise<User> {
     const user = await this.users.add(email, name, isAdmin);
     if (!user) {
@@ -20,7 +20,7 @@ export class UsersService {
     return user;
   }
 
-  /** Users by email address, in alphabetical pages. */
+  /** Pages of users in the order of their email addresses. */
   async search(filter: { email?: string }, limit: number, pageId: string | undefined): Promise<Page<User>> {
     const after = parsePageId('users', pageId, String);
     if (filter.email !== undefined) {

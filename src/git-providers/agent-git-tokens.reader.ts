@@ -35,7 +35,7 @@ export class AgentGitTokensReader {
     return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));
   }
 
-  /** @throws DomainError when the provider must be asked for the token and does not give it */
+  /** The token, or null. @throws DomainError when the provider must be asked for it and does not give it */
   async find(userId: string, name: string): Promise<string | null> {
     const source = (await this.sources(await this.tokens.list(userId))).get(name);
     return source ? await this.read(userId, source) : null;

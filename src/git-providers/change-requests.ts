@@ -129,7 +129,7 @@ export function toOpenedChangeRequest(number: number | null, url: string | null)
   return isUsable ? { number, url } : null;
 }
 
-/** @throws GitProviderError `unavailable` when the response holds no change request */
+/** Checks the response to a creation. @throws GitProviderError `unavailable` when it holds no change request */
 export function requireOpened(opened: OpenedChangeRequest | null, origin: string): OpenedChangeRequest {
   if (!opened) {
     throw new GitProviderError('unavailable', { cause: new UpstreamError('malformed', origin) });
@@ -137,7 +137,7 @@ export function requireOpened(opened: OpenedChangeRequest | null, origin: string
   return opened;
 }
 
-/** @throws GitProviderError with a reason for null, which stands for 404 */
+/** Requires a response. @throws GitProviderError with a reason for null, which stands for 404 */
 export function requireRepository<T>(response: T | null): T {
   if (response === null) {
     throw new GitProviderError('unsupported', {

@@ -2,6 +2,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import { GitProviderError, type ProviderType } from './git-provider.js';
 
+/** The error for a token that its provider rejects. */
 export function invalidGitToken(
   provider: ProviderType,
   { said = null, cause }: { said?: string | null; cause?: unknown } = {},

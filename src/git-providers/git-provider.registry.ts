@@ -27,7 +27,7 @@ export class GitProviderRegistry {
   }
 
   /**
-   * @param host canonical; null for the provider's default address
+   * The adapter for a provider at a canonical host, or at its default address.
    * @throws GitProviderError `unsupported` for enterprise_sso that is not configured
    */
   async providerFor(provider: ProviderType, host: string | null): Promise<GitProvider> {

@@ -50,6 +50,7 @@ export interface ProviderCall {
   storedToken?: () => Promise<string | null>;
 }
 
+/** A call that ends after `milliseconds`; `now` is epoch milliseconds. */
 export function boundedCall(milliseconds: number, now: number): ProviderCall {
   return { signal: AbortSignal.timeout(milliseconds), deadlineAt: now + milliseconds };
 }

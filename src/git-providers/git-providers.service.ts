@@ -46,6 +46,7 @@ export class GitProvidersService {
     return prepared.warnings;
   }
 
+  /** Removes all tokens of a user. */
   async removeTokens(userId: string): Promise<void> {
     await this.credentials.removeAll(userId);
   }

@@ -48,7 +48,7 @@ export class ProviderCache<Value extends {}> {
   }
 
   /**
-   * Durations are in milliseconds: `freshFor` without a refresh, `waitMs` for a refresh.
+   * Reads from the cache or by `refresh`; `freshFor` and `waitMs` (for a refresh) are milliseconds.
    * @throws GitProviderError when there is nothing to serve
    */
   async read(

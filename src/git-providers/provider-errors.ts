@@ -130,14 +130,14 @@ export function retryAfterSeconds(headers: Headers, nowMs: number): number | nul
   return null;
 }
 
-/** Missing, or hidden from this token: providers do not distinguish these. */
+/** The error for something missing, or hidden from this token: providers do not distinguish these. */
 export function notFound(what: string): GitProviderError {
   return new GitProviderError('unsupported', {
     reason: `there is no such ${what}, or the token cannot see it`,
   });
 }
 
-/** Whether the failure is {@link notFound}. */
+/** Whether the failure comes from {@link notFound}. */
 export function isNotFound(error: unknown): error is GitProviderError & { reason: string } {
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }
@@ -278,7 +278,7 @@ export function providerReason(texts: readonly string[], token: string): string 
     : `${characters.slice(0, MAX_REASON_LENGTH - 1).join('')}…`;
 }
 
-/** Null for the HTML error pages of proxies. */
+/** Parses JSON; null for the HTML error pages of proxies. */
 export function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text);

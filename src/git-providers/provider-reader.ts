@@ -37,7 +37,7 @@ export class ProviderReader {
     private readonly config: AppConfig,
   ) {}
 
-  /** @throws GitProviderError for every failure of the provider, and nothing else */
+  /** Answers a question, from the cache if possible. @throws GitProviderError only, for failures of the provider */
   async read<Value extends {}>(
     userId: string,
     credential: StoredCredential,

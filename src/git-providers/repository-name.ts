@@ -28,7 +28,7 @@ export function repositorySegments(repository: string, exactly?: number): string
     : null;
 }
 
-/** @throws GitProviderError with a reason for anything but `owner/name` */
+/** Splits `owner/name`. @throws GitProviderError with a reason for anything else */
 export function requireOwnerAndName(repository: string): [owner: string, name: string] {
   const [owner, name] = repositorySegments(repository, 2) ?? [];
   if (owner === undefined || name === undefined) {
@@ -37,7 +37,7 @@ export function requireOwnerAndName(repository: string): [owner: string, name: s
   return [owner, name];
 }
 
-/** @throws GitProviderError with a reason for anything but a path of two or more parts */
+/** Accepts a path of two or more parts. @throws GitProviderError with a reason for anything else */
 export function requireRepositoryPath(repository: string): string {
   if (!repositorySegments(repository)) {
     throw new GitProviderError('unsupported', { reason: 'the repository is not named group/name' });

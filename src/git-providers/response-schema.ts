@@ -77,7 +77,7 @@ export function requiredList<Element extends z.ZodType>(
   return z.array(z.unknown()).transform((values) => fitting(values.slice(0, atMost), element));
 }
 
-/** `complaint` becomes the error's cause. @throws GitProviderError `unavailable` when the response does not fit */
+/** Parses a response; `complaint` becomes the cause. @throws GitProviderError `unavailable` when it does not fit */
 export function requireFitting<T>(schema: z.ZodType<T>, response: unknown, complaint: string): T {
   const result = schema.safeParse(response);
   if (!result.success) {

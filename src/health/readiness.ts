@@ -48,6 +48,7 @@ export class Readiness {
     this.parts.push(part);
   }
 
+  /** Checks all parts, required ones first. */
   async report(): Promise<PartReport[]> {
     const ordered = [...this.required(), ...this.parts.filter(({ required }) => !required)];
     return Promise.all(ordered.map((part) => this.look(part)));

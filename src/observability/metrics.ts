@@ -82,7 +82,7 @@ export class Metrics {
     });
   }
 
-  /** See https://prometheus.io/docs/instrumenting/exposition_formats/. */
+  /** The text format of https://prometheus.io/docs/instrumenting/exposition_formats/. */
   get contentType(): string {
     return this.registry.contentType;
   }
@@ -164,7 +164,7 @@ export class Metrics {
     return { record: (each, value = 1) => histogram.observe(each, value) };
   }
 
-  /** `route` is the pattern, never the requested address: each value lives for ever. */
+  /** Counts a finished request; `route` is the pattern, never the requested address: each value lives for ever. */
   countRequest(method: string, route: string, status: number, seconds: number): void {
     this.requests.observe({ method, route, status }, seconds);
   }
@@ -189,7 +189,7 @@ export class Metrics {
   }
 }
 
-/** `statement` selects `value` (text) and `count` (int). */
+/** Runs a statement that selects `value` (text) and `count` (int). */
 export async function countRows(dataSource: DataSource, statement: string): Promise<Map<string, number>> {
   const rows = await dataSource.query<{ value: string; count: number }[]>(statement);
   return new Map(rows.map(({ value, count }) => [value, count]));

@@ -85,7 +85,7 @@ export class OtlpExport {
     await beforeStop(this.#metrics?.shutdown());
   }
 
-  /** Sends the remaining spans. */
+  /** Sends the remaining spans, for as long as a stop may wait. */
   async stop(): Promise<void> {
     if (this.#delivery === null) {
       return;

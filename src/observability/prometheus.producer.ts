@@ -51,7 +51,7 @@ export class PrometheusProducer implements MetricProducer {
   }
 }
 
-/** Without summaries, for which OpenTelemetry has no instrument. */
+/** Converts metrics without summaries, for which OpenTelemetry has no instrument. */
 export function toOtelMetrics(metrics: readonly PrometheusMetric[], period: Period): MetricData[] {
   return metrics.flatMap((metric) => toOtelMetric(metric, period) ?? []);
 }

@@ -18,7 +18,7 @@ export function requestMetricsMiddleware(
   };
 }
 
-/** Express sets the route that it chose on the request. */
+/** The pattern of the route, which Express sets on the request. */
 export function routePattern(request: IncomingMessage): string | null {
   const route: unknown = 'route' in request ? request.route : null;
   const pattern: unknown = typeof route === 'object' && route !== null && 'path' in route ? route.path : null;

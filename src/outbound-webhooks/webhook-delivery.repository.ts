@@ -27,10 +27,7 @@ export const MAX_DELIVERIES = 100;
 /** Per endpoint and statement: earlier versions kept more. */
 const TRIM_BATCH = 200;
 
-/**
- * Removes the oldest deliveries. Skips locked rows, which go with the next delivery. `endpoints` is a relation of
- * ids.
- */
+/** Removes the oldest deliveries of a relation of endpoints. Skips locked rows, which go with the next delivery. */
 function trim(endpoints: string, kept: number): string {
   return `
   DELETE FROM webhook_deliveries WHERE id IN (
@@ -216,10 +213,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     await manager.query(PUBLISH, [userId, type, JSON.stringify(data), this.now()]);
   }
 
-  /**
-   * The caller attempts it at once; any worker may from `until` on. Returns seconds to wait when the user sent too
-   * many.
-   */
+  /** Adds a delivery that only the caller may attempt before `until`, or returns seconds to wait after too many. */
   async addTest(endpoint: WebhookEndpoint, until: Date): Promise<ClaimedDelivery | number> {
     const now = this.now();
     const id = randomUUID();
@@ -278,6 +272,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return row?.nothing ?? false;
   }
 
+  /** Counts the deliveries of all users that wait for enabled endpoints. */
   async backlog(): Promise<DeliveryBacklog> {
     const [row] = await this.query<{ due: number; later: number; oldest_due_seconds: number | null }[]>(
       BACKLOG,
@@ -287,7 +282,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return { due, later, oldestDueSeconds: Math.max(0, oldest ?? 0) };
   }
 
-  /** Newest first; null for an unknown endpoint. @throws InvalidInputError for a page id of another list */
+  /** Newest deliveries first; null for an unknown endpoint. @throws InvalidInputError for a foreign page id */
   async page(
     userId: string,
     endpointId: string,
@@ -316,7 +311,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return this.findOneBy({ endpointId, id });
   }
 
-  /** Restarts a delivery, whatever its result was. */
+  /** Makes a delivery due again after any result. */
   async redeliver(endpointId: string, id: string): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query(REDELIVER, [id, endpointId, this.now()]);

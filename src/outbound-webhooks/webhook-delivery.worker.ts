@@ -88,7 +88,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     await Promise.all(Array.from(this.inWork.values(), ({ work }) => work));
   }
 
-  /** Returns after the first attempt. @throws DomainError rate_limited for the user, unavailable for all users */
+  /** Sends a test event and awaits the first attempt. @throws DomainError rate_limited (user), unavailable (all) */
   async test(endpoint: WebhookEndpoint): Promise<WebhookDelivery | null> {
     const release = this.tests.take(endpoint.userId);
     if (release === 'whole') {

@@ -40,6 +40,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     super(WebhookEndpoint, dataSource.manager);
   }
 
+  /** Oldest first. */
   async listOf(userId: string): Promise<WebhookEndpoint[]> {
     return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
@@ -48,7 +49,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     return this.findOneBy({ userId, id });
   }
 
-  /** Null when the user has {@link MAX_ENDPOINTS}. */
+  /** Adds an endpoint; null when the user has {@link MAX_ENDPOINTS}. */
   async add(userId: string, { secret, ...values }: EndpointValues): Promise<WebhookEndpoint | null> {
     const id = randomUUID();
     return this.manager.transaction(async (manager) => {
@@ -66,7 +67,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /** Null for an unknown endpoint. Enabling one clears the reason why it was disabled. */
+  /** Changes an endpoint; null for an unknown one. Enabling it clears the reason why it was disabled. */
   async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint | null> {
     const { secret, ...values } = change;
     const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
@@ -94,7 +95,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /** Removes its deliveries too; false for an unknown endpoint. */
+  /** Removes an endpoint with its deliveries; false for an unknown one. */
   async removeOf(userId: string, id: string): Promise<boolean> {
     return this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(WebhookEndpoint, { userId, id });
@@ -123,7 +124,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /** @throws SecretDecryptionError when the configured keys do not fit */
+  /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
   secretOf({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string {
     return this.cipher.decrypt(secret, secretBinding(id));
   }

@@ -51,7 +51,7 @@ export class WebhookEndpointsService {
     return found(await this.endpoints.findOf(userId, id));
   }
 
-  /** @throws DomainError conflict for too many endpoints; InvalidInputError for an address that may not be called */
+  /** Adds an endpoint. @throws DomainError conflict for too many; InvalidInputError for a forbidden address */
   async create(userId: string, given: NewEndpoint): Promise<EndpointWithSecret> {
     this.checkAddress(given.url);
     const secret = given.secret ?? createWebhookSecret();
@@ -80,7 +80,7 @@ export class WebhookEndpointsService {
     return found(await this.endpoints.change(userId, id, change));
   }
 
-  /** Signs everything from now on, retries included, with a new secret. @throws DomainError not_found */
+  /** Makes a new secret, which also signs the retries of earlier deliveries. @throws DomainError not_found */
   async rotateSecret(userId: string, id: string): Promise<EndpointWithSecret> {
     const secret = createWebhookSecret();
     return { endpoint: found(await this.endpoints.change(userId, id, { secret })), secret };
@@ -93,7 +93,7 @@ export class WebhookEndpointsService {
     }
   }
 
-  /** Waits for the response. @throws DomainError not_found; rate_limited, unavailable when too many are under way */
+  /** Sends a test event and awaits the response. @throws DomainError not_found, rate_limited, unavailable */
   async test(userId: string, id: string): Promise<WebhookDelivery> {
     return found(await this.worker.test(await this.get(userId, id)));
   }
@@ -107,7 +107,7 @@ export class WebhookEndpointsService {
     return found(await this.deliveries.page(userId, id, { status: status ?? null, pageId, limit }));
   }
 
-  /** Sends a delivery again, whatever its result was. @throws DomainError not_found */
+  /** Sends a delivery again, even a successful one. @throws DomainError not_found */
   async redeliver(userId: string, id: string, deliveryId: string): Promise<WebhookDelivery> {
     const endpoint = await this.get(userId, id);
     await this.deliveries.redeliver(endpoint.id, deliveryId);

@@ -14,7 +14,7 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
 /** Includes future types. */
 export const EVERY_EVENT = '*';
-/** Sent by `POST …/test`, whatever the endpoint subscribes to. */
+/** Sent by `POST …/test`, even to endpoints that do not subscribe to it. */
 export const TEST_EVENT = 'test';
 
 export interface WebhookEvent {
@@ -23,7 +23,7 @@ export interface WebhookEvent {
   data: Record<string, unknown>;
 }
 
-/** Null for a status without an event. */
+/** The event for a conversation's new status; null for a status without one. */
 export function statusEvent(
   status: string,
   conversation: { conversationId: string; sandboxId: string; error: object | null },

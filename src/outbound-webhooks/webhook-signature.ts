@@ -14,7 +14,7 @@ export function createWebhookSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`;
 }
 
-/** Null unless it is `whsec_` and 24 to 64 bytes in base64. */
+/** The bytes of a secret; null unless it is `whsec_` and 24 to 64 bytes in base64. */
 export function webhookSecretBytes(secret: string): Buffer | null {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : '';
   const bytes = BASE64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.alloc(0);
@@ -28,7 +28,7 @@ export interface SignedDelivery {
 }
 
 /**
- * See https://www.standardwebhooks.com: HMAC-SHA256 over id, timestamp in seconds, and body.
+ * The headers of https://www.standardwebhooks.com: HMAC-SHA256 over id, timestamp in seconds, and body.
  * @throws Error for a malformed secret
  */
 export function signatureHeaders(secret: string, { id, at, body }: SignedDelivery): Record<string, string> {

@@ -32,6 +32,7 @@ const FAILURES: Readonly<Record<UpstreamReason, string>> = {
 /** Reaches public addresses, and those that the operator allows. */
 export class WebhookHttpClient extends GuardedHttpClient {}
 
+/** Hosts that endpoints may name, besides public ones where no list is configured. */
 export function webhookHosts({ outbound }: AppConfig): string[] | null {
   return outbound.webhookAllowlist ?? outbound.allowlist;
 }
@@ -121,7 +122,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
   }
 }
 
-/** Null after the last attempt. */
+/** When to attempt a delivery again; null after the last attempt. */
 export function nextAttempt(attempts: number, now: Date, random: number = Math.random()): Date | null {
   const seconds = RETRY_SECONDS[attempts - 1];
   return seconds === undefined

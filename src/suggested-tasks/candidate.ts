@@ -42,7 +42,7 @@ export interface WorkSource {
   policy: WorkPolicy;
 }
 
-/** A total order: most recently active repository, type, newest, highest number, provider, name. */
+/** Sorts in a total order: most recently active repository, type, newest, highest number, provider, name. */
 export function rankTasks(candidates: readonly Candidate[]): Candidate[] {
   return withoutDuplicates(candidates).toSorted(
     (a, b) =>

@@ -24,7 +24,7 @@ export interface CollectedCandidates {
   truncated: boolean;
 }
 
-/** Candidates of the 100 most recently active usable repositories, within the limits per kind, newest first. */
+/** Collects candidates of the 100 last active usable repositories, within the limits per kind, newest first. */
 export function collectCandidates(source: WorkSource, work: ProviderWork): CollectedCandidates {
   const scope = repositoriesInScope(work);
   const inScope = (item: { repository: RepositoryActivity }): boolean =>
@@ -76,7 +76,7 @@ export function collectCandidates(source: WorkSource, work: ProviderWork): Colle
   };
 }
 
-/** The most pressing task; null for a draft with no problem. An unknown signal counts as "no". */
+/** Chooses the most pressing task; null for a draft with no problem. An unknown signal counts as "no". */
 export function classifyChangeRequest(
   change: Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments' | 'draft'>,
 ): TaskType | null {
@@ -96,7 +96,7 @@ export function lacksAgentInstructions(repository: ProbedRepository): boolean {
   return repository.usable && repository.writable && !repository.hasAgentInstructions;
 }
 
-/** Without control characters, at most 256 characters, never half of a surrogate pair. */
+/** Removes control characters and cuts to at most 256 characters, never half of a surrogate pair. */
 export function cleanTitle(title: string): string {
   const clean = title.replace(/\p{Cc}/gu, '');
   return clean.length <= MAX_TITLE_LENGTH ? clean : Array.from(clean).slice(0, MAX_TITLE_LENGTH).join('');

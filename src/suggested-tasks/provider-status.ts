@@ -25,7 +25,7 @@ const NEEDS_NEW_TOKEN: readonly ProviderErrorCode[] = ['unauthorized', 'not_link
 /** GitHub asks for at least a minute where it gives no time. */
 const DEFAULT_RETRY_AFTER = 60;
 
-/** 401 when all tokens are refused, 429 when all are rate limited, 504 when all timed out, else 502. */
+/** No provider responded: 401 if all refuse the token, 429 if all limit the rate, 504 if all timed out, else 502. */
 export function allProvidersFailed(failures: readonly ProviderFailure[]): DomainError {
   const { kind, detail } = meaningOf(failures.map(({ error }) => error.code));
   const soonest = Math.min(...failures.map(({ error }) => error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER));

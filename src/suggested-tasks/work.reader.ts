@@ -39,7 +39,7 @@ export class WorkCache extends ProviderCache<ProviderWork> {
 
 export type CachedWork = Cached<ProviderWork>;
 
-/** Milliseconds. */
+/** How long work is served from the cache, in milliseconds. */
 export function workFreshFor(policy: WorkPolicy, work: ProviderWork): number {
   const isComputing = work.changeRequests.some(({ conflicts }) => conflicts === 'unknown');
   const usual = isComputing ? policy.freshWhileComputingMs : policy.freshMs;
@@ -69,7 +69,7 @@ export class WorkReader {
     private readonly cache: WorkCache,
   ) {}
 
-  /** Never rejects for a failure of the provider, which is an outcome. */
+  /** Reads a provider's work. Never rejects for a failure of the provider, which is an outcome. */
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
     try {

@@ -34,7 +34,7 @@ export class BitbucketDataCenterClient {
     this.headers = { authorization: `Bearer ${auth.token}` };
   }
 
-  /** `path` is below `/rest`, encoded, with its query, in all methods. @throws GitProviderError */
+  /** One resource; null for 404. `path` follows `/rest`, encoded, with its query. @throws GitProviderError */
   async get<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {
     return parsed(await this.read(path), schema);
   }
@@ -69,6 +69,7 @@ export class BitbucketDataCenterClient {
     return decoded(encoded);
   }
 
+  /** The account of a slug from `toUserSlug`. @throws GitProviderError */
   async account(userSlug: string): Promise<DataCenterAccount> {
     const { body } = await this.read(`/api/latest/users/${userSlug}?avatarSize=64`);
     return requireFitting(accountSchema, body, 'the user resource returned no account');

@@ -75,7 +75,7 @@ export function toFolder({ children }: DataCenterListedFolder): DataCenterFolder
   };
 }
 
-/** The name in lower case, with `_` for special characters: `jane@example.com` is `jane_example.com`. */
+/** A user's slug: in lower case, with `_` for special characters: `jane@example.com` is `jane_example.com`. */
 export function toUserSlug(userName: string): string {
   return userName.toLowerCase().replace(/[^a-z0-9._-]/g, '_');
 }
@@ -112,7 +112,7 @@ export function branchRef(branch: string): string {
   return `refs/heads/${branch}`;
 }
 
-/** The server lists pull requests of one source branch for all targets. */
+/** Checks the target too, since the server lists all pull requests of one source branch. */
 export function goesTo(
   { toRef }: DataCenterOpenedPullRequest,
   address: DataCenterAddress,

@@ -56,14 +56,14 @@ export class BitbucketClient {
     this.headers = { authorization: authorization(auth.token) };
   }
 
-  /** Null for 404. `path` is below the API address, encoded, with its query. @throws GitProviderError */
+  /** One resource; null for 404. `path` follows the API address, encoded, with its query. @throws GitProviderError */
   async get<T>(path: string, schema: z.ZodType<T>, need: BitbucketNeed = 'needed'): Promise<T | null> {
     const body = await this.request(`${this.apiUrl}${path}`, need);
     return body === null ? null : schema.parse(body);
   }
 
   /**
-   * Follows `next` only on the API's origin, as the token goes nowhere else. Null for 404.
+   * A list; null for 404. Follows `next` only on the API's origin, as the token goes nowhere else.
    * @throws GitProviderError
    */
   async list<T>(

@@ -76,7 +76,7 @@ export function toRepository(listed: BitbucketListedRepository): BitbucketReposi
   };
 }
 
-/** `signals` have the same order as the change requests. */
+/** Adds signals, in the order of `pulls`, and the known activity of repositories. */
 export function toChangeRequests(
   pulls: readonly BitbucketPullRequest[],
   signals: readonly BitbucketSignals[],
@@ -131,7 +131,7 @@ export function toEntryNames(entries: readonly BitbucketEntry[]): string[] {
   return entries.map(({ path }) => path.replace(/\/$/, '').split('/').at(-1) ?? '');
 }
 
-/** Null without an account. The e-mail address would need another request and scope. */
+/** The account, or null. The e-mail address would need another request and scope. */
 export function toProviderUser(account: BitbucketAccount): ProviderUser | null {
   const id = account.account_id ?? account.uuid;
   const login = account.username ?? account.nickname;
@@ -159,7 +159,7 @@ export function newPullRequest(request: NewChangeRequest, targetBranch: string):
   };
 }
 
-/** See https://developer.atlassian.com/cloud/bitbucket/rest/intro/#filtering. */
+/** A filter by branches: https://developer.atlassian.com/cloud/bitbucket/rest/intro/#filtering. */
 export function openBetween(repository: string, sourceBranch: string, targetBranch: string): string {
   return [
     'state = "OPEN"',
@@ -196,7 +196,7 @@ function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** Bitbucket can order by neither stars nor forks. */
+/** The query for repositories, which Bitbucket can order by neither stars nor forks. */
 export function repositoriesQuery(range: ListRange, text: string | null, { sort }: RepositoryQuery): string {
   return pageQuery(range, text, {
     sort: sort?.endsWith('asc') ? 'updated_on' : '-updated_on',

@@ -27,8 +27,8 @@ export interface KeycloakBrokerOptions {
 const LOOKUP_BUDGET_MS = 8_000;
 
 /**
- * See https://www.keycloak.org/docs/latest/server_development/#retrieving-external-idp-tokens. A lookup has its own
- * deadline: several callers can wait for it, and a rotated refresh token must not get lost.
+ * Keycloak (https://www.keycloak.org/docs/latest/server_development/#retrieving-external-idp-tokens). A lookup has its
+ * own deadline: several callers can wait for it, and a rotated refresh token must not get lost.
  */
 export class EnterpriseSsoClient {
   constructor(
@@ -37,7 +37,7 @@ export class EnterpriseSsoClient {
   ) {}
 
   /**
-   * Sent once: where Keycloak rotates refresh tokens, the second use of one ends the session.
+   * Exchanges a token, once: where Keycloak rotates refresh tokens, the second use of one ends the session.
    * @throws GitProviderError `unauthorized` when Keycloak rejects the token
    */
   async exchangeRefreshToken(refreshToken: string, userId?: string): Promise<KeycloakTokens> {

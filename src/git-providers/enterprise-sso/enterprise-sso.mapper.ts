@@ -56,14 +56,14 @@ export function isRefreshToken(token: string): boolean {
   return typ === 'Refresh' || typ === 'Offline';
 }
 
-/** Reads JSON or a form, GitHub's default. Null when the response holds no token. */
+/** Reads the broker's response: JSON, or a form (GitHub's default). Null when it holds no token. */
 export function parseGitServerToken(text: string): GitServerToken | null {
   const body = parseJson(text) ?? Object.fromEntries(new URLSearchParams(text.trim()));
   const { data } = gitServerTokenSchema.safeParse(body);
   return data ? { token: data.access_token, keepMs: keepMs(data.expires_in) } : null;
 }
 
-/** Null when the response holds no access token. */
+/** Reads the token endpoint's response; null when it holds no access token. */
 export function parseKeycloakTokens(text: string): KeycloakTokens | null {
   const { data } = keycloakTokensSchema.safeParse(parseJson(text));
   return data ? { accessToken: data.access_token, refreshToken: data.refresh_token } : null;

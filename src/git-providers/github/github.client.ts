@@ -74,6 +74,7 @@ const ANONYMOUS_LIMIT = '60';
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
+/** GitHub over HTTP: addresses, authentication, errors, retries. */
 export class GithubClient {
   readonly octokit = createOctokit();
   readonly now: () => number;
@@ -91,7 +92,7 @@ export class GithubClient {
     return githubBaseUrl(host, this.options.apiUrl);
   }
 
-  /** @throws GitProviderError when GitHub sends no data */
+  /** The user's open pull requests. @throws GitProviderError when GitHub sends no data */
   async pullRequests(auth: ProviderAuth, call: ProviderCall): Promise<GithubResult<GithubPullRequests>> {
     return withViewer(await this.query(auth, call, PULL_REQUESTS_DOCUMENT));
   }
@@ -103,7 +104,7 @@ export class GithubClient {
     return withViewer(await this.query(auth, call, REPOSITORIES_AND_ISSUES_DOCUMENT));
   }
 
-  /** `ids` are at most 100 node ids. @throws GitProviderError when GitHub sends no data */
+  /** Reads `mergeable` of at most 100 node ids. @throws GitProviderError when GitHub sends no data */
   async mergeability(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -112,12 +113,12 @@ export class GithubClient {
     return await this.query(auth, call, RECHECK_MERGEABLE_DOCUMENT, { ids });
   }
 
-  /** @throws GitProviderError when GitHub does not say whose token it is */
+  /** Checks the token. @throws GitProviderError when GitHub does not say whose it is */
   async requireViewer(auth: ProviderAuth, call: ProviderCall): Promise<void> {
     withViewer(await this.query(auth, call, VIEWER_DOCUMENT));
   }
 
-  /** @throws GitProviderError */
+  /** The account, over REST. @throws GitProviderError */
   async account(auth: ProviderAuth, call: ProviderCall): Promise<GithubAccount> {
     return (await this.read(auth, call, '/user', accountSchema)).data;
   }
@@ -139,12 +140,12 @@ export class GithubClient {
     });
   }
 
-  /** See `retryOnce` in provider-http. */
+  /** Repeats a failed attempt, see `retryOnce` in provider-http. */
   async retryOnce<T>(call: ProviderCall, attempt: () => Promise<T>): Promise<T> {
     return await retryOnce(attempt, call, this.options.timing);
   }
 
-  /** `failureOf` is for requests whose refusal has a special meaning. */
+  /** Octokit's options for one call; `failureOf` is for requests whose refusal has a special meaning. */
   requestOptions(auth: ProviderAuth, call: ProviderCall, failureOf?: FailureOf): GithubRequestOptions {
     return {
       baseUrl: this.baseUrl(auth.host),
@@ -154,7 +155,7 @@ export class GithubClient {
   }
 
   /**
-   * A server that does not know a field gets the fallback for an hour.
+   * Sends a document; a server that does not know a field gets the fallback for an hour.
    * @throws GitProviderError when GitHub sends no data
    */
   async query<Data>(
@@ -359,6 +360,7 @@ export function githubTransport(
   };
 }
 
+/** What a refusal means where nothing more is known of it. */
 export function githubFailure(response: Response, body: RefusalBody, now: number): GitProviderError {
   return (
     providerErrorFromResponse(response, now, body) ??

@@ -59,6 +59,7 @@ const ISSUES_PATH = '/v4/issues?scope=assigned_to_me&state=opened&order_by=updat
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
+/** GitLab over HTTP: addresses, authentication, errors. */
 export class GitlabClient {
   private readonly oldServers: BoundedCache<string, true>;
 
@@ -102,16 +103,18 @@ export class GitlabClient {
     return { issues: issuesSchema.parse(body), hasMore: (headers.get('x-next-page') ?? '') !== '' };
   }
 
+  /** The user behind the token. @throws GitProviderError */
   async currentUser(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabCurrentUser>> {
     return resultOf(auth, await this.query(auth, call, CURRENT_USER_DOCUMENT), currentUserSchema);
   }
 
+  /** The account, over REST. @throws GitProviderError */
   async account(auth: ProviderAuth, call: ProviderCall): Promise<GitlabAccount> {
     const { body } = await this.get(auth, call, '/v4/user');
     return requireFitting(accountSchema, body, 'GET /user returned no account');
   }
 
-  /** Null for 404. `path` is below the API root, encoded, with its query. @throws GitProviderError */
+  /** One resource; null for 404. `path` is below the API root, encoded, with its query. @throws GitProviderError */
   async find<T>(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -215,7 +218,7 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/complexity|query has depth|doesn't exist on type|doesn't accept argument/i, 'unsupported'],
 ];
 
-/** Each reason once, in the order of `errors` (https://docs.gitlab.com/api/graphql/#errors). */
+/** Reasons for missing parts, each once, in order (https://docs.gitlab.com/api/graphql/#errors). */
 export function mapGraphqlErrors(errors: readonly GitlabGraphqlError[], token: string): GapLog {
   const log = new GapLog();
   for (const error of errors) {

@@ -97,13 +97,13 @@ export function toOpenedMergeRequest(mergeRequest: GitlabRestMergeRequest): Open
   return toOpenedChangeRequest(mergeRequest.iid, mergeRequest.web_url);
 }
 
-/** GitLab also lists requests from forks, whose branches may have the same name. */
+/** Excludes merge requests from forks, which GitLab lists too and whose branches may have the same name. */
 export function isWithinProject(mergeRequest: GitlabRestMergeRequest): boolean {
   const { source_project_id: source, target_project_id: target } = mergeRequest;
   return source !== null && source === target;
 }
 
-/** `message` or `error` in several forms (https://docs.gitlab.com/api/rest/troubleshooting/). */
+/** Reads `message` or `error` in several forms (https://docs.gitlab.com/api/rest/troubleshooting/). */
 export function gitlabReasons({ message, error, error_description }: GitlabRefusal): string[] {
   const texts = [...textsOf(message), ...textsOf(error_description)];
   return texts.length > 0 ? texts : textsOf(error);

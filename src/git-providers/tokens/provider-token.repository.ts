@@ -99,7 +99,7 @@ export class ProviderTokenRepository {
     private readonly audit: AuditRepository,
   ) {}
 
-  /** In the order of `PROVIDER_TYPES`. @throws SecretDecryptionError when the keys do not fit a stored token */
+  /** All credentials, in the order of `PROVIDER_TYPES`. @throws SecretDecryptionError for unfitting keys */
   async list(userId: string): Promise<StoredCredential[]> {
     const rows = await this.tokens.query<TokenRow[]>(LIST_TOKENS, [userId]);
     return rows.toSorted(byProvider).map(({ provider, token, host, verified, updated_at }) => ({
@@ -117,7 +117,7 @@ export class ProviderTokenRepository {
     return new Map(rows.toSorted(byProvider).map(({ provider, host }) => [provider, host]));
   }
 
-  /** Replaces the token that the user may have for the provider. */
+  /** Stores a token in place of the one that the user may have for the provider. */
   async store(manager: EntityManager, userId: string, newToken: TokenToStore): Promise<void> {
     const { provider, token, host, accountId, verified } = newToken;
     const encrypted = this.cipher.encrypt(token, providerTokenBinding(userId, provider));
@@ -132,7 +132,7 @@ export class ProviderTokenRepository {
     });
   }
 
-  /** Does nothing when the provider has no stored token. */
+  /** Stores the account id for a stored token; does nothing without one. */
   async setAccountId(
     manager: EntityManager,
     userId: string,

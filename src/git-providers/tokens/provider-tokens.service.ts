@@ -96,7 +96,7 @@ export class ProviderTokensService {
     };
   }
 
-  /** Writes within the caller's transaction. @throws DomainError unauthorized when the user has been removed */
+  /** Writes changes in the caller's transaction. @throws DomainError unauthorized for a removed user */
   async store(manager: EntityManager, userId: string, prepared: PreparedTokens): Promise<void> {
     if (prepared.changes.length === 0) {
       return;
