@@ -136,7 +136,7 @@ function boundConnections(app: NestExpressApplication): ServerConnections {
   return connections;
 }
 
-/** Without requests to programs in sandboxes, which the proxies count. */
+/** Does not count requests to programs in sandboxes, which the proxies count. */
 function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const { http } = app.get(AppConfig);
   const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];

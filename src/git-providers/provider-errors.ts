@@ -21,7 +21,7 @@ export interface RefusalBody {
   token: string;
 }
 
-/** For "too many requests" without a time. */
+/** Used for "too many requests" without a time. */
 const DEFAULT_WAIT_SECONDS = 60;
 
 /** By then requests of the same user may have ended. */

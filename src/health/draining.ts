@@ -10,7 +10,7 @@ export class Draining {
     return this.begun;
   }
 
-  /** The listener is called once. */
+  /** Calls the listener once, when draining begins. */
   onBegin(listener: () => void): void {
     this.listeners.push(listener);
   }

@@ -61,7 +61,7 @@ export class ProgramParts implements OnModuleInit {
     }
   }
 
-  /** A database of a later version is fine: migrations add before they remove. */
+  /** Accepts a database of a later version: migrations add before they remove. */
   private async migrations(): Promise<PartState> {
     try {
       const missing = await missingMigrations(this.dataSource);

@@ -114,7 +114,7 @@ export class Metrics {
   addSamples({ name, help, labels, scope = 'replica', read }: SampleSource): void {
     const readSafely = (): Promise<readonly Sample[] | null> =>
       this.limit(() => this.read(name, scope === 'database', read));
-    // The constructor registers it.
+    // The constructor registers the gauge.
     void new Gauge({
       name,
       help: `${help}. ${SCOPES[scope]}`,

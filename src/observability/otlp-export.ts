@@ -114,7 +114,7 @@ export class OtlpExport {
   }
 }
 
-/** Errors of the SDK other than outages, which we report. */
+/** Passes on the SDK's errors other than outages, which we report ourselves. */
 function errorsOnly(logger: Logger): DiagLogger {
   return {
     error: (message) => logger.error('failed to export telemetry', { error: message }),

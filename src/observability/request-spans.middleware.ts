@@ -6,7 +6,7 @@ import { answeredRequestId, currentRequest } from '../common/requests/request-co
 import { failSpan, tracer } from '../common/spans.js';
 import { routePattern } from './request-metrics.middleware.js';
 
-/** Probes come every few seconds. */
+/** Get no spans, as probes come every few seconds. */
 const PROBES = /^\/health([/?]|$)/;
 const USER_HASH_LENGTH = 16;
 

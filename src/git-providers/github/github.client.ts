@@ -64,7 +64,7 @@ interface OctokitRequest {
   body?: string;
 }
 
-/** For a limit without a time. */
+/** Used when GitHub limits requests without giving a time. */
 const DEFAULT_WAIT_SECONDS = 60;
 
 /** Requests per hour that GitHub grants an anonymous caller. */

@@ -154,7 +154,7 @@ export type GitlabRefusal = z.output<typeof refusalSchema>;
 
 /**
  * Costs about 60 of a caller's 250 points (https://docs.gitlab.com/api/graphql/#limits). `detailedMergeStatus`,
- * `divergedFromTargetBranch` and `sourceBranchExists` stay out: each costs a Git access per request.
+ * `divergedFromTargetBranch` and `sourceBranchExists` stay out: each costs a Git access per merge request.
  */
 export const SUGGESTED_TASKS_DOCUMENT = suggestedTasks('resolvableDiscussionsCount resolvedDiscussionsCount');
 
