@@ -29,7 +29,6 @@ export class AgentGitTokensReader {
     private readonly calls: ProviderCalls,
   ) {}
 
-  /** Descriptions by name. */
   async describe(userId: string): Promise<Map<string, string>> {
     const sources = await this.sources(await this.tokens.list(userId));
     return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));

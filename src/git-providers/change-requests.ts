@@ -95,9 +95,7 @@ export async function sendChange(
   }
 }
 
-/**
- * The error for a refused change. A 4xx without a meaning of its own is `unsupported` with the provider's `reason`.
- */
+/** The error for a refused change: a 4xx without a meaning of its own is `unsupported` with the host's `reason`. */
 export function changeRefusal(
   response: ProviderResponseHead,
   reason: string | null,

@@ -26,10 +26,7 @@ export class GitProviderRegistry {
     this.usable = PROVIDER_TYPES.filter((provider) => this.find(provider, null) !== null);
   }
 
-  /**
-   * The adapter for a provider at a canonical host, or at its default address.
-   * @throws GitProviderError `unsupported` for enterprise_sso that is not configured
-   */
+  /** `host` is canonical, or null. @throws GitProviderError `unsupported` for enterprise_sso without configuration */
   async providerFor(provider: ProviderType, host: string | null): Promise<GitProvider> {
     const load = this.find(provider, host);
     if (!load) {

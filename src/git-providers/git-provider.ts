@@ -123,7 +123,6 @@ export type TokenCheck =
 export interface NewChangeRequest {
   /** `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`. */
   repository: string;
-  /** Branch of that repository. */
   sourceBranch: string;
   /** Null for the default branch. */
   targetBranch: string | null;
@@ -148,13 +147,10 @@ export interface ApiGuide {
   /** Without a trailing slash. */
   apiUrl: string;
   noun: 'pull request' | 'merge request';
-  /** How people write one with its number. */
   change: string;
-  /** Address of the change request: its branches, its state. */
   changeUrl: string;
   checks: string;
   comments: string;
-  /** Address of an issue of that number. */
   issueUrl: string;
   /** `email-and-token`: as `bearer`, unless the token has an email address before it. */
   authorization: 'bearer' | 'email-and-token';
@@ -179,9 +175,7 @@ interface GitProviderErrorOptions {
 /** A failure of a provider. The message is fixed text: never an upstream body, address or token. */
 export class GitProviderError extends Error {
   readonly retryAfterSeconds: number | null;
-  /**
-   * Why a change was refused, fit to show: clipped and without the token. `said` is the same for any other failure.
-   */
+  /** Why a change was refused, fit to show: clipped, without the token. `said` is the same for other failures. */
   readonly reason: string | null;
   readonly said: string | null;
 
@@ -222,17 +216,13 @@ export abstract class GitProvider {
   /** Addresses and words of the REST API for one change request or issue. */
   abstract apiGuide(host: string | null, repository: string, number: number): ApiGuide;
 
-  /**
-   * Reads open change requests, assigned issues, recent repositories and their instructions; `gaps` says what is
-   * missing.
-   * @throws GitProviderError when nothing could be read
-   */
+  /** Reads a user's open work; `gaps` tells what is missing. @throws GitProviderError when nothing could be read */
   abstract findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork>;
 
   /** Asks the provider, in one request, whether it accepts the token. Never throws for a response. */
   abstract checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck>;
 
-  /** @throws GitProviderError when the provider sends no account */
+  /** The account behind the token. @throws GitProviderError when the provider sends none */
   abstract getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser>;
 
   /** Lists the user's repositories. @throws GitProviderError with a `reason` for an unknown installation */
@@ -249,9 +239,7 @@ export abstract class GitProvider {
     call: ProviderCall,
   ): Promise<Listing<FoundBranch>>;
 
-  /**
-   * Lists filters for repositories: installations of a GitHub app, Bitbucket workspaces or projects. Empty on GitLab.
-   */
+  /** Lists filters for repositories: GitHub app installations, Bitbucket workspaces or projects; none on GitLab. */
   abstract listInstallations(
     auth: ProviderAuth,
     range: ListRange,
@@ -271,16 +259,10 @@ export abstract class GitProvider {
   /** Address for `git clone`, without credentials. @throws GitProviderError with a `reason` for an impossible name */
   abstract cloneUrl(host: string | null, repository: string): string;
 
-  /**
-   * The credentials for {@link cloneUrl}.
-   * @throws GitProviderError when the provider must be asked and does not give them
-   */
+  /** Credentials for {@link cloneUrl}. @throws GitProviderError when the provider must be asked and gives none */
   abstract gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential>;
 
-  /**
-   * The token for the provider's API: the stored one, unless that stands for another.
-   * @throws GitProviderError as `gitCredential`
-   */
+  /** The stored token, unless that stands for another. @throws GitProviderError as `gitCredential` */
   apiToken(auth: ProviderAuth, _call: ProviderCall): Promise<string> {
     return Promise.resolve(auth.token);
   }

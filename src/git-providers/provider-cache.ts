@@ -47,10 +47,7 @@ export class ProviderCache<Value extends {}> {
     });
   }
 
-  /**
-   * Reads from the cache or by `refresh`; `freshFor` and `waitMs` (for a refresh) are milliseconds.
-   * @throws GitProviderError when there is nothing to serve
-   */
+  /** Reads a value; `freshFor` and `waitMs` are milliseconds. @throws GitProviderError without anything to serve */
   async read(
     key: string,
     freshFor: (value: Value) => number,

@@ -31,11 +31,9 @@ const SHARE_RETRY_SECONDS = 2;
 const MAX_CAUSES = 5;
 
 /**
- * The meaning of a status; null where it depends on the question (1xx to 3xx, 404, other 4xx). `nowMs`: epoch
- * milliseconds. 401: `unauthorized`; 408: `timeout`; 410: `unsupported` (Bitbucket's removed endpoints); 5xx:
- * `unavailable`. 429, or 403 that tells of a limit: `rate_limited`
- * (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api). Other 403: see {@link
- * refusalCode}. One line of the body is kept, without the token.
+ * The meaning of a status; null where it depends on the question (1xx to 3xx, 404, other 4xx). `nowMs` is epoch
+ * milliseconds. 410 stands for Bitbucket's removed endpoints. A 403 may tell of a limit, as a 429 does
+ * (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api), else see `refusalCode`.
  */
 export function providerErrorFromResponse(
   response: ProviderResponseHead,
@@ -157,8 +155,8 @@ const ABOUT_POLICY =
   /\b(polic(y|ies)|forbids?|allow ?-?lists?|ip address(es)?|enforce[sd]?|terms of|suspended|blocked|lifetimes?|expir\w+|(two|2|multi)[- ]?factor|2fa|mfa)\b/i;
 
 /**
- * Why a host refuses a token that it knows: a missing scope by header (RFC 6750 section 3.1), single sign-on by
- * GitHub's, else by the text. A new scope does not help against a policy on addresses, ages or accounts.
+ * Why a host refuses a token that it knows: a missing scope (RFC 6750 section 3.1) or single sign-on by header, else
+ * by text. A new scope does not help against a policy on addresses, ages or accounts.
  */
 export function refusalCode(headers: Headers, said: string | null): ProviderErrorCode {
   if (/^required/i.test(headers.get('x-github-sso') ?? '') || /\bSAML\b|single sign-on/i.test(said ?? '')) {

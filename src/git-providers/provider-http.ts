@@ -121,10 +121,7 @@ function timeLeft(call: ProviderCall, nowMs: number): number {
   return left;
 }
 
-/**
- * The bounds of one more request of a call. `nowMs` is epoch milliseconds.
- * @throws GitProviderError `timeout` when there is no time left
- */
+/** Bounds one more request; `nowMs` is epoch milliseconds. @throws GitProviderError `timeout` without time left */
 export function requestBounds(
   call: ProviderCall,
   nowMs: number,

@@ -50,10 +50,7 @@ export class RepositoryAccessService {
     return await this.accessTo(userId, await this.choose(userId, provider, repository), repository);
   }
 
-  /**
-   * Credentials for the server of one stored token, null where git needs none.
-   * @throws DomainError as `cloneAccess` does
-   */
+  /** Credentials for the server of a stored token; null if git needs none. @throws DomainError as `cloneAccess` */
   async serverCredential(
     userId: string,
     credential: StoredCredential,

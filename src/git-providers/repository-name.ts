@@ -13,10 +13,7 @@ export const REPOSITORY_FORM = {
   maxLength: MAX_LENGTH,
 };
 
-/**
- * The parts of a name, each safe in an address and as an argument of git; null for anything else.
- * @param exactly required number of parts; two or more by default
- */
+/** The parts (`exactly` as many, or two or more), each safe in an address and as an argument of git; else null. */
 export function repositorySegments(repository: string, exactly?: number): string[] | null {
   const segments = repository.split('/');
   const isCount =

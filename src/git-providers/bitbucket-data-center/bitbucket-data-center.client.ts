@@ -56,10 +56,7 @@ export class BitbucketDataCenterClient {
     return parsed(response, schema);
   }
 
-  /**
-   * The name of the token's user. The resource is public: a response without a name is for an anonymous request.
-   * @throws GitProviderError
-   */
+  /** The token's user. The resource is public, and names none for an anonymous request. @throws GitProviderError */
   async userName(): Promise<string> {
     const { headers } = await this.read(WHO_AM_I);
     const encoded = headers.get('x-ausername') ?? '';

@@ -63,7 +63,7 @@ export class BitbucketClient {
   }
 
   /**
-   * A list; null for 404. Follows `next` only on the API's origin, as the token goes nowhere else.
+   * A list; null for 404. Follows `next` only on the API's origin, to keep the token there.
    * @throws GitProviderError
    */
   async list<T>(

@@ -23,7 +23,6 @@ function workspacePage(position: number): { index: number; page: number } {
   };
 }
 
-/** The reverse of {@link workspacePage}. */
 function workspacePosition(index: number, page: number): number {
   return index * PAGES_PER_WORKSPACE + page;
 }

@@ -134,7 +134,6 @@ export type BitbucketComment = z.output<typeof commentSchema>;
 
 export const commentsSchema = list(commentSchema);
 
-/** The list of conflicting files. */
 export const conflictsSchema = object({ values: z.array(z.unknown()).nullable().catch(null) });
 export type BitbucketConflicts = z.output<typeof conflictsSchema>;
 

@@ -50,10 +50,7 @@ export class EnterpriseSsoClient {
     }
   }
 
-  /**
-   * The git server's token for the access token's user.
-   * @throws GitProviderError `unauthorized` when Keycloak rejects it
-   */
+  /** The git server's token. @throws GitProviderError `unauthorized` when Keycloak rejects the access token */
   async readGitServerToken(accessToken: string, userId?: string): Promise<GitServerToken> {
     const url = `${this.issuer()}/broker/${encodeURIComponent(this.options.alias)}/token`;
     const init =

@@ -48,7 +48,7 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
 ];
 
 /**
- * Whether a value must be exchanged first, by its unverified `typ` claim; an opaque value goes to Keycloak as it is.
+ * Whether a value must be exchanged first, by its unverified `typ` claim; opaque values go to Keycloak as they are.
  */
 export function isRefreshToken(token: string): boolean {
   const payload = token.split('.')[1] ?? '';

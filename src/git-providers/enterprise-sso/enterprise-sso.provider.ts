@@ -176,10 +176,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     return needingSignIn(() => this.withGitServerToken(auth, call, ({ token }) => Promise.resolve(token)));
   }
 
-  /**
-   * A refused token is looked up once more.
-   * @throws GitProviderError `unauthorized`, or `reauth_required` from the server
-   */
+  /** Looks a refused token up once more. @throws GitProviderError `unauthorized`; `reauth_required` from the server */
   private async withGitServerToken<T>(
     auth: ProviderAuth,
     call: ProviderCall,

@@ -154,10 +154,7 @@ export class GithubClient {
     };
   }
 
-  /**
-   * Sends a document; a server that does not know a field gets the fallback for an hour.
-   * @throws GitProviderError when GitHub sends no data
-   */
+  /** Sends a document, or for an hour its fallback to an old server. @throws GitProviderError without any data */
   async query<Data>(
     auth: ProviderAuth,
     call: ProviderCall,

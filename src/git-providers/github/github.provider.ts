@@ -75,7 +75,6 @@ const RECHECK_ROOM_MS = 1_500;
 
 /** GitHub's search returns no more results than this. */
 const MAX_SEARCH_RESULTS = 1_000;
-/** Organisations that are searched, besides the user's own repositories. */
 const MAX_ORGANIZATIONS = 20;
 
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
@@ -280,7 +279,6 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  /** Reads these statuses as "not found". */
   private absent({ token }: ProviderAuth, what: string, ...statuses: number[]): FailureOf {
     return (response, text) => {
       const failure = githubFailure(response, { text, token }, this.timing.now());

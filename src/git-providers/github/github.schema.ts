@@ -58,7 +58,6 @@ export const pullRequestsSchema = object({
 });
 export type GithubPullRequests = z.output<typeof pullRequestsSchema>;
 
-/** Null entries if the folder is missing or not readable. */
 const treeSchema = object({ entries: listOrNull(z.object({ name: requiredName }), MAX_TREE_ENTRIES) });
 export type GithubTree = z.output<typeof treeSchema>;
 
@@ -173,7 +172,6 @@ export type GithubRestPullRequest = z.output<typeof restPullRequestSchema>;
 
 export const restPullRequestsSchema = list(restPullRequestSchema);
 
-/** Details of a failed validation are texts or objects. */
 export const refusalSchema = object({
   message: text,
   errors: list(z.union([requiredText, z.object({ message: text, field: text, code: text })])),

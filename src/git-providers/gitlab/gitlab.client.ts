@@ -78,10 +78,7 @@ export class GitlabClient {
     return host === null ? this.options.apiUrl.replace(/\/+$/, '') : `${gitHostBaseUrl(host)}/api`;
   }
 
-  /**
-   * Everything but issues. A server without discussion counters gets the fallback document for an hour.
-   * @throws GitProviderError
-   */
+  /** All but issues; a server without discussion counters gets the fallback for an hour. @throws GitProviderError */
   async work(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabWork>> {
     const base = this.baseUrl(auth.host);
     if (!this.oldServers.has(base)) {

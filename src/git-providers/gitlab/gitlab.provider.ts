@@ -49,9 +49,7 @@ export interface GitlabProviderOptions {
 
 type GraphqlHalf = GitlabGraphqlWork & { gaps: ProviderErrorCode[]; gapReasons: GapReasons };
 
-/**
- * GitLab.com and self-managed GitLab: one GraphQL request for everything but issues, and one REST request for these.
- */
+/** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
 export class GitlabProvider extends GitProvider {
   readonly kind = 'gitlab';
   private readonly client: GitlabClient;

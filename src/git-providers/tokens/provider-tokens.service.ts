@@ -19,7 +19,6 @@ import { ProviderTokenRepository, type TokenToStore } from './provider-token.rep
 /** Changes that have passed every check; made by `prepare` only. */
 interface PreparedTokens {
   readonly changes: readonly PreparedChange[];
-  /** For tokens that will be stored without a verdict of their provider. */
   readonly warnings: ProviderTokenWarning[];
 }
 
