@@ -26,7 +26,7 @@ import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
 import { WebClientModule } from './v1/web-client/web-client.module.js';
 import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
-/** What is known only at run time: the opened database and the encryption keys. */
+/** Known only at run time. */
 export interface AppResources {
   addresses: DatabaseAddresses;
   encryptionKeys: readonly CipherKey[];

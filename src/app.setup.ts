@@ -37,7 +37,7 @@ import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
 import { webAppMiddleware } from './web/web-app.middleware.js';
 
-/** A client that stalls in its headers, or in a body that nobody reads, is disconnected after this time. */
+/** Disconnects a client that stalls in its headers, or in a body that the service does not read. */
 const RECEIVE_TIMEOUT_MS = 20_000;
 /** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
@@ -47,12 +47,11 @@ const LOOPBACK = '127.0.0.1';
 /** Headers that browser clients may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
 
-/** Whether a request names the server that it came to. */
 interface RequestHosts {
   accepts(request: IncomingMessage): boolean;
 }
 
-/** What a request passes between the socket and the controllers, from top to bottom; for the service and for the tests. */
+/** The order of middleware between socket and controllers, for the service and the tests. */
 export function configureApp(app: NestExpressApplication): void {
   const { http, log, telemetry } = app.get(AppConfig);
   const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
@@ -94,7 +93,7 @@ export function configureApp(app: NestExpressApplication): void {
       hosts.accepts(request) ? undefined : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
     ),
   );
-  // Ports of sandboxes are other sites to a browser: the service's own headers do not apply to them.
+  // Ports of sandboxes are other sites to a browser: the service's headers do not apply.
   app.use((request: Request, response: Response, next: NextFunction) =>
     ports.isFor(request) ? next() : securityHeadersMiddleware(request, response, next),
   );
@@ -107,7 +106,7 @@ export function configureApp(app: NestExpressApplication): void {
     await admission.admit(request, response);
     next();
   });
-  // Strict transport security is up to the TLS terminator: we speak plain HTTP behind it.
+  // Strict transport security belongs to the TLS terminator in front.
   app.use(
     '/docs',
     helmet({
@@ -120,7 +119,7 @@ export function configureApp(app: NestExpressApplication): void {
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
   }
   serveDocumentPages(app);
-  // The guards of modules and controllers stand here: a body is read once they have accepted its caller.
+  // Interceptors run after guards: a body is read once its caller is accepted.
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());
   app.useGlobalFilters(new ProblemFilter((code) => programMetrics.problemSent(code)));
@@ -137,7 +136,7 @@ function boundConnections(app: NestExpressApplication): ServerConnections {
   return connections;
 }
 
-/** Which requests are worked on, but for those to programs in sandboxes, which the proxies count. */
+/** Does not count requests to programs in sandboxes, which the proxies count. */
 function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const { http } = app.get(AppConfig);
   const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];
@@ -150,8 +149,8 @@ function requestAdmission(app: NestExpressApplication): RequestAdmission {
 }
 
 /**
- * Which pages may call. At the port or host name of a sandbox its agent server is of another origin than the service, so
- * pages of the service may call it too; others it judges itself.
+ * An agent server at a sandbox's port is another origin, so pages of the service may call it; it judges others
+ * itself.
  */
 function corsRules(app: NestExpressApplication): CorsOptionsDelegate<Request> {
   const { http } = app.get(AppConfig);
@@ -177,7 +176,6 @@ function corsRules(app: NestExpressApplication): CorsOptionsDelegate<Request> {
   };
 }
 
-/** The names that the service knows of itself: for clients, for pages of sandboxes' ports, and for agent servers. */
 function allowedHosts(app: NestExpressApplication): RequestHosts {
   const { http, sandboxes } = app.get(AppConfig);
   const [address, urls, callback] = [app.get(ServiceAddress), app.get(SandboxUrls), app.get(SandboxCallback)];

@@ -6,7 +6,7 @@ import { reportStartFailure, stopOnSignals } from './program/process-end.js';
 
 try {
   const config = loadConfig();
-  // Checked before anything is opened, so that a bad allowlist is one line and not a failing module.
+  // First, so that a bad allowlist is one line and not a failing module.
   operatorHosts(config.git);
   // The embedded server starts while the framework loads, which takes longer and blocks everything else.
   const launched = Promise.withResolvers<void>();

@@ -1,4 +1,3 @@
-/** What an entry is about. */
 export const AUDIT_RESOURCES = [
   'api_key',
   'audit',
@@ -16,7 +15,7 @@ export const AUDIT_RESOURCES = [
 
 export type AuditResource = (typeof AUDIT_RESOURCES)[number];
 
-/** Every action that leaves an entry, with its meaning. The part before the dot is the type of the resource. */
+/** Every recorded action, with its meaning. The part before the dot is the resource type. */
 export const AUDIT_ACTIONS = {
   'api_key.create': 'A key was issued',
   'api_key.revoke': 'A key was revoked',
@@ -69,15 +68,11 @@ export type AuditAction = keyof typeof AUDIT_ACTIONS;
 
 export const AUDIT_ACTION_NAMES = Object.keys(AUDIT_ACTIONS) as AuditAction[];
 
-/** Who acted: a user's key, a sandbox's key, the operator's command line, or the service by itself. */
 export const ACTOR_KINDS = ['user', 'sandbox', 'operator', 'service'] as const;
 
 export type ActorKind = (typeof ACTOR_KINDS)[number];
 
-/**
- * `done`: changed, in the transaction of the entry. `requested`: accepted in that transaction, or about to be asked of an
- * agent server; the work follows. `failed`: the agent server did not do what was requested.
- */
+/** `done` in the entry's transaction; `requested`: the work follows; `failed`: the agent server did not do it. */
 export const AUDIT_OUTCOMES = ['done', 'requested', 'failed'] as const;
 
 export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];

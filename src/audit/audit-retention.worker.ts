@@ -7,10 +7,10 @@ import { AppConfig } from '../config/app-config.js';
 import { AuditRepository } from './audit.repository.js';
 
 const EVERY_MS = 3_600_000;
-/** Entries removed in one transaction, which ends within a fraction of a second. */
+/** Removed within a fraction of a second. */
 const BATCH = 5_000;
 
-/** Removes audit entries that are older than `AUDIT_RETENTION_DAYS`, in batches, on one replica at a time. */
+/** Removes entries that are older than `AUDIT_RETENTION_DAYS`, on one replica at a time. */
 @Injectable()
 export class AuditRetentionWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('Audit');
@@ -38,7 +38,7 @@ export class AuditRetentionWorker implements OnApplicationBootstrap, OnModuleDes
     await this.loop.stop();
   }
 
-  /** Removes now instead of within the hour. */
+  /** Runs now instead of within the hour. */
   async sweep(): Promise<void> {
     await this.loop.now();
   }

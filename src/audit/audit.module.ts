@@ -5,7 +5,7 @@ import { AuditEntry, AuditRepository } from './audit.repository.js';
 import { AuditRetentionWorker } from './audit-retention.worker.js';
 import { AuditQueries } from './audit.queries.js';
 
-/** Who did what. Global, because every feature that changes something appends its entries. */
+/** Global, because every feature that changes something appends entries. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([AuditEntry])],

@@ -12,7 +12,6 @@ import { EntityRows } from '../database/entity-rows.js';
 import { AUDIT_ACTION_NAMES, type AuditAction, type AuditResource, resourceOf } from './audit-action.js';
 import { AuditEntry, storable } from './audit.repository.js';
 
-/** Filters of entries; an absent member does not filter. */
 export interface AuditFilter {
   actorUserId?: string;
   ownerUserId?: string;
@@ -21,19 +20,17 @@ export interface AuditFilter {
   resourceId?: string;
   requestId?: string;
   callerRequestId?: string;
-  /** Not before. */
+  /** Inclusive. */
   since?: Date;
-  /** Before. */
+  /** Exclusive. */
   until?: Date;
 }
 
-/** Names of the filters. */
 type AuditCondition =
   'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'callerRequest' | 'since' | 'until';
 
 /**
- * The values of `actor` and `owner` are hidden from the planner: for a user who has many entries it would go through everybody's from
- * the newest on, however old that user's are.
+ * Hides `actor` and `owner` from the planner, which would scan from the newest entry on for a user with many entries.
  */
 const CONDITIONS: Record<AuditCondition, (parameter: string) => string> = {
   actor: (parameter) => `e.actor_user_id = (SELECT ${parameter}::uuid)`,
@@ -46,10 +43,7 @@ const CONDITIONS: Record<AuditCondition, (parameter: string) => string> = {
   until: (parameter) => `e.at < ${parameter}`,
 };
 
-/**
- * Reads audit entries for administrators. The statement is made for the given filters and planned with their values
- * (docs/adr/0006), so that each uses the index that suits it.
- */
+/** Statements are planned with their values (docs/adr/0006), so that each uses its best index. */
 @Injectable()
 export class AuditQueries {
   private readonly rows: EntityRows<AuditEntry>;
@@ -58,11 +52,7 @@ export class AuditQueries {
     this.rows = new EntityRows(dataSource.getRepository(AuditEntry), 'e');
   }
 
-  /**
-   * A page of entries, the newest first.
-   *
-   * @throws InvalidInputError for a page id that is not of this list
-   */
+  /** A page of entries, newest first. @throws InvalidInputError for a page id of another list */
   async page(filter: AuditFilter, limit: number, pageId: string | undefined): Promise<Page<AuditEntry>> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
@@ -104,7 +94,7 @@ function conditionsOf(filter: AuditFilter): [AuditCondition, unknown][] {
     ['actor', actorUserId],
     ['owner', ownerUserId],
     ['actions', actions.length < AUDIT_ACTION_NAMES.length ? actions : undefined],
-    // Cut in the same way as when it was stored.
+    // Cut as when it was stored.
     ['resource', resourceId === undefined ? undefined : storable(resourceId)],
     ['request', requestId],
     ['callerRequest', callerRequestId],

@@ -4,12 +4,12 @@ import { currentRequest } from '../common/requests/request-context.js';
 import { NamedStatement } from '../database/named-statement.js';
 import type { ActorKind, AuditAction, AuditOutcome } from './audit-action.js';
 
-/** Names in the details of an entry: never a stored value. */
+/** Names, never stored values. */
 export type AuditDetails = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /**
- * Who did what. Refers to nothing, so that it outlives what it is about; rows are only ever added, and removed when they
- * are old. The primary key begins with the time, which all lists are ordered by.
+ * Has no foreign keys, so that entries outlive what they are about. Rows are only added, and removed when old. The
+ * primary key begins with the time, which all lists are ordered by.
  */
 @Entity('audit_entries')
 @Index('audit_entries_actor_idx', ['actorUserId', 'at', 'id'])
@@ -39,26 +39,23 @@ export class AuditEntry {
   @Column('uuid', { name: 'actor_user_id', nullable: true })
   actorUserId: string | null;
 
-  /** The public part of the key, or the id of the sandbox whose key it was. */
   @Column('text', { name: 'actor_key_id', nullable: true })
   actorKeyId: string | null;
 
-  /** Id or name, as it stands in the addresses of the API; what kind of thing it is, the action says. */
+  /** As in the addresses of the API; the action tells its kind. */
   @Column('text', { name: 'resource_id', nullable: true })
   resourceId: string | null;
 
-  /** Its owner, who may have been removed since. */
   @Column('uuid', { name: 'owner_user_id', nullable: true })
   ownerUserId: string | null;
 
   @Column('text', { name: 'request_id', nullable: true })
   requestId: string | null;
 
-  /** `X-Request-Id` of the caller: any text, which other requests may have too. */
+  /** Any text, and not unique. */
   @Column('text', { name: 'caller_request_id', nullable: true })
   callerRequestId: string | null;
 
-  /** Where the connection came from. */
   @Column('text', { name: 'client_address', nullable: true })
   clientAddress: string | null;
 
@@ -66,38 +63,27 @@ export class AuditEntry {
   details: AuditDetails;
 }
 
-/** What a feature records about a change; the actor is known from the request. */
 export interface NewAuditEntry {
   action: AuditAction;
-  /** Id or name, as it stands in the addresses of the API. */
   resourceId: string | null;
-  /** Its owner; null: none, or the statement that appends the entry finds it. */
+  /** Null: none, or found by the statement that appends the entry. */
   ownerId: string | null;
-  /** `done` by default. */
   outcome?: AuditOutcome;
-  /** The service acts by itself, even if a request is the occasion. */
+  /** Set when the service acts by itself, even if a request is the occasion. */
   by?: 'service';
   /** Names, never values; cut to {@link MAX_ITEMS} and {@link MAX_TEXT}. */
   details?: AuditDetails;
 }
 
-/** How an INSERT of entries is made a part of another statement. */
 interface AuditInsert {
-  /** Parameter with the text of `AuditRepository.record`. */
   entries: string;
-  /** Further relation; an entry is added for each of its rows. */
   from?: string;
   where?: string;
-  /** SQL expression of the owner's id. */
   owner?: string;
-  /** SQL expression of a JSON object that is added to the details. */
   details?: string;
 }
 
-/**
- * The INSERT of audit entries, for statements of other features too: in the same statement as the change, an entry costs
- * no round trip.
- */
+/** An INSERT of entries for the statement that makes the change, which saves a round trip. */
 export function auditInsert({ entries, from, where, owner, details }: AuditInsert): string {
   const given = `jsonb_to_recordset(${entries}::jsonb) AS entry (action text, outcome text, actor_kind text,
     actor_user_id uuid, actor_key_id text, resource_id text, owner_user_id uuid, request_id text,
@@ -114,7 +100,7 @@ export function auditInsert({ entries, from, where, owner, details }: AuditInser
 
 const APPEND = new NamedStatement<never>('audit_append', auditInsert({ entries: '$1' }));
 
-/** One replica removes old entries at a time; the others try again later. Any constant. */
+/** An arbitrary constant: one replica at a time removes old entries. */
 const PRUNE_LOCK = 7_240_815_557;
 
 const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS locked';
@@ -126,35 +112,24 @@ const PRUNE = `
 const MAX_ITEMS = 100;
 const MAX_TEXT = 512;
 
-/**
- * The `audit_entries` table, to which entries are only ever added. An entry is appended in the transaction of the change
- * it tells of: neither is there without the other.
- */
+/** An entry is appended in the transaction of its change, so that neither exists without the other. */
 export class AuditRepository {
-  /** @param outsideRequests the actor in this process outside of requests */
+  /** @param outsideRequests the actor outside of requests */
   constructor(private readonly outsideRequests: 'service' | 'operator') {}
 
-  /**
-   * Appends entries to the caller's transaction.
-   *
-   * @throws Error without a transaction
-   */
+  /** Appends entries to the caller's transaction. @throws Error without one */
   async append(manager: EntityManager, ...entries: readonly NewAuditEntry[]): Promise<void> {
     if (entries.length > 0) {
       await APPEND.within(manager, [this.record(...entries)]);
     }
   }
 
-  /** The parameter that {@link auditInsert} names. */
+  /** The value of the parameter `entries` of {@link auditInsert}. */
   record(...entries: readonly NewAuditEntry[]): string {
     return JSON.stringify(entries.map((entry) => this.row(entry)));
   }
 
-  /**
-   * Removes a batch of entries that are older than so many days, and appends that it did.
-   *
-   * @returns how many were removed; null while another replica removes some
-   */
+  /** Removes up to `limit` old entries and records that; null while another replica does so. */
   async prune(manager: EntityManager, days: number, limit: number): Promise<number | null> {
     return manager.transaction(async (transaction) => {
       const [lock] = await transaction.query<{ locked: boolean }[]>(TRY_LOCK, [PRUNE_LOCK]);
@@ -192,7 +167,7 @@ export class AuditRepository {
     };
   }
 
-  /** A request whose key is not a user's has that of a sandbox. */
+  /** A key that is not a user's belongs to a sandbox. */
   private actor(): { kind: ActorKind; userId: string | null; keyId: string | null } {
     const { userId, caller, keyId } = currentRequest() ?? {};
     if (userId === undefined) {
@@ -204,7 +179,7 @@ export class AuditRepository {
   }
 }
 
-/** The details with long texts and lists cut; a list that was cut says how many names it had. */
+/** Cuts long texts and lists; a cut list tells its length. */
 function bounded(details: AuditDetails): AuditDetails {
   return Object.fromEntries(
     Object.entries(details).flatMap(([name, value]): [string, AuditDetails[string]][] => {
@@ -225,7 +200,7 @@ function bounded(details: AuditDetails): AuditDetails {
   );
 }
 
-/** A name that JSON in PostgreSQL can hold: no NUL, no half of a surrogate pair, not too long. */
+/** Cuts a name, and replaces what JSON in PostgreSQL cannot hold: NUL, and half of a surrogate pair. */
 export function storable(name: string): string {
   return textHead(name, MAX_TEXT).replaceAll('\0', '\u{fffd}').toWellFormed();
 }

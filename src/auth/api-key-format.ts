@@ -4,23 +4,19 @@ import { BASE62, randomBase62 } from '../common/identifiers.js';
 const ISSUED_KEY = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
 const CHOSEN_KEY = /^[\x21-\x7e]{16,512}$/;
 
-/** A presented key, taken apart. */
 export interface ParsedApiKey {
   id: string;
-  /** SHA-256 of the secret part. */
   secretHash: Buffer;
 }
 
-/** Makes a key: `slw_<8 base62 characters: id>_<43 base62 characters: 256 bits of secret>`. */
+/** Makes `slw_<8 base62 characters: id>_<43 base62 characters: 256 bits of secret>`. */
 export function generateApiKey(): string {
   return `slw_${randomBase62(8)}_${randomBase62(43)}`;
 }
 
 /**
- * Takes a presented key apart. A key that an operator chose (`BOOTSTRAP_API_KEY`, any 16 to 512 printable characters)
- * gets an id derived from its hash, so both kinds are found by id.
- *
- * @returns null for anything that cannot be a key
+ * Takes a presented key apart; null for anything that cannot be one. A key that an operator chose
+ * (`BOOTSTRAP_API_KEY`) gets an id from its hash, so both kinds are found by id.
  */
 export function parseApiKey(text: string): ParsedApiKey | null {
   const issued = ISSUED_KEY.exec(text);

@@ -19,10 +19,10 @@ import { AuditRepository } from '../audit/audit.repository.js';
 import type { ParsedApiKey } from './api-key-format.js';
 import { OwnedByUser, User } from './user.repository.js';
 
-/** Name of the key from `BOOTSTRAP_API_KEY`; no other key may have it. */
+/** Reserved for the key from `BOOTSTRAP_API_KEY`. */
 export const BOOTSTRAP_KEY_NAME = 'bootstrap';
 
-/** An API key: only the SHA-256 of its secret is stored, never the key. */
+/** Only the SHA-256 of the secret is stored, never the key. */
 @Entity('api_keys')
 @Index('api_keys_user_id_idx', ['userId'])
 export class ApiKey {
@@ -56,7 +56,7 @@ export class ApiKey {
   revokedAt: Date | null;
 }
 
-/** A key as the verifier needs it: its hash, its state and its user. */
+/** What the verifier needs: hash, state and user. */
 export interface ApiKeyWithOwner {
   secret_hash: Buffer;
   expires_at: Date | null;
@@ -76,9 +76,9 @@ const TOUCH = `
   UPDATE api_keys SET last_used_at = $2
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)`;
 
-/** Active keys of one user; each costs a row and its place in the list of keys. */
+/** Active keys of one user. */
 export const MAX_KEYS = 50;
-/** Revoked and expired ones are kept for the record. */
+/** Revoked and expired keys of a user that are kept for the record. */
 const MAX_ENDED = 100;
 
 const LOCK_OWNER = 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE';
@@ -95,10 +95,9 @@ const FORGET_ENDED = `
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
-/** Any constant: replicas that start together take turns on it. */
+/** An arbitrary constant for the lock that replicas take when they start together. */
 const BOOTSTRAP_LOCK = 7_240_815_554;
 
-/** The `api_keys` table. */
 @Injectable()
 export class ApiKeyRepository extends Repository<ApiKey> {
   constructor(
@@ -113,7 +112,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row ?? null;
   }
 
-  /** @returns those of the ids whose keys are neither revoked nor expired, and whose users exist */
+  /** Filters the ids to those whose keys are neither revoked nor expired, and whose users exist. */
   async findValid(ids: readonly string[], now: Date): Promise<string[]> {
     const rows = await this.find({
       select: { id: true },
@@ -127,11 +126,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
   }
 
-  /**
-   * By user, newest first; each with its user.
-   *
-   * @param userId one user's keys; null: everybody's
-   */
+  /** The keys of one user, or with null of all users; by user, newest first. */
   async listWithOwners(userId: string | null): Promise<ApiKey[]> {
     return this.find({
       where: userId === null ? {} : { userId },
@@ -140,11 +135,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
-  /**
-   * Stores a key, and removes all but the newest ended keys of the user. Requests of one user take turns.
-   *
-   * @returns null when the user has as many keys as may be
-   */
+  /** Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys. */
   async add(
     { id, secretHash }: ParsedApiKey,
     key: Pick<ApiKey, 'userId' | 'name' | 'expiresAt'>,
@@ -177,7 +168,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
-  /** Revoking a key again changes nothing. */
+  /** Revokes a key; has no effect on a revoked one. */
   async revoke(id: string, now: Date): Promise<void> {
     await this.manager.transaction(async (manager) => {
       const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [id, now]);
@@ -193,12 +184,11 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     await this.query(TOUCH, [id, now, unlessSince]);
   }
 
-  /** Whether there is any key, of whichever user. */
   async hasAny(manager: EntityManager): Promise<boolean> {
     return manager.exists(ApiKey);
   }
 
-  /** A transaction that replicas which start together run one after the other. */
+  /** Runs a transaction that replicas which start together execute one after the other. */
   async bootstrapTransaction(work: (manager: EntityManager) => Promise<void>): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query('SELECT pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);
@@ -206,7 +196,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
-  /** Makes this the user's one key of that name, valid without end. */
+  /** Makes this the user's one key of that name, without expiry. */
   async putOnly(
     manager: EntityManager,
     { id, secretHash }: ParsedApiKey,

@@ -7,7 +7,7 @@ import { parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';
 import type { AuthUser } from './auth.decorators.js';
 
-/** How long a verified key is trusted without asking the database: a revocation must hold within 5 s everywhere. */
+/** Milliseconds: a revocation must hold within 5 s on every replica. */
 const CACHE_MS = 4_000;
 const MAX_CACHED_KEYS = 10_000;
 /** How old `last_used_at` may get before it is written again. */
@@ -19,7 +19,7 @@ interface VerifiedKey {
   verifiedAt: number;
 }
 
-/** Says whose key was presented. It is on every request's path, so verified keys are cached for a few seconds. */
+/** Finds the user of a key. Verified keys are cached for a few seconds, as every request needs one. */
 @Injectable()
 export class ApiKeyVerifier {
   private readonly logger = new Logger(ApiKeyVerifier.name);
@@ -30,7 +30,7 @@ export class ApiKeyVerifier {
     private readonly clock: Clock,
   ) {}
 
-  /** The key's user, or null: unknown, malformed, revoked and expired keys are all the same. */
+  /** The key's user; null for unknown, malformed, revoked and expired keys alike. */
   async verify(key: string): Promise<AuthUser | null> {
     const parsed = parseApiKey(key);
     if (!parsed) {
@@ -59,16 +59,12 @@ export class ApiKeyVerifier {
     return user;
   }
 
-  /**
-   * For responses that outlast the check of their key, such as event streams.
-   *
-   * @returns those of the key ids that are valid right now, straight from the database
-   */
+  /** Which of the keys are valid now, uncached: for responses that outlast the check, such as event streams. */
   async stillValid(keyIds: readonly string[]): Promise<Set<string>> {
     return new Set(await this.keys.findValid(keyIds, new Date(this.clock.now())));
   }
 
-  /** Forgets verified keys on this replica at once; on the others they leave the cache within {@link CACHE_MS}. */
+  /** Forgets verified keys on this replica; the others follow within {@link CACHE_MS}. */
   forget(): void {
     this.verified.clear();
   }
@@ -84,7 +80,7 @@ export class ApiKeyVerifier {
   }
 }
 
-/** A time before the verification shows that a clock was set back, so the age of the verification is unknown. */
+/** A verification in the future shows that the clock was set back, so its age is unknown. */
 function isFresh({ verifiedAt, expiresAt }: VerifiedKey, now: number): boolean {
   return now >= verifiedAt && now - verifiedAt < CACHE_MS && now < expiresAt;
 }

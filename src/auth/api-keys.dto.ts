@@ -8,7 +8,6 @@ export class ApiKeyIdDto {
   id: string;
 }
 
-/** An API key without its secret. */
 export class ApiKeyDto {
   @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' })
   id: string;
@@ -74,7 +73,7 @@ export class CreateApiKeyDto {
   user_id?: string | null;
 }
 
-/** A new API key: the only response that holds the key itself. */
+/** The only response that holds the key itself. */
 export class IssuedApiKeyDto {
   @ApiProperty({ example: '4nKxq0Zt' })
   id: string;

@@ -7,13 +7,12 @@ import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
 import { userIsGone, UserRepository } from './user.repository.js';
 
-/** A new key with its text, which is seen only now. */
+/** The key's text is available only now. */
 export interface IssuedKey {
   key: string;
   record: ApiKey;
 }
 
-/** Issues, lists and revokes API keys. */
 @Injectable()
 export class ApiKeysService {
   constructor(
@@ -23,11 +22,7 @@ export class ApiKeysService {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Issues a key on behalf of `actor`; only administrators issue keys for somebody else.
-   *
-   * @throws DomainError unauthorized or not_found when the owner has been removed meanwhile, conflict as `issue` does
-   */
+  /** Issues a key; only administrators may for others. @throws DomainError as `issue`, unauthorized, not_found */
   async issueAs(actor: AuthUser, name: string, expiresAt: Date | null, userId?: string): Promise<IssuedKey> {
     const owner = await this.ownerFor(actor, userId);
     try {
@@ -42,11 +37,7 @@ export class ApiKeysService {
     }
   }
 
-  /**
-   * Issues a key to a user, without asking who may.
-   *
-   * @throws DomainError conflict when the user has as many keys as may be
-   */
+  /** Issues a key without checking permissions. @throws DomainError conflict when the user has too many keys */
   async issue(userId: string, name: string, expiresAt: Date | null): Promise<IssuedKey> {
     const key = generateApiKey();
     const parsed = parseApiKey(key);
@@ -60,12 +51,12 @@ export class ApiKeysService {
     return { key, record };
   }
 
-  /** Keys of `actor`, or of another user for administrators; newest first. */
+  /** The keys of `actor`, or of another user for administrators; newest first. */
   async listAs(actor: AuthUser, userId?: string): Promise<ApiKey[]> {
     return this.keys.listOf(await this.ownerFor(actor, userId));
   }
 
-  /** @throws DomainError not_found for unknown keys and, to anyone but an administrator, for those of others */
+  /** Revokes a key, as an administrator also of others. @throws DomainError not_found */
   async revokeAs(actor: AuthUser, keyId: string): Promise<void> {
     const key = await this.keys.findOneBy({ id: keyId });
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {
@@ -74,11 +65,7 @@ export class ApiKeysService {
     await this.revoke(keyId);
   }
 
-  /**
-   * Revokes a key, whoever owns it; revoking it again changes nothing.
-   *
-   * @throws DomainError not_found
-   */
+  /** Revokes any user's key; has no effect on a revoked one. @throws DomainError not_found */
   async revoke(keyId: string): Promise<void> {
     if (!(await this.keys.existsBy({ id: keyId }))) {
       throw unknownKey();

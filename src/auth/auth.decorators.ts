@@ -4,16 +4,13 @@ import type { Request } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
 import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
 
-/** Who a request acts for. */
 export interface AuthUser {
   id: string;
   email: string;
   isAdmin: boolean;
-  /** Id of the key that was presented. */
   keyId: string;
 }
 
-/** A request that has passed the guard. */
 export interface AuthenticatedRequest extends Request {
   user?: AuthUser;
 }
@@ -25,7 +22,6 @@ export function BesideSandboxKey(): ReturnType<typeof SetMetadata> {
   return SetMetadata(BESIDE_SANDBOX_KEY, true);
 }
 
-/** The user whose key came with the request. */
 export const CurrentUser = createParamDecorator((_data: unknown, context: ExecutionContext): AuthUser => {
   const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
   if (!user) {

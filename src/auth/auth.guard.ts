@@ -40,7 +40,6 @@ export class AuthGuard implements CanActivate {
     return true;
   }
 
-  /** Whether the handler or its controller carries the metadata. */
   private isMarked(metadata: string, context: ExecutionContext): boolean {
     const targets = [context.getHandler(), context.getClass()];
     return this.reflector.getAllAndOverride<boolean | undefined>(metadata, targets) ?? false;
@@ -58,7 +57,7 @@ class AdminGuard implements CanActivate {
   }
 }
 
-/** For routes of administrators; others are refused. */
+/** Refuses users who are not administrators. */
 export function AdministratorsOnly(): ClassDecorator & MethodDecorator {
   return applyDecorators(UseGuards(AdminGuard), ApiExtension(ADMINISTRATORS_ONLY, true));
 }
@@ -75,18 +74,13 @@ export class OwnOrganizationGuard implements CanActivate {
   }
 }
 
-/**
- * The key that a request presents. The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is
- * there decides alone.
- */
+/** The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is there decides alone. */
 export function presentedKey(headers: IncomingHttpHeaders): string | null {
   const direct = headers['x-session-api-key'] ?? headers['x-access-token'];
   return direct === undefined ? bearerToken(headers) : single(direct);
 }
 
-/**
- * The user's key on routes where `X-Session-API-Key` may carry a sandbox's key beside it: the other two headers win.
- */
+/** For routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
 export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
   const direct = headers['x-access-token'];
   if (direct !== undefined) {
@@ -95,7 +89,7 @@ export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string 
   return headers.authorization === undefined ? presentedKey(headers) : bearerToken(headers);
 }
 
-/** The token of an Authorization header of the scheme Bearer (RFC 6750); null without one. */
+/** The bearer token (RFC 6750), or null. */
 export function bearerToken(headers: IncomingHttpHeaders): string | null {
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
 }

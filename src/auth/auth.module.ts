@@ -14,7 +14,6 @@ import { User, UserRepository } from './user.repository.js';
 import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
 
-/** API keys, users, and the guard of every route. */
 @Module({
   imports: [TypeOrmModule.forFeature([User, ApiKey])],
   controllers: [ApiKeysController, OneTimeCodesController, OrganizationsController, UsersController],

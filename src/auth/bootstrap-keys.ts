@@ -56,7 +56,6 @@ function requireParsed(key: string): ParsedApiKey {
   return parsed;
 }
 
-/** @returns null when there is no file, or no key in it */
 async function readKeyFile(file: string): Promise<string | null> {
   try {
     const key = (await readFile(file, 'utf8')).trim();
@@ -69,7 +68,7 @@ async function readKeyFile(file: string): Promise<string | null> {
   }
 }
 
-/** Under another name first, so that the file is there as a whole or not at all. */
+/** Renamed into place, so that the file is complete or missing. */
 async function writeKeyFile(file: string, key: string): Promise<string> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.new`;

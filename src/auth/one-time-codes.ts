@@ -8,10 +8,9 @@ import type { AuthUser } from './auth.decorators.js';
 
 const CODE_BYTES = 32;
 const VALID_MS = 600_000;
-/** More than are ever printed at once; the oldest is forgotten first. */
+/** The oldest code is forgotten first. */
 const MAX_CODES = 16;
 
-/** What a code was exchanged for. */
 export interface ExchangedCode {
   key: string;
   user: AuthUser;
@@ -23,8 +22,8 @@ interface IssuedCode {
 }
 
 /**
- * Codes that stand for an API key in a link: each is valid once and for ten minutes. Only the process that prints a link
- * knows its code, which is enough, since such a link leads to the machine it was printed on.
+ * Codes that stand for an API key in a link, valid once and for ten minutes. They are in memory only, which is
+ * enough: a link leads to the process that printed it.
  */
 @Injectable()
 export class OneTimeCodes {
@@ -42,7 +41,7 @@ export class OneTimeCodes {
     return code;
   }
 
-  /** @throws DomainError for a code that is unknown, used or expired, or whose key has been revoked */
+  /** Exchanges a code for its key, once. @throws DomainError for an unknown, used or expired code, or a revoked key */
   async exchange(code: string): Promise<ExchangedCode> {
     const name = digest(code);
     const issued = this.issued.get(name);

@@ -21,7 +21,7 @@ const UNKNOWN: DocumentedProblem = {
   description: 'Unknown, or not yours',
 };
 
-/** Users as web applications for organizations see them: each is the owner of a space of their own. */
+/** For organizations' web applications each user is the owner of a space of their own. */
 @ApiTags('API keys')
 @Controller('api')
 export class OrganizationsController {

@@ -3,7 +3,6 @@ import { Text } from '../common/validation/text-fields.js';
 import type { AuthUser } from './auth.decorators.js';
 
 const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-/** The only permission that web applications ask for and that users have here. */
 const PERMISSIONS = ['edit_org_settings'];
 
 export class OrganizationIdDto {
@@ -11,7 +10,6 @@ export class OrganizationIdDto {
   organization_id: string;
 }
 
-/** The key of a request. */
 export class CurrentApiKeyDto {
   @ApiProperty({ description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
   id: string;
@@ -26,13 +24,12 @@ export class CurrentApiKeyDto {
   auth_type: 'bearer';
 }
 
-/** The key for models of the service's own: it has none, and never shows one of the settings. */
+/** Always empty: the service has no models of its own, and never shows a key of the settings. */
 export class OwnModelKeyDto {
   @ApiProperty({ type: String, nullable: true, example: null })
   key: null;
 }
 
-/** A user's own space. */
 export class OrganizationDto {
   @ApiProperty({ format: 'uuid', example: USER_ID })
   id: string;
@@ -52,7 +49,6 @@ export class OrganizationPageDto {
   current_org_id: string;
 }
 
-/** What a user may do in their own space. */
 export class OrganizationMemberDto {
   @ApiProperty({ format: 'uuid', example: USER_ID })
   org_id: string;
@@ -70,7 +66,6 @@ export class OrganizationMemberDto {
   permissions: string[];
 }
 
-/** Connections to providers that an organization shares: there are none. */
 export class ProviderConnectionsDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
   connections: [];

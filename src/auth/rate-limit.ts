@@ -1,35 +1,25 @@
 import { BoundedCache } from '../common/bounded-cache.js';
 
 const WINDOW_MS = 60_000;
-/** More callers than one replica serves within a window; the one that was idle longest is forgotten first. */
+/** More than one replica serves in a window; the longest idle caller is forgotten first. */
 const MAX_CALLERS = 100_000;
 
-/** What is left to a caller. */
 export interface RateLimitState {
   isExceeded: boolean;
-  /** Requests that are left in the window. */
   remaining: number;
-  /** Seconds until the next window. */
   resetSeconds: number;
 }
 
-/**
- * Counts the requests of each caller in windows of a minute that begin with the first of them. Goes by time that has
- * passed, not by the clock of the machine, which may be set back.
- */
+/** Counts requests in windows of a minute from a caller's first one, by elapsed time: the clock may be set back. */
 export class RateLimit {
   private readonly windows = new BoundedCache<string, { hits: number; endsAt: number }>(MAX_CALLERS);
 
-  /**
-   * @param limit requests of a caller in a minute; 0: any number
-   * @param monotonic milliseconds since some moment
-   */
+  /** `limit` 0 is unlimited; `monotonic` returns milliseconds. */
   constructor(
     readonly limit: number,
     private readonly monotonic: () => number = () => performance.now(),
   ) {}
 
-  /** Counts a request. */
   count(caller: string): RateLimitState {
     const now = this.monotonic();
     const known = this.windows.get(caller);

@@ -7,46 +7,40 @@ import { type Exhausted, SharedLimit } from '../common/shared-limit.js';
 import { bearerToken } from './auth.guard.js';
 import { RateLimit } from './rate-limit.js';
 
-/** Probes have to be answered above all while there is much to do. */
+/** Probes must be answered under load above all. */
 const PROBE = /^\/(?:health|health\/live|health\/ready|ready|alive)$/;
-/** Streams last for hours and cost little; they have a limit of their own. */
+/** Streams last for hours and cost little; they have their own limit. */
 const STREAM = /\/events\/stream$/;
-/** Parts of the requests under way that a user with all sandboxes, the sandboxes of a user, and strangers together may have. */
+/** Shares of the requests under way: of a user with all sandboxes, of a user's sandboxes, and of all strangers. */
 const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10 };
-/** By then the requests under way are over; clients that all come back at once would be refused again. */
+// By then the current requests are over; the range keeps clients from returning all at once.
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
 const SESSION_KEY = /^[0-9A-Za-z]{43}$/;
 const SANDBOX_OWNERS = 10_000;
 const SANDBOX_OWNER_MS = 60_000;
-/** What one customer of an internet provider has of IPv6 (RFC 6177). */
+/** The IPv6 network of one customer of an internet provider (RFC 6177). */
 const IPV6_NETWORK_BITS = 64;
 
 interface Caller {
   kind: keyof typeof SHARES;
-  /** A user's id, or the address of a stranger. */
   id: string;
 }
 
 export interface AdmissionOptions {
-  /** Requests of a user, and of strangers at one address, in a minute; 0: any number. */
   perMinute: number;
-  /** Requests under way in this process; 0: any number. */
   inFlight: number;
-  /** The user of an API key; null for any other text. */
   userOf: (key: string) => Promise<{ id: string } | null>;
-  /** The owner of the sandbox with a session key; null for any other text. */
   ownerOf: (sessionKey: string) => Promise<{ userId: string } | null>;
 }
 
 /**
- * Decides whether a request is worked on: its caller has a share of the requests under way and a number of requests in a
- * minute, and what others do takes nothing of either. Beyond saturation each further request would only make all of them
- * late, until their clients give up and the work has been done in vain.
+ * Limits each caller's share of requests under way, and requests per minute (0: unlimited). Beyond saturation every
+ * further request delays all, until clients give up and the work was in vain.
  */
 export class RequestAdmission {
   private readonly inFlight: SharedLimit;
   private readonly ofUsers: RateLimit;
-  /** Apart, since addresses can be as many as requests. */
+  /** Separate, since addresses can be as many as requests. */
   private readonly ofStrangers: RateLimit;
   private readonly sandboxOwners = new BoundedCache<string, string>(SANDBOX_OWNERS, {
     ttl: SANDBOX_OWNER_MS,
@@ -59,15 +53,13 @@ export class RequestAdmission {
     this.ofStrangers = new RateLimit(options.perMinute);
   }
 
-  /** Requests under way. */
   get underWay(): number {
     return this.inFlight.inUse;
   }
 
   /**
-   * Resolves when the request may be worked on.
-   *
-   * @throws DomainError rate_limited when the caller has all of its share, overloaded when all places are taken
+   * Resolves when the request may start.
+   * @throws DomainError rate_limited for the caller's share, overloaded for all
    */
   async admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path = ''] = (request.url ?? '').split('?', 1);
@@ -76,7 +68,6 @@ export class RequestAdmission {
     }
     const takesPlace = !STREAM.test(path);
     if (takesPlace && this.inFlight.inUse >= this.inFlight.whole) {
-      // Before anything else is done for it.
       throw refusal('whole', 'user');
     }
     const caller = await this.callerOf(request);
@@ -100,7 +91,7 @@ export class RequestAdmission {
     return { kind: 'stranger', id: networkOf(socket.remoteAddress) };
   }
 
-  /** A key that opens nothing any more may count as its sandbox's for a minute. */
+  /** A revoked key may count as its sandbox's for a minute. */
   private async sandboxOwner(key: string): Promise<string | null> {
     const digest = hash('sha256', key, 'base64');
     const known = this.sandboxOwners.get(digest) ?? (await this.options.ownerOf(key))?.userId;
@@ -141,12 +132,12 @@ export class RequestAdmission {
     if (typeof place === 'string') {
       throw refusal(place, kind);
     }
-    // All of the response has been handed over, or the client has gone.
+    // The response has been handed over, or the client has gone.
     response.once('close', place);
   }
 }
 
-/** Every key that may be one, since which of them a route goes by is not known yet. */
+/** All candidates, since the route, and with it the header that counts, is not known yet. */
 function presentedKeys(headers: IncomingHttpHeaders): string[] {
   const given = [headers['x-session-api-key'], headers['x-access-token'], bearerToken(headers)];
   return [...new Set(given.filter((key) => typeof key === 'string'))];

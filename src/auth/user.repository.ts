@@ -42,7 +42,7 @@ export class User {
   createdAt: Date;
 }
 
-/** On the property `user` of a row that belongs to a user by its `user_id`, and goes with them. */
+/** Declares the `user` of a row with a `user_id`, which is removed with that user. */
 export function OwnedByUser(): PropertyDecorator {
   return (row, property) => {
     ManyToOne(() => User, { onDelete: 'CASCADE' })(row, String(property));
@@ -53,7 +53,6 @@ export function OwnedByUser(): PropertyDecorator {
 /** The administrator that the first start and `npm run keys -- create --admin` make. */
 export const ADMIN_EMAIL = 'admin@localhost';
 
-/** The `users` table. */
 @Injectable()
 export class UserRepository extends Repository<User> {
   constructor(
@@ -68,7 +67,7 @@ export class UserRepository extends Repository<User> {
     return this.findOneBy({ email: email.toLowerCase() });
   }
 
-  /** @returns at most `limit` users in the order of their addresses, after an address if one is given */
+  /** Users in the order of their addresses, after `afterEmail`. */
   async listByEmail(afterEmail: string | null, limit: number): Promise<User[]> {
     return this.find({
       where: afterEmail === null ? {} : { email: MoreThan(afterEmail) },
@@ -77,7 +76,7 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** @returns the new user, or null when the address is taken */
+  /** Adds a user; null when the address is taken. */
   async add(email: string, name: string | null, isAdmin: boolean): Promise<User | null> {
     return this.manager.transaction(async (manager) => {
       const { raw } = await manager
@@ -106,7 +105,7 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** @returns the id of the administrator {@link ADMIN_EMAIL}, who is made when missing */
+  /** Returns the id of {@link ADMIN_EMAIL}, and adds that user when missing. */
   async ensureAdministrator(manager: EntityManager): Promise<string> {
     const known = await manager.findOneBy(User, { email: ADMIN_EMAIL });
     if (known) {
@@ -118,7 +117,7 @@ export class UserRepository extends Repository<User> {
     return id;
   }
 
-  /** Removes a user and, by foreign keys, everything they own. The last administrator stays. */
+  /** Removes a user and, by foreign keys, all their data. The last administrator stays. */
   async removeUnlessLastAdministrator(id: string): Promise<'removed' | 'unknown' | 'last_administrator'> {
     return this.manager.transaction(async (manager) => {
       const administrators = await manager.find(User, {
@@ -146,10 +145,9 @@ export class UserRepository extends Repository<User> {
 const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE');
 
 /**
- * Makes transactions that write several of one user's rows take turns. The user's own row is locked, so rows that do
- * not exist yet are covered and two such transactions cannot deadlock; foreign keys can still refer to the row.
- *
- * @throws DomainError unauthorized when the user has been removed since the request was let in
+ * Makes transactions on one user's rows take turns. Locking the user's row covers rows that do not exist yet, avoids
+ * deadlocks, and still allows foreign keys to it.
+ * @throws DomainError unauthorized when the user has been removed
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const rows = await LOCK_USER.within(manager, [userId]);

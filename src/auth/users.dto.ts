@@ -25,7 +25,6 @@ export class UserIdDto {
   id: string;
 }
 
-/** A user. */
 export class UserDto {
   @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;

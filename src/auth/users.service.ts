@@ -4,7 +4,6 @@ import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type User, UserRepository } from './user.repository.js';
 
-/** Users, as administrators manage them. */
 @Injectable()
 export class UsersService {
   constructor(
@@ -12,7 +11,7 @@ export class UsersService {
     private readonly verifier: ApiKeyVerifier,
   ) {}
 
-  /** @throws DomainError conflict when the address is taken */
+  /** Adds a user. @throws DomainError conflict when the address is taken */
   async create(email: string, name: string | null, isAdmin = false): Promise<User> {
     const user = await this.users.add(email, name, isAdmin);
     if (!user) {
@@ -21,7 +20,7 @@ export class UsersService {
     return user;
   }
 
-  /** Users by email address, in alphabetical pages. */
+  /** Pages of users in the order of their email addresses. */
   async search(filter: { email?: string }, limit: number, pageId: string | undefined): Promise<Page<User>> {
     const after = parsePageId('users', pageId, String);
     if (filter.email !== undefined) {
@@ -36,11 +35,7 @@ export class UsersService {
     return this.users.findByEmail(email);
   }
 
-  /**
-   * Removes a user and everything they own.
-   *
-   * @throws DomainError not_found, or conflict for the last administrator
-   */
+  /** Removes a user with all data. @throws DomainError not_found, or conflict for the last administrator */
   async remove(id: string): Promise<void> {
     switch (await this.users.removeUnlessLastAdministrator(id)) {
       case 'last_administrator':

@@ -8,10 +8,8 @@ import { ProviderTokenRepository, type StoredCredential } from './tokens/provide
 
 const TOKEN_TIMEOUT_MS = 12_000;
 
-/** A git token in clear: for agents only, never for a log or a response. */
 interface AgentGitToken {
   value: string;
-  /** A sentence about it. */
   description: string;
 }
 
@@ -20,7 +18,7 @@ interface Source {
   adapter: GitProvider;
 }
 
-/** Hands git tokens to agents, under the names of the environment variables that they become. */
+/** Hands git tokens to agents, under the names of environment variables. */
 @Injectable()
 export class AgentGitTokensReader {
   private readonly logger = new Logger(AgentGitTokensReader.name);
@@ -31,28 +29,18 @@ export class AgentGitTokensReader {
     private readonly calls: ProviderCalls,
   ) {}
 
-  /** Names, with a sentence about each. */
   async describe(userId: string): Promise<Map<string, string>> {
     const sources = await this.sources(await this.tokens.list(userId));
     return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));
   }
 
-  /**
-   * The token of that name; null when there is none.
-   *
-   * @throws DomainError when the provider must be asked for it and does not tell
-   */
+  /** The token, or null. @throws DomainError when the provider must be asked for it and does not give it */
   async find(userId: string, name: string): Promise<string | null> {
     const source = (await this.sources(await this.tokens.list(userId))).get(name);
     return source ? await this.read(userId, source) : null;
   }
 
-  /**
-   * The tokens among a user's credentials, by the name of their variable. One that is not available is logged and left
-   * out: an agent can do much without it.
-   *
-   * @param credentials all of the user's, from `ProviderTokenRepository.list`
-   */
+  /** The tokens by variable name. An unavailable one is logged and left out: an agent can do much without it. */
   async list(userId: string, credentials: readonly StoredCredential[]): Promise<Map<string, AgentGitToken>> {
     const found = new Map<string, AgentGitToken>();
     for (const [name, source] of await this.sources(credentials)) {
@@ -84,7 +72,7 @@ export class AgentGitTokensReader {
     return await adapter.apiToken(credential, this.calls.withStored(TOKEN_TIMEOUT_MS, userId, credential));
   }
 
-  /** Of two tokens for one kind of server the user's own wins over the one of enterprise_sso. */
+  /** The user's own token wins over enterprise_sso's for the same kind of server. */
   private async sources(credentials: readonly StoredCredential[]): Promise<Map<string, Source>> {
     const sources = new Map<string, Source>();
     for (const credential of credentials) {

@@ -17,34 +17,28 @@ import {
 } from './provider-errors.js';
 import { requestBounds, type RetryTiming } from './provider-http.js';
 
-/** The three requests that opening a change request takes, for one repository of one user. */
 export interface ChangeRequestHost {
-  /** Name of the default branch; null for a repository without one. */
+  /** Null for an empty repository. */
   defaultBranch(): Promise<string | null>;
-  /** The open change request between two branches of the repository. */
   findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null>;
-  /** Sent once: nothing tells whether a change whose response was lost has been made. */
+  /** Sent once: if the response is lost, the change may have been made. */
   create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
 }
 
 interface ChangeToSend {
   url: string;
   headers: Record<string, string>;
-  /** Sent as JSON with POST. */
   body: unknown;
-  /** Must not appear in a reason. */
+  /** Is removed from reasons. */
   token: string;
-  /** The texts of an error response that tell why. */
   reasons: (body: unknown) => string[];
 }
 
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
 
 /**
- * Opens a change request, or returns the one that is open already. It is looked for first, as hosts differ in what they
- * do with a second one (Bitbucket Cloud overwrites the first), and once more when the creation failed: another request
- * may have been quicker, or only the response may have been lost.
- *
+ * Opens a change request, or returns the one that is open. Looks first, since Bitbucket Cloud overwrites an existing
+ * one, and again after a failure: another request may have been quicker, or only the response was lost.
  * @throws GitProviderError with a `reason` when the host refuses
  */
 export async function openOrFind(
@@ -74,8 +68,7 @@ export async function openOrFind(
 }
 
 /**
- * Sends a request that changes something, exactly once, and returns its JSON.
- *
+ * Sends a change exactly once and returns its JSON.
  * @throws GitProviderError as {@link changeRefusal} says, and when no response came in time
  */
 export async function sendChange(
@@ -102,13 +95,7 @@ export async function sendChange(
   }
 }
 
-/**
- * What a response other than a success to a change means. A refusal (any 4xx without a meaning of its own) is
- * `unsupported` with a `reason`; a missing permission and a policy have one too.
- *
- * @param reason what the provider said, fit to show
- * @param nowMs epoch milliseconds
- */
+/** The error for a refused change: a 4xx without a meaning of its own is `unsupported` with the host's `reason`. */
 export function changeRefusal(
   response: ProviderResponseHead,
   reason: string | null,
@@ -130,7 +117,6 @@ export function changeRefusal(
   return new GitProviderError('unsupported', { reason: reason ?? `answered with ${response.status}` });
 }
 
-/** A change request of its number and page; null when a response lacks one of them. */
 export function toOpenedChangeRequest(number: number | null, url: string | null): OpenedChangeRequest | null {
   const isUsable =
     number !== null &&
@@ -141,11 +127,7 @@ export function toOpenedChangeRequest(number: number | null, url: string | null)
   return isUsable ? { number, url } : null;
 }
 
-/**
- * The change request in the response to its creation.
- *
- * @throws GitProviderError `unavailable` when there is none in it
- */
+/** Checks the response to a creation. @throws GitProviderError `unavailable` when it holds no change request */
 export function requireOpened(opened: OpenedChangeRequest | null, origin: string): OpenedChangeRequest {
   if (!opened) {
     throw new GitProviderError('unavailable', { cause: new UpstreamError('malformed', origin) });
@@ -153,11 +135,7 @@ export function requireOpened(opened: OpenedChangeRequest | null, origin: string
   return opened;
 }
 
-/**
- * What was read about a repository; null is the 404 of one that is not there.
- *
- * @throws GitProviderError with a reason for null
- */
+/** Requires a response. @throws GitProviderError with a reason for null, which stands for 404 */
 export function requireRepository<T>(response: T | null): T {
   if (response === null) {
     throw new GitProviderError('unsupported', {
@@ -167,7 +145,6 @@ export function requireRepository<T>(response: T | null): T {
   return response;
 }
 
-/** Whether a provider refused a change for certain, and said why. */
 function isRefusal(error: unknown): boolean {
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }

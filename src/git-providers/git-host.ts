@@ -5,25 +5,19 @@ import { type EnterpriseSsoConfig, type GitConfig, PUBLIC_GIT_SERVERS } from '..
 import type { ProviderType } from './git-provider.js';
 import { GIT_SERVERS, gitServerFor } from './git-servers.js';
 
-/** What a user's `host` means: a canonical host, null for the provider's own service, or nothing that may be called. */
 export type ParsedGitHost = { host: string | null } | 'refused';
 
 const MAX_INPUT_LENGTH = 255;
 
-/** Scheme, authority and path of the input as typed, before the URL parser tidies it up. */
+/** The input as typed, before the URL parser tidies it up. */
 const INPUT = /^(?:(https?):\/\/)?([^/]+)(\/.*)?$/i;
 
-/** What a parsed host may look like: labels, or a bracketed IPv6 literal. */
 const HOST_NAME = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])$/;
 
 /**
- * Reads a user's `host` (hostile input). Blank means the provider's own service, as does its canonical name in
- * any spelling; anything else must be allowlisted by the operator, which also covers local names and IP
- * literals in every notation. The canonical form has a lower-case punycode name, a port only if it is not
- * the default, a path without trailing slash, and a scheme only if that is http:
- * `gitlab.example.com`, `git.example.com:8443/context`, `http://127.0.0.1:9101`.
- *
- * One value stands for every kind of refusal, so that a response made from it cannot tell them apart.
+ * Reads a user's `host` (hostile input). Blank means the provider's own service; other hosts must be in the
+ * allowlist. The canonical form is lower-case punycode without default port, trailing slash and `https://`. All
+ * refusals are the same value, so that a response tells nothing about what is behind a host.
  */
 export function parseGitHost(input: string, provider: ProviderType, allowlist: HostAllowlist): ParsedGitHost {
   const text = input.trim();
@@ -47,7 +41,7 @@ export function parseGitHost(input: string, provider: ProviderType, allowlist: H
   return { host: `${url.protocol === 'http:' ? 'http://' : ''}${url.host}${path}` };
 }
 
-/** Without a scheme https is meant, unless the operator lists the host as http only. */
+/** Https unless the operator lists the host as http only. */
 function intendedUrl(text: string, allowlist: HostAllowlist): URL | null {
   const url = parseUrl(text);
   if (!url || text.includes('://') || allowlist.allows(url)) {
@@ -57,7 +51,6 @@ function intendedUrl(text: string, allowlist: HostAllowlist): URL | null {
   return plain && allowlist.allows(plain) ? plain : url;
 }
 
-/** The address, or null if the input is not exactly a scheme, a host, a port and a plain path. */
 function parseUrl(text: string): URL | null {
   const [, scheme = 'https', authority = '', path = ''] = INPUT.exec(text) ?? [];
   // The URL parser would drop tabs and line breaks, decode percent signs, and read backslashes as slashes.
@@ -73,7 +66,7 @@ function parseUrl(text: string): URL | null {
   return HOST_NAME.test(url.hostname) ? url : null;
 }
 
-/** Judged as typed: the URL parser has already resolved dot segments in its own `pathname`. */
+/** Judges the typed text: the URL parser has already resolved dot segments in its own `pathname`. */
 function isPlainPath(path: string): boolean {
   if (path === '' || path === '/') {
     return true;
@@ -82,19 +75,13 @@ function isPlainPath(path: string): boolean {
   return segments.every((segment) => /^[A-Za-z0-9._~-]+$/.test(segment) && !/^\.+$/.test(segment));
 }
 
-/** The hosts in the operator's configuration. */
 export interface OperatorHosts {
-  /** `GIT_HOST_ALLOWLIST` and every address that the operator configured. */
   allowlist: HostAllowlist;
-  /** Canonical host behind enterprise_sso; null for the default address of its kind. */
+  /** Null for the default address of its kind. */
   ssoHost: string | null;
 }
 
-/**
- * Reads the hosts that the operator trusts.
- *
- * @throws ConfigError one line that names the variable
- */
+/** Reads the hosts that the operator trusts. @throws ConfigError one line that names the variable */
 export function operatorHosts(config: GitConfig): OperatorHosts {
   requireAllowlist(config.hostAllowlist);
   const sso = config.enterpriseSso;

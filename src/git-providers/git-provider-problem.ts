@@ -2,7 +2,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import { GitProviderError, type ProviderType } from './git-provider.js';
 
-/** A token that its provider rejects for certain. */
+/** The error for a token that its provider rejects. */
 export function invalidGitToken(
   provider: ProviderType,
   { said = null, cause }: { said?: string | null; cause?: unknown } = {},
@@ -11,15 +11,15 @@ export function invalidGitToken(
     'unauthorized',
     'invalid_git_token',
     `Invalid token. Please make sure it is a valid ${provider} token.`,
-    // Clients know the sentence above; the host's own stands beside it.
+    // Clients know the sentence above; the host's own is an extension.
     { cause, ...(said !== null && { extensions: { reason: said } }) },
   );
 }
 
-/** Seconds to wait when a provider limits requests without saying for how long. */
+/** For a provider that limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
-/** What a client is told when the one provider it asked about fails, or refuses and says why. */
+/** The error for a client whose provider fails, or refuses and says why. */
 export function gitProviderProblem(provider: ProviderType, error: GitProviderError): DomainError {
   if (error.reason !== null) {
     return refusal(provider, error, error.reason);
@@ -61,7 +61,7 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
   }
 }
 
-/** Not the provider's own limit, but ours. A remembered failure has the first one as its cause. */
+/** Our own limit on a user's requests, not the provider's. A remembered failure has the first one as its cause. */
 function isShareUsedUp({ cause }: GitProviderError): boolean {
   return cause instanceof GitProviderError
     ? isShareUsedUp(cause)

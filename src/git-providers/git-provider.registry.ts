@@ -15,25 +15,18 @@ type LoadAdapter = () => Promise<GitProvider>;
 
 export interface GitProviderAdapters {
   servers: Readonly<Record<GitServerKind, LoadAdapter>>;
-  /** Null unless the operator has configured it. */
   enterpriseSso: LoadAdapter | null;
 }
 
 /** Knows which adapter a stored credential needs. */
 export class GitProviderRegistry {
-  /** Providers whose tokens can be used here. */
   readonly usable: readonly ProviderType[];
 
   constructor(private readonly adapters: GitProviderAdapters) {
     this.usable = PROVIDER_TYPES.filter((provider) => this.find(provider, null) !== null);
   }
 
-  /**
-   * The adapter for a provider at a host.
-   *
-   * @param host canonical host of the credential, null for the provider's default address
-   * @throws GitProviderError `unsupported` for enterprise_sso that is not configured (any more)
-   */
+  /** `host` is canonical, or null. @throws GitProviderError `unsupported` for enterprise_sso without configuration */
   async providerFor(provider: ProviderType, host: string | null): Promise<GitProvider> {
     const load = this.find(provider, host);
     if (!load) {
@@ -52,11 +45,7 @@ export class GitProviderRegistry {
   }
 }
 
-/**
- * The registry of every adapter that the configuration allows. Each is loaded with the first call that needs it.
- *
- * @param ssoHost canonical host behind enterprise_sso
- */
+/** Each adapter is loaded with the first call that needs it. `ssoHost` is the canonical host behind enterprise_sso. */
 export function createGitProviderRegistry(
   http: GuardedHttpClient,
   config: GitConfig,

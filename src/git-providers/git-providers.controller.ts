@@ -24,7 +24,6 @@ const NO_TOKEN: DocumentedProblem = {
   description: 'No valid API key, no stored token, or one that its provider rejects',
 };
 
-/** The same route has two addresses. */
 const SHOW_ACCOUNT = {
   summary: 'Show the account at the git provider',
   description: `Of the first provider with a token: ${PROVIDER_TYPES.join(', ')}.`,

@@ -19,7 +19,6 @@ export class AddGitProvidersDto {
   provider_tokens?: ProviderTokenInputs;
 }
 
-/** A token that was stored although its provider gave no verdict on it. */
 export class ProviderTokenWarningDto {
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' })
   provider: ProviderType;
@@ -49,7 +48,6 @@ export function toGitProvidersStoredDto(warnings: readonly ProviderTokenWarning[
   return { message: 'Git providers stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
 }
 
-/** Bodies of `POST /api/add-git-providers` that the documents show. */
 export const ADD_GIT_PROVIDERS_EXAMPLES = {
   github: {
     summary: 'A token for github.com',
@@ -93,7 +91,6 @@ export const INVALID_TOKEN: DocumentedProblem = {
   description: 'No valid API key, or a token that its provider rejects',
 };
 
-/** What both routes that store tokens say of themselves. */
 export const STORE_TOKENS = {
   summary: 'Store git-provider tokens',
   description:
@@ -117,7 +114,7 @@ export class GitProvidersUnsetDto {
   message: string;
 }
 
-/** What both routes that remove tokens say of themselves. A body is not needed, but read. */
+/** A body is not needed, but read. */
 export const REMOVE_TOKENS = {
   summary: 'Remove all git-provider tokens',
   description: 'Needs no body. Removing them again changes nothing.',
@@ -129,7 +126,6 @@ export function toGitProvidersUnsetDto(): GitProvidersUnsetDto {
   return { message: 'Unset Git provider tokens' };
 }
 
-/** The user's account at a git provider. */
 export class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' })
   id: string;

@@ -19,10 +19,9 @@ import { RepositoryListsService } from './repository-lists.service.js';
 import { ProviderToken, ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
-/** Largest response of a git server that is read: a page of 50 pull requests with long descriptions has 1.6 MB. */
+/** A page of 50 pull requests with long descriptions has 1.6 MB. */
 const MAX_RESPONSE_BYTES = 2 * 1_048_576;
 
-/** Git-provider tokens, and the adapters that speak to the providers. */
 @Module({
   imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule, ObservabilityModule],
   controllers: [GitProvidersController],

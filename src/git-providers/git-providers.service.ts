@@ -14,7 +14,6 @@ import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 
 const ACCOUNT_TIMEOUT_MS = 12_000;
 
-/** A user's git providers: their tokens, and who the user is there. */
 @Injectable()
 export class GitProvidersService {
   private readonly logger = new Logger(GitProvidersService.name);
@@ -29,9 +28,7 @@ export class GitProvidersService {
   ) {}
 
   /**
-   * Stores what `POST /api/add-git-providers` brings, all of it or nothing.
-   *
-   * @returns tokens that were stored without a verdict of their provider
+   * Stores all of a `POST /api/add-git-providers` body, or nothing.
    * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigService.store` do
    */
   async add(userId: string, body: AddGitProvidersDto): Promise<ProviderTokenWarning[]> {
@@ -55,9 +52,8 @@ export class GitProvidersService {
   }
 
   /**
-   * The account at the first provider that the user has a token for, in the order of `PROVIDER_TYPES`.
-   *
-   * @throws DomainError no_git_provider without any token, else what the provider's failure means
+   * The account at the user's first provider in the order of `PROVIDER_TYPES`.
+   * @throws DomainError no_git_provider without a token, else what the provider's failure means
    */
   async findAccount(userId: string): Promise<ProviderUser> {
     const [credential] = await this.credentials.list(userId);

@@ -3,7 +3,6 @@ import type { GitServerAddresses, PublicGitServerName } from '../config/git-conf
 import type { GitProvider, GitServerKind } from './git-provider.js';
 import type { RetryTiming } from './provider-http.js';
 
-/** The addresses of the provider, and the clock, chance and pauses of retries. */
 export interface GitServerOptions extends GitServerAddresses {
   timing: RetryTiming;
 }
@@ -11,16 +10,14 @@ export interface GitServerOptions extends GitServerAddresses {
 /** What is known of a kind of git server before its adapter is loaded. */
 export interface GitServerDescriptor {
   readonly kind: GitServerKind;
-  /** The name under which users store its tokens. */
   readonly provider: PublicGitServerName;
-  /** Whether it is at the provider's default address, where tokens without a host go. */
+  /** Whether tokens without a host go to it. */
   readonly isPublic: boolean;
-  /** Where servers of a token's own host are: at its root, below a path too, or nowhere. */
+  /** Where a token's own host may have servers: at its root, below a path too, or nowhere. */
   readonly ownHosts: 'none' | 'root' | 'path';
-  /** The environment variable in which tools look for a token. */
   readonly tokenVariable: string;
-  /** A sentence with the right form for a token that can never work, without any part of it; else null. */
+  /** A sentence with the right form for a token that can never work; it contains no part of the token. */
   readonly tokenProblem: (token: string) => string | null;
-  /** Loads the adapter: the schemas and octokit would add about 80 ms to every start. */
+  /** Loaded on demand: the schemas and octokit would add about 80 ms to every start. */
   readonly load: (http: GuardedHttpClient, options: GitServerOptions) => Promise<GitProvider>;
 }

@@ -5,7 +5,7 @@ import type { GitServerDescriptor } from './git-server.descriptor.js';
 import { github } from './github/github.descriptor.js';
 import { gitlab } from './gitlab/gitlab.descriptor.js';
 
-/** Every kind of git server, one line each; nothing else chooses by kind. */
+/** Every kind of git server; nothing else chooses by kind. */
 export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServerDescriptor & { kind: Kind } } = {
   github,
   gitlab,
@@ -13,17 +13,11 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServerDescripto
   bitbucket_dc: bitbucketDataCenter,
 };
 
-/** The environment variables in which tools look for tokens. */
 export const TOKEN_VARIABLES: ReadonlySet<string> = new Set(
   Object.values(GIT_SERVERS).map(({ tokenVariable }) => tokenVariable),
 );
 
-/**
- * The kind of server that a provider's tokens are for.
- *
- * @param host host of the token, null for the provider's default address
- * @returns null for enterprise_sso, whose server only the operator's configuration names
- */
+/** The kind of server for a provider's tokens. Null for enterprise_sso, whose server only the configuration names. */
 export function gitServerFor(provider: ProviderType, host: string | null): GitServerDescriptor | null {
   const servers: GitServerDescriptor[] = Object.values(GIT_SERVERS);
   return (

@@ -11,28 +11,25 @@ interface Entry<Value> {
   failure?: { error: GitProviderError; at: number; until: number };
 }
 
-/** What a provider said, from the cache. */
 export interface Cached<Value> {
   value: Value;
   /** Seconds since it was read. */
   age: number;
-  /** Older than it should be, and not refreshed for this request. */
+  /** Past its fresh time, and not refreshed for this request. */
   stale: boolean;
 }
 
 export interface ProviderCacheLimits<Value> {
   maxEntries: number;
-  /** Of all entries together. */
   maxItems: number;
   countItems: (value: Value) => number;
 }
 
-/** Asks the provider anew; rejects with `GitProviderError` only. */
 type Refresh<Value> = () => Promise<Value>;
 
 /**
- * Keeps what providers say per credential: fresh for as long as the reader says, then served while it is refreshed in the
- * background, then kept only for the case that the provider is down. Concurrent readers of one key share one refresh.
+ * Keeps answers per credential: fresh as long as the reader says, then served while a refresh runs in the background,
+ * then kept only for the case that the provider is down. Concurrent readers of one key share one refresh.
  */
 export class ProviderCache<Value extends {}> {
   private readonly entries: LRUCache<string, Entry<Value>>;
@@ -50,11 +47,7 @@ export class ProviderCache<Value extends {}> {
     });
   }
 
-  /**
-   * @param freshFor how long a value is served without asking again, in milliseconds
-   * @param waitMs how long this reader waits for a refresh, in milliseconds
-   * @throws GitProviderError when there is nothing to serve
-   */
+  /** Reads a value; `freshFor` and `waitMs` are milliseconds. @throws GitProviderError without anything to serve */
   async read(
     key: string,
     freshFor: (value: Value) => number,
@@ -64,7 +57,7 @@ export class ProviderCache<Value extends {}> {
     const now = this.clock.now();
     const { kept, failure } = this.entries.get(key) ?? {};
     if (kept && kept.readAt > now) {
-      // The clock was set back, so nobody knows how old this is: not fresh, and older from now on.
+      // The clock was set back, so the age is unknown: treat as not fresh, and as older from now on.
       kept.readAt = now - freshFor(kept.value);
     }
     const age = kept ? now - kept.readAt : Infinity;
@@ -74,7 +67,7 @@ export class ProviderCache<Value extends {}> {
     const isRemembered = failure !== undefined && failure.at <= now && now < failure.until;
     const known = isRemembered ? remaining(failure.error, now - failure.at) : null;
     if (kept && !known && age < STALE_WHILE_REVALIDATE_MS) {
-      // Its result lands in the cache; the refresh itself logs what went wrong.
+      // The result lands in the cache; the refresh logs its own failures.
       this.refresh(key, refresh).catch(() => undefined);
       return served(kept.value, age, true);
     }
@@ -91,7 +84,7 @@ export class ProviderCache<Value extends {}> {
     }
   }
 
-  /** The token behind a running refresh was replaced: what the refresh reads is kept under the successor's key. */
+  /** The token behind a running refresh was replaced: its result is kept under the successor's key. */
   alias(from: string, to: string): void {
     this.successors.set(from, to);
   }
@@ -139,7 +132,7 @@ export class ProviderCache<Value extends {}> {
   }
 }
 
-/** How long a failure is remembered, in milliseconds: refusals briefly, passing failures not at all. */
+/** Milliseconds; passing failures are not remembered. */
 function rememberFailureFor({ code, retryAfterSeconds }: GitProviderError): number {
   switch (code) {
     case 'unavailable':
@@ -152,7 +145,7 @@ function rememberFailureFor({ code, retryAfterSeconds }: GitProviderError): numb
   }
 }
 
-/** Whether older data may stand in for a failed refresh: only when the failure says nothing about the token's rights. */
+/** Only when the failure says nothing about the token's rights. */
 function mayServeStale(code: ProviderErrorCode): boolean {
   return code === 'unavailable' || code === 'timeout' || code === 'rate_limited';
 }
@@ -170,7 +163,7 @@ function remaining(error: GitProviderError, elapsedMs: number): GitProviderError
   return new GitProviderError(error.code, { cause: error, retryAfterSeconds: left, reason, said });
 }
 
-/** Stops waiting after a while; the work itself goes on for other readers and the cache. */
+/** Stops waiting; the work goes on for other readers and the cache. */
 async function within<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {

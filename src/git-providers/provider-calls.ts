@@ -3,7 +3,7 @@ import { Clock } from '../common/clock.js';
 import { boundedCall, type ProviderCall } from './git-provider.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
-/** Makes the bounds of calls to providers, and stores the successor of a token that rotates in one of them. */
+/** Makes the bounds of calls, and stores the successor of a token that rotates in one of them. */
 @Injectable()
 export class ProviderCalls {
   constructor(
@@ -11,21 +11,12 @@ export class ProviderCalls {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * For a token that is not stored yet.
-   *
-   * @param milliseconds from now on
-   */
+  /** Bounds, in milliseconds, for a token that is not stored yet. */
   within(milliseconds: number): ProviderCall {
     return boundedCall(milliseconds, this.clock.now());
   }
 
-  /**
-   * For a user's stored token.
-   *
-   * @param milliseconds from now on
-   * @param onReplaced called with each successor that has been stored
-   */
+  /** Bounds, in milliseconds, for a stored token. `onReplaced` gets each successor that has been stored. */
   withStored(
     milliseconds: number,
     userId: string,

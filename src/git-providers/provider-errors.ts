@@ -7,42 +7,33 @@ import {
   type TokenCheck,
 } from './git-provider.js';
 
-/** What the classification reads of a response; `Response` fits. */
 export interface ProviderResponseHead {
   status: number;
   headers: Headers;
 }
 
-/** Statuses with a reason for the user; that of a server in trouble is for its operator. */
+/** Statuses whose text is for the user; texts of servers in trouble are for their operator. */
 const REFUSALS: readonly number[] = [401, 403, 410, 429];
 
-/** What a response other than a success came with. */
 export interface RefusalBody {
   text: string;
-  /** Must not appear in what is shown of it. */
+  /** Is removed from what is shown. */
   token: string;
 }
 
-/** Seconds to wait when a provider says "too many requests" without saying how long. */
+/** Used for "too many requests" without a time. */
 const DEFAULT_WAIT_SECONDS = 60;
 
-/** Until requests of the same user may have ended. */
+/** By then requests of the same user may have ended. */
 const SHARE_RETRY_SECONDS = 2;
 
-/** How far a chain of causes is followed; it could be a circle. */
+/** Bounds the walk through a chain of causes, which could be circular. */
 const MAX_CAUSES = 5;
 
 /**
- * What a status means, in the words of `X-Provider-Status`; null for 1xx to 3xx, and for 404 and other 4xx, whose meaning
- * depends on what was asked (a 404 on a sub-resource is an ordinary "absent").
- *
- * - 401: `unauthorized`.
- * - 429, and 403 with an exhausted limit, `Retry-After` or "secondary rate limit" in the body: `rate_limited`
- *   (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
- * - Other 403: `sso_required`, `insufficient_scope` or `blocked_by_policy`, see {@link refusalCode}; 410: `unsupported` (Bitbucket's removed endpoints); 408: `timeout`; 5xx: `unavailable`.
- *
- * @param nowMs epoch milliseconds
- * @param body what came with it; the error keeps one line of it, without the token
+ * The meaning of a status; null where it depends on the question (1xx to 3xx, 404, other 4xx). `nowMs` is epoch
+ * milliseconds. 410 stands for Bitbucket's removed endpoints. A 403 may tell of a limit, as a 429 does
+ * (https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api), else see `refusalCode`.
  */
 export function providerErrorFromResponse(
   response: ProviderResponseHead,
@@ -72,11 +63,8 @@ export function providerErrorFromResponse(
 }
 
 /**
- * What a failed call means: `timeout` for a deadline or an abort, `rate_limited` where the user has too many requests under
- * way, `unavailable` for everything else. A
- * `GitProviderError` is returned as it is. Libraries wrap the errors of the fetch they were given, so the chain of
- * causes is searched; an `UpstreamError` found there becomes the cause instead of its wrapper, which can hold the
- * request.
+ * The meaning of a failed call; a `GitProviderError` is returned as it is. The chain of causes is searched, and an
+ * `UpstreamError` in it replaces its wrapper, which can hold the request with its token.
  */
 export function providerErrorFromUpstream(error: unknown): GitProviderError {
   let current = error;
@@ -106,12 +94,7 @@ function failureOf(cause: UpstreamError): GitProviderError {
   }
 }
 
-/**
- * One error for a question none of whose parts could be read. A rejection of the token says most, else the first part
- * speaks; all stay in the cause.
- *
- * @param reasons why each part failed, the most important part first; at least one
- */
+/** One error for a question of which no part could be read: a rejected token first, else the first reason. */
 export function combinedError(reasons: readonly unknown[]): GitProviderError {
   const errors = reasons.map(providerErrorFromUpstream);
   const main = errors.find(({ code }) => code === 'unauthorized') ?? errors[0];
@@ -123,12 +106,9 @@ export function combinedError(reasons: readonly unknown[]): GitProviderError {
 }
 
 /**
- * Whole seconds until trying again makes sense, or null when the headers do not tell. `Retry-After` (seconds
- * or an HTTP date, RFC 9110 section 10.2.3) comes first; otherwise an exhausted limit's reset time, one second
- * later: GitHub's `x-ratelimit-reset`, GitLab's `ratelimit-reset` (both epoch seconds,
- * https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/). Moments that have passed give 1.
- *
- * @param nowMs epoch milliseconds
+ * Whole seconds until a retry makes sense, null if unknown; past moments give 1. `nowMs` is epoch milliseconds.
+ * `Retry-After` (RFC 9110 section 10.2.3) wins over `x-ratelimit-reset` (GitHub) and `ratelimit-reset` (GitLab), both
+ * epoch seconds (https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/).
  */
 export function retryAfterSeconds(headers: Headers, nowMs: number): number | null {
   const retryAfter = headers.get('retry-after')?.trim() ?? '';
@@ -148,19 +128,18 @@ export function retryAfterSeconds(headers: Headers, nowMs: number): number | nul
   return null;
 }
 
-/** What is asked about is not there, or not for this token: providers do not tell these apart. */
+/** The error for something missing, or hidden from this token: providers do not distinguish these. */
 export function notFound(what: string): GitProviderError {
   return new GitProviderError('unsupported', {
     reason: `there is no such ${what}, or the token cannot see it`,
   });
 }
 
-/** Whether a failure says that what was asked about is not there, in words for people. */
+/** Whether the failure comes from {@link notFound}. */
 export function isNotFound(error: unknown): error is GitProviderError & { reason: string } {
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }
 
-/** What a failed check says of the token. */
 export function verdictOf({ code, said }: GitProviderError): TokenCheck {
   const reason = said === null ? {} : { said };
   return code === 'unauthorized'
@@ -168,18 +147,16 @@ export function verdictOf({ code, said }: GitProviderError): TokenCheck {
     : { status: 'unverified', code, ...reason };
 }
 
-/** Texts about what a token may do, and those that say no more than the status. */
+/** Also matches texts that say no more than the status. */
 const ABOUT_RIGHTS =
   /\b(scopes?|permissions?|privileges?|rights|not accessible|tokens?|authenticat\w*|authori[sz]ed|(no|not have|admin|push|write|read|maintain) access)\b/i;
 const SAYS_NOTHING = /^[\s\d:.!-]*((forbidden|access denied|insufficient_scope)[\s\d:;.!-]*)*$/i;
-/** Texts about a rule of the host or of an organisation, whatever else they mention. */
 const ABOUT_POLICY =
   /\b(polic(y|ies)|forbids?|allow ?-?lists?|ip address(es)?|enforce[sd]?|terms of|suspended|blocked|lifetimes?|expir\w+|(two|2|multi)[- ]?factor|2fa|mfa)\b/i;
 
 /**
- * Why a host refuses a token that it knows. OAuth servers name a missing scope in a header (RFC 6750 section 3.1), GitHub a
- * missing single sign-on; beyond that there is only the text. A reason that is not about the rights of the token is one
- * that a new scope does not help against: an address, an age, an account or a password that a rule does not accept.
+ * Why a host refuses a token that it knows: a missing scope (RFC 6750 section 3.1) or single sign-on by header, else
+ * by text. A new scope does not help against a policy on addresses, ages or accounts.
  */
 export function refusalCode(headers: Headers, said: string | null): ProviderErrorCode {
   if (/^required/i.test(headers.get('x-github-sso') ?? '') || /\bSAML\b|single sign-on/i.test(said ?? '')) {
@@ -192,16 +169,12 @@ export function refusalCode(headers: Headers, said: string | null): ProviderErro
   return ABOUT_RIGHTS.test(said) && !ABOUT_POLICY.test(said) ? 'insufficient_scope' : 'blocked_by_policy';
 }
 
-/** Collects why parts of a result are missing, each reason once, in the order in which they came. */
+/** Collects why parts of a result are missing, each reason once, in order of appearance. */
 export class GapLog {
   private readonly found = new Set<ProviderErrorCode>();
   private readonly said: GapReasons = {};
 
-  /**
-   * Notes why a part is missing.
-   *
-   * @throws the error itself when it is a defect of ours and no failure of the provider
-   */
+  /** Notes why a part is missing. @throws the error itself when it is a defect of ours */
   note(error: unknown): GitProviderError {
     if (!(error instanceof GitProviderError)) {
       throw error;
@@ -247,19 +220,17 @@ function secondsUntil(moment: number, nowMs: number): number {
 }
 
 const MAX_REASON_LENGTH = 300;
-/** Texts that are looked at, and characters of each. */
 const MAX_REASONS = 20;
 const MAX_REASON_TEXT = 2_000;
-/** Shown instead of a token in what a git host said. */
 const HIDDEN_TOKEN = '***';
 
-/** Error pages of proxies are larger, and say nothing that would help. */
+/** Error pages of proxies are larger, and do not help. */
 const MAX_BODY_LENGTH = 20_000;
-/** Where the hosts' APIs, and OAuth servers, put what people are meant to read. */
+/** Where APIs and OAuth servers put texts for people. */
 const MESSAGE_MEMBERS = ['message', 'error_description', 'error', 'errors', 'detail'];
 const MAX_MESSAGE_DEPTH = 3;
 
-/** What a host says in the body of an error response, in one line that is fit to show; null when it says nothing. */
+/** The texts of an error response as {@link providerReason} shows them. */
 export function hostReason(bodyText: string, token: string): string | null {
   if (bodyText.length > MAX_BODY_LENGTH) {
     return null;
@@ -282,15 +253,12 @@ function messagesIn(value: unknown, depth = 0): string[] {
   return parts.flatMap((part) => messagesIn(part, depth + 1));
 }
 
-/**
- * One line of what a provider said, fit to show: without the token, control characters and anything beyond 300
- * characters; null when it said nothing.
- */
+/** One line of at most 300 characters without the token and control characters; null without any text. */
 export function providerReason(texts: readonly string[], token: string): string | null {
   const forms = secretFormsOf(token);
   const parts = texts
     .slice(0, MAX_REASONS)
-    // First, as a piece of a token would stay where a text is cut.
+    // Before the text is cut, which could leave a piece of the token.
     .map((text) => forms.reduce((rest, form) => rest.replaceAll(form, HIDDEN_TOKEN), text))
     .map((text) =>
       text
@@ -308,7 +276,7 @@ export function providerReason(texts: readonly string[], token: string): string 
     : `${characters.slice(0, MAX_REASON_LENGTH - 1).join('')}…`;
 }
 
-/** Null for what is no JSON: the error pages of proxies, which say nothing that would help. */
+/** Parses JSON; null for the HTML error pages of proxies. */
 export function parsedOrNull(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -29,18 +29,16 @@ export class GitHttpClient extends GuardedHttpClient implements OnApplicationShu
   }
 }
 
-/** Address below which a canonical host is called: `https://gitlab.example.com`, no trailing slash. */
+/** Base address of a canonical host, such as `https://gitlab.example.com`, without a trailing slash. */
 export function gitHostBaseUrl(host: string): string {
   return host.startsWith('http://') ? host : `https://${host}`;
 }
 
-/** Time and chance, replaceable in tests. */
 export interface RetryTiming {
-  /** Waits, in milliseconds; rejects when the signal aborts. */
+  /** Waits for milliseconds; rejects when the signal aborts. */
   delay: (ms: number, signal: AbortSignal) => Promise<void>;
   /** At least 0, below 1. */
   random: () => number;
-  /** Epoch milliseconds. */
   now: () => number;
 }
 
@@ -55,31 +53,29 @@ export const SYSTEM_RETRY_TIMING: RetryTiming = {
 interface JsonRequest {
   url: string;
   headers: Record<string, string>;
-  /** Must not appear in what is shown of a refusal. */
+  /** Is removed from what a refusal shows. */
   token: string;
-  /** Sent as JSON with POST; without it the request is a GET. */
   body?: unknown;
 }
 
 export interface JsonResponse {
   headers: Headers;
-  /** As the server sent it; null for 404, which often just means "there is none". */
+  /** Null for 404, which often only means "there is none". */
   body: unknown;
 }
 
-/** Kept before the caller's deadline, so that what was read still reaches the caller. */
+/** Milliseconds kept before the caller's deadline, so that what was read still reaches the caller. */
 const RESERVED_MS = 250;
 
 const MIN_WAIT_MS = 250;
 const JITTER_MS = 500;
-/** A server that wants a longer pause is not asked again within the call. */
+/** For a longer pause the call fails instead of waiting. */
 const MAX_RETRY_AFTER_SECONDS = 2;
-/** Failures of the moment; a refused address or an oversized response would fail again. */
+/** A refused address or an oversized response would fail again. */
 const TRANSIENT_REASONS: readonly UpstreamReason[] = ['network', 'malformed'];
 
 /**
- * Sends one reading request and returns its JSON. A server in trouble is asked once more.
- *
+ * Sends one reading request and returns its JSON; a server in trouble is asked once more.
  * @throws GitProviderError for every response but success and 404, and when none came in time
  */
 export async function exchangeJson(
@@ -92,9 +88,7 @@ export async function exchangeJson(
 }
 
 /**
- * Runs an attempt, and once more after 250 to 750 ms when it failed for a reason that may pass: a 5xx, a broken
- * connection or a broken body. Not when the caller would have stopped waiting by then.
- *
+ * Repeats an attempt once, after 250 to 750 ms, when it failed for a reason that may pass and the caller still waits.
  * @throws GitProviderError of the last attempt
  */
 export async function retryOnce<T>(
@@ -119,12 +113,6 @@ export async function retryOnce<T>(
   }
 }
 
-/**
- * How long one more request of a call may take, in milliseconds.
- *
- * @param nowMs epoch milliseconds
- * @throws GitProviderError `timeout` when there is no time left
- */
 function timeLeft(call: ProviderCall, nowMs: number): number {
   const left = call.deadlineAt - RESERVED_MS - nowMs;
   if (left <= 0) {
@@ -133,12 +121,7 @@ function timeLeft(call: ProviderCall, nowMs: number): number {
   return left;
 }
 
-/**
- * What bounds one more request of a call.
- *
- * @param nowMs epoch milliseconds
- * @throws GitProviderError `timeout` when there is no time left
- */
+/** Bounds one more request; `nowMs` is epoch milliseconds. @throws GitProviderError `timeout` without time left */
 export function requestBounds(
   call: ProviderCall,
   nowMs: number,
@@ -178,7 +161,7 @@ async function exchangeOnce(
     return { headers: response.headers, body: null };
   }
   if (!response.ok) {
-    // The server understood the request and refuses it: asking again changes nothing.
+    // The server understood the request and refuses it, so a retry changes nothing.
     throw new GitProviderError('unsupported');
   }
   return { headers: response.headers, body: await readJson(response, new URL(request.url).origin) };

@@ -9,13 +9,12 @@ import type { Cached, ProviderCache } from './provider-cache.js';
 import { ProviderCalls } from './provider-calls.js';
 import type { StoredCredential } from './tokens/provider-token.repository.js';
 
-/** Something to ask a provider about. */
 export interface ProviderQuestion<Value extends {}> {
   cache: ProviderCache<Value>;
-  /** Tells the question from others in the same cache. */
+  /** Distinguishes the question from others in the same cache. */
   subject: string;
   ask: (adapter: GitProvider, call: ProviderCall) => Promise<Value>;
-  /** How long the answer is served without asking again, in milliseconds. */
+  /** Milliseconds for which the answer is served without asking again. */
   freshFor: (adapter: GitProvider, value: Value) => number;
 }
 
@@ -24,11 +23,11 @@ export interface ProviderRead<Value> {
   read: Cached<Value>;
 }
 
-/** Asks a user's git provider with the stored token, through a cache, and logs what goes wrong. */
+/** Asks a user's git provider with the stored token, through a cache, and logs failures. */
 @Injectable()
 export class ProviderReader {
   private readonly logger = new Logger(ProviderReader.name);
-  /** Keys of the caches contain hashes of tokens with this salt, which nobody knows: a cache tells nothing about a token. */
+  /** Salt of the token hashes in cache keys, never stored: a cache reveals nothing about a token. */
   private readonly fingerprintSalt = randomBytes(32).toString('base64url');
 
   constructor(
@@ -38,7 +37,7 @@ export class ProviderReader {
     private readonly config: AppConfig,
   ) {}
 
-  /** @throws GitProviderError for what the provider does, and nothing else */
+  /** Answers a question, from the cache if possible. @throws GitProviderError only, for failures of the provider */
   async read<Value extends {}>(
     userId: string,
     credential: StoredCredential,
@@ -92,13 +91,13 @@ export class ProviderReader {
       provider,
       code: failure.code,
       retry_after: failure.retryAfterSeconds,
-      // A defect of ours and no failure of the provider: worth its stack.
+      // A defect of ours, not a failure of the provider: worth its stack.
       ...(failure !== error && { stack: errorStack(error) }),
     });
     return failure;
   }
 
-  /** Contains the time of storing too: whoever stores a token anew, even the same one, wants it tried again. */
+  /** Contains the time of storing: a user who stores the same token again wants it tried again. */
   private cacheKey(
     userId: string,
     { provider, host, updatedAt, token }: StoredCredential,

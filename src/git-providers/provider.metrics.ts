@@ -3,7 +3,6 @@ import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import { type Instrument, Metrics } from '../observability/metrics.js';
 
-/** How a request to a git server ended. */
 const OUTCOMES = [
   'ok',
   'not_found',
@@ -11,7 +10,7 @@ const OUTCOMES = [
   'rate_limited',
   'client_error',
   'server_error',
-  // Without a usable response; the reasons of UpstreamError.
+  // The reasons of UpstreamError, without a usable response.
   'timeout',
   'network',
   'too_large',
@@ -22,11 +21,11 @@ const OUTCOMES = [
 ] as const;
 type Outcome = (typeof OUTCOMES)[number];
 
-/** Hosts that no entry of the configuration allows: whatever users wrote must not become a label. */
+/** Hosts that users wrote must not become labels. */
 const OTHER = 'other';
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 8, 12];
 
-/** Counts the requests to git servers and to their identity provider, by hosts of the configuration. */
+/** Counts the requests to git servers and to their identity provider, by configured host. */
 @Injectable()
 export class ProviderMetrics {
   private readonly requests: Instrument<{ host: readonly string[]; outcome: typeof OUTCOMES }>;
@@ -50,7 +49,6 @@ export class ProviderMetrics {
     });
   }
 
-  /** Runs a request and counts it. */
   async measure(address: string | URL, send: () => Promise<Response>): Promise<Response> {
     const begunAt = performance.now();
     let outcome: Outcome = 'network';
@@ -69,7 +67,7 @@ export class ProviderMetrics {
   }
 }
 
-/** GitHub says 403 where a limit is exhausted. */
+/** GitHub sends 403 for an exhausted limit. */
 function outcomeOf({ status, headers }: Response): Outcome {
   if (status < 400) {
     return 'ok';

@@ -12,28 +12,23 @@ import { GitProviderRegistry } from './git-provider.registry.js';
 import { ProviderCalls } from './provider-calls.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
-/** How git gets at a repository. */
 export interface CloneAccess {
-  /** Where the repository is, also when nobody said. */
   provider: ProviderType;
-  /** http or https, without credentials. */
   url: string;
-  /** Null: anonymously, as the user has no token for the provider. */
+  /** Null for anonymous access, without a token for the provider. */
   credential: GitCredential | null;
 }
 
-/** Where a repository is, and the user's token for it. */
 interface RepositoryCredential {
   provider: ProviderType;
-  /** Null: the user has none for the provider. */
   credential: StoredCredential | null;
 }
 
-/** For asking Keycloak, or Data Center for the user's name. */
+/** Includes asking Keycloak, or Data Center for the user's name. */
 const CLONE_ACCESS_TIMEOUT_MS = 12_000;
-/** Four requests at most, each with a deadline of its own. Agents wait for a minute. */
+/** At most four requests, each with its own deadline. Agents wait for a minute. */
 const CHANGE_REQUEST_TIMEOUT_MS = 45_000;
-/** A name that a repository can have everywhere, where only its server matters. */
+/** A name that is possible everywhere, for questions about a server only. */
 const ANY_REPOSITORY = 'octo/app';
 
 /** What users' tokens let git and agents do with a repository: clone, fetch, push, and open change requests. */
@@ -48,21 +43,14 @@ export class RepositoryAccessService {
   ) {}
 
   /**
-   * @param provider null: the first of the user's providers where a repository can have such a name, else GitHub
-   * @param repository `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`, as users type it
-   * @throws DomainError a sentence for people: a name that no repository has, a sign-in that has ended, a provider that
-   *   does not respond
+   * Without a provider, the first of the user's where such a name is possible, else GitHub.
+   * @throws DomainError for an impossible name, an ended sign-in, a provider that does not respond
    */
   async cloneAccess(userId: string, provider: ProviderType | null, repository: string): Promise<CloneAccess> {
     return await this.accessTo(userId, await this.choose(userId, provider, repository), repository);
   }
 
-  /**
-   * How git gets at the server of one stored credential.
-   *
-   * @returns null where git needs none
-   * @throws DomainError as `cloneAccess` does
-   */
+  /** Credentials for the server of a stored token; null if git needs none. @throws DomainError as `cloneAccess` */
   async serverCredential(
     userId: string,
     credential: StoredCredential,
@@ -73,10 +61,8 @@ export class RepositoryAccessService {
   }
 
   /**
-   * Opens a pull or merge request, or returns the one that is open for the same branches already.
-   *
-   * @param provider null: as for `cloneAccess`
-   * @throws DomainError no_git_provider without a token, else what the provider's failure or refusal means
+   * Opens a pull or merge request, or returns the one that is open for the same branches.
+   * @throws DomainError no_git_provider, or what the provider's failure or refusal means
    */
   async openChangeRequest(
     userId: string,
@@ -140,7 +126,7 @@ export class RepositoryAccessService {
     return { provider: 'github', credential: null };
   }
 
-  /** Only GitLab has names of more than two parts; enterprise_sso may not be configured any more. */
+  /** Only GitLab has names of more than two parts; enterprise_sso may no longer be configured. */
   private async canHave({ provider, host }: StoredCredential, repository: string): Promise<boolean> {
     try {
       (await this.registry.providerFor(provider, host)).cloneUrl(host, repository);

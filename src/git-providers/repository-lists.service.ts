@@ -16,19 +16,18 @@ import type {
 } from './repository-lists.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
-/** A part of a list, from one of the user's providers. */
 export interface ProviderListing<T> {
   provider: ProviderType;
   read: Cached<Listing<T>>;
 }
 
-/** A branch that was just pushed is found within a minute; whoever types asks the same again and again. */
+/** A new branch is found within a minute, and typing repeats the same question. */
 const FRESH_MS = 60_000;
-/** Together about 50 MB: names are bounded. */
+/** About 50 MB together, as names are bounded. */
 const MAX_ENTRIES = 5_000;
 const MAX_ITEMS = 100_000;
 
-/** Repositories, branches and installations that a user can choose from, as their git providers list them. */
+/** Lists repositories, branches and installations of a user's git providers. */
 @Injectable()
 export class RepositoryListsService {
   private readonly repositories: ProviderCache<Listing<FoundRepository>>;
@@ -46,9 +45,8 @@ export class RepositoryListsService {
   }
 
   /**
-   * @param provider null: the first that the user has a token for
-   * @throws DomainError no_git_provider without a token, not_found for an unknown installation, else what the provider's
-   *   failure means
+   * A null `provider` stands for the first that the user has a token for, in all three lists.
+   * @throws DomainError no_git_provider, not_found, or what the provider's failure means
    */
   async findRepositories(
     userId: string,
@@ -61,10 +59,6 @@ export class RepositoryListsService {
     );
   }
 
-  /**
-   * @param provider null: as for `findRepositories`
-   * @throws DomainError as `findRepositories` does, not_found for an unknown repository
-   */
   async findBranches(
     userId: string,
     provider: ProviderType | null,
@@ -75,7 +69,6 @@ export class RepositoryListsService {
     );
   }
 
-  /** @throws DomainError as `findRepositories` does */
   async findInstallations(
     userId: string,
     provider: ProviderType,
@@ -135,7 +128,7 @@ function cacheOf<T>(clock: Clock): ProviderCache<Listing<T>> {
   });
 }
 
-/** What is left of the address of a repository's page, which people paste: `owner/name`. */
+/** Users paste the address of a repository's page. */
 function withoutAddress(text: string): string {
   return text
     .replace(/^https?:\/\/[^/]*\//i, '')

@@ -1,15 +1,12 @@
-/** Which part of a list to read. */
 export interface ListRange {
-  /** Where the part begins, in the provider's own counting: `next` of the part before, or 1. */
+  /** In the provider's own counting: `next` of the part before, or 1. */
   position: number;
-  /** Entries at most, from 1 to 100. */
   limit: number;
 }
 
-/** A part of a list. */
 export interface Listing<T> {
   items: T[];
-  /** Where the next part begins; null at the end. */
+  /** Null at the end. */
   next: number | null;
 }
 
@@ -23,46 +20,39 @@ export const REPOSITORY_SORTS = [
 ] as const;
 export type RepositorySort = (typeof REPOSITORY_SORTS)[number];
 
-/** Which of the repositories that the user works with. */
 export interface RepositoryQuery extends ListRange {
-  /** Part of a name, or `owner/` and part of a name; null for all of them, the most recently active first. */
+  /** Part of a name, or `owner/part`; null for all, the most recently active first. */
   text: string | null;
-  /** One of the user's installations, as `listInstallations` names them; null for all. */
   installation: string | null;
-  /** Of what a text finds; providers take what they know of it. */
   sort: RepositorySort | null;
 }
 
 export interface FoundRepository {
-  /** The provider's own. */
   id: string;
   /** `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`. */
   name: string;
   isPublic: boolean;
   stars: number | null;
-  /** Epoch milliseconds of the newest push or activity; null where the provider does not tell. */
+  /** Epoch milliseconds of the newest push or activity; null if unknown. */
   activeAt: number | null;
   ownerType: 'user' | 'organization' | null;
   defaultBranch: string | null;
 }
 
-/** Which branches of one repository. */
 export interface BranchQuery extends ListRange {
   repository: string;
-  /** Part of a name; null for all of them. */
   text: string | null;
 }
 
 export interface FoundBranch {
   name: string;
-  /** Full hash. */
   commit: string;
   isProtected: boolean;
-  /** Epoch milliseconds of the newest commit; null where the provider does not tell. */
+  /** Epoch milliseconds; null if unknown. */
   committedAt: number | null;
 }
 
-/** `owner` and the part of a name in `owner/part`; a null owner in a text without one. */
+/** Splits `owner/part`; the owner is null in a text without one. */
 export function splitOwner(text: string): { owner: string | null; part: string } {
   const slash = text.lastIndexOf('/');
   return slash > 0

@@ -4,22 +4,16 @@ import { GitProviderError } from './git-provider.js';
 const MAX_SEGMENTS = 22;
 const MAX_LENGTH = 512;
 
-/** Letters, digits and `. _ -`, with something else than dots; personal projects of Data Center begin with `~`. */
+/** Not only dots; personal projects of Data Center begin with `~`. */
 const SEGMENT_TEXT = String.raw`(?:~\.+|~?(?:[A-Za-z0-9_]|\.+[A-Za-z0-9_-])[A-Za-z0-9._-]*)`;
 const SEGMENT = new RegExp(`^${SEGMENT_TEXT}$`);
 
-/** The name of a repository in the words of OpenAPI. */
 export const REPOSITORY_FORM = {
   pattern: `^${SEGMENT_TEXT}(?:/${SEGMENT_TEXT}){1,${MAX_SEGMENTS - 1}}$`,
   maxLength: MAX_LENGTH,
 };
 
-/**
- * The parts of a repository's name, each safe as a part of an address and as an argument of git; null for everything
- * else, such as `..`, a leading dash, blanks and control characters.
- *
- * @param exactly how many parts there must be; two or more by default
- */
+/** The parts (`exactly` as many, or two or more), each safe in an address and as an argument of git; else null. */
 export function repositorySegments(repository: string, exactly?: number): string[] | null {
   const segments = repository.split('/');
   const isCount =
@@ -31,11 +25,7 @@ export function repositorySegments(repository: string, exactly?: number): string
     : null;
 }
 
-/**
- * The parts of a name `owner/name`.
- *
- * @throws GitProviderError with a reason for everything else
- */
+/** Splits `owner/name`. @throws GitProviderError with a reason for anything else */
 export function requireOwnerAndName(repository: string): [owner: string, name: string] {
   const [owner, name] = repositorySegments(repository, 2) ?? [];
   if (owner === undefined || name === undefined) {
@@ -44,11 +34,7 @@ export function requireOwnerAndName(repository: string): [owner: string, name: s
   return [owner, name];
 }
 
-/**
- * The same text, once it is known to be a path of two or more parts.
- *
- * @throws GitProviderError with a reason for everything else
- */
+/** Accepts a path of two or more parts. @throws GitProviderError with a reason for anything else */
 export function requireRepositoryPath(repository: string): string {
   if (!repositorySegments(repository)) {
     throw new GitProviderError('unsupported', { reason: 'the repository is not named group/name' });
@@ -58,16 +44,14 @@ export function requireRepositoryPath(repository: string): string {
 
 const MAX_BRANCH_LENGTH = 250;
 
-/** What git refuses in the name of a branch (git-check-ref-format), and a leading dash, which would read as an option. */
+/** What git refuses (git-check-ref-format), and a leading dash, which would read as an option. */
 const INVALID_BRANCH = /^[-./]|[./]$|\.\.|\/\/|\/\.|\.lock(\/|$)|@\{|^@$|[\s~^:?*[\\\p{Cc}]/u;
 
-/** The name of a branch in the words of OpenAPI. */
 export const BRANCH_FORM = {
   pattern: String.raw`^(?![-./]|@$)(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)|@\{))[^\s~^:?*\[\\\x00-\x1f\x7f-\x9f]*[^\s~^:?*\[\\\x00-\x1f\x7f-\x9f./]$`,
   maxLength: MAX_BRANCH_LENGTH,
 };
 
-/** Whether a text can name a branch. */
 export function isBranchName(name: string): boolean {
   return name !== '' && name.length <= MAX_BRANCH_LENGTH && !INVALID_BRANCH.test(name);
 }

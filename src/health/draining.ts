@@ -1,9 +1,6 @@
 import { Injectable } from '@nestjs/common';
 
-/**
- * Whether this replica is about to stop. It still answers everything, but says that it is not ready, so that balancers send
- * new requests elsewhere before it closes its listener.
- */
+/** A draining replica still answers, but is not ready, so that balancers stop sending before the listener closes. */
 @Injectable()
 export class Draining {
   private readonly listeners: (() => void)[] = [];
@@ -13,7 +10,7 @@ export class Draining {
     return this.begun;
   }
 
-  /** Called once, when draining begins. */
+  /** Calls the listener once, when draining begins. */
   onBegin(listener: () => void): void {
     this.listeners.push(listener);
   }

@@ -50,7 +50,6 @@ const NOT_READY = {
   },
 };
 
-/** A JSON text. */
 const OK = JSON.stringify('OK');
 
 /** For load balancers and operators; open to everyone and free of secrets. */
@@ -152,7 +151,7 @@ export class HealthController {
     }
   }
 
-  /** Whether the caller is an administrator. A key that cannot be checked now counts as missing. */
+  /** A key that cannot be checked now counts as missing. */
   private async isAdministrator({ headers }: Request): Promise<boolean> {
     const key = presentedKey(headers);
     try {

@@ -8,7 +8,6 @@ import { HealthController } from './health.controller.js';
 import { ProgramParts } from './program-parts.js';
 import { Readiness } from './readiness.js';
 
-/** Whether this replica lives and is ready; features add parts of their own. */
 @Module({
   imports: [AuthModule, DatabaseNotificationsModule, JobsModule, ObservabilityModule],
   controllers: [HealthController],

@@ -14,7 +14,6 @@ const DATABASE_AWAY: PartState = {
   advice: 'It cannot be checked while the database cannot be used.',
 };
 
-/** The parts that every replica has. */
 @Injectable()
 export class ProgramParts implements OnModuleInit {
   constructor(
@@ -62,7 +61,7 @@ export class ProgramParts implements OnModuleInit {
     }
   }
 
-  /** A database that a later version has migrated is fine: migrations add before they remove. */
+  /** Accepts a database of a later version: migrations add before they remove. */
   private async migrations(): Promise<PartState> {
     try {
       const missing = await missingMigrations(this.dataSource);

@@ -48,7 +48,7 @@ export class ReadinessDto {
   parts: ReadinessPartDto[];
 }
 
-/** @param showsCauses only to administrators: causes name addresses */
+/** Causes name addresses, so only administrators see them. */
 export function toPartDtos(reports: readonly PartReport[], showsCauses: boolean): ReadinessPartDto[] {
   return reports.map(({ name, status, required, advice, cause }) => ({
     name,

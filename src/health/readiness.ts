@@ -1,51 +1,46 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 
-/** `starting`: not ready yet, without anything being wrong; `unknown`: nobody can tell while another part is away. */
+/** `starting`: not ready yet; `unknown`: cannot be checked while another part is down. */
 export const PART_STATUSES = ['ok', 'starting', 'failed', 'unknown'] as const;
 
-/** The state of a part. */
 export type PartState =
   | { status: 'ok' }
   | {
       status: 'starting' | 'failed' | 'unknown';
-      /** What it means and what to do, for everybody: no address, no name of a machine, no secret. */
+      /** Public: contains no address, machine name or secret. */
       advice: string;
-      /** The error; only administrators see its message. */
+      /** Only administrators see its message. */
       cause?: unknown;
     };
 
-/** Something that the service depends on. */
 export interface ReadinessPart {
   name: string;
-  /** Without it requests fail, and another replica may do better: this one is not ready. */
+  /** This replica is not ready without it, as another replica may do better. */
   required: boolean;
   check: () => Promise<PartState>;
-  /** What it means, and what to do, when the check takes too long. */
   adviceWhenLate?: string;
 }
 
-/** The result of checking a part. */
 export interface PartReport {
   name: string;
   required: boolean;
   status: (typeof PART_STATUSES)[number];
   advice: string | null;
-  /** The error message, for administrators. */
+  /** For administrators. */
   cause: string | null;
 }
 
 const CHECK_MS = 5_000;
 const LATE = `It did not answer within ${CHECK_MS / 1000} s: look for what keeps it busy.`;
-/** How long a result is reused: probes are open to everybody, so they must not cause a check each. */
+/** Probes are public, so they must not cause a check each. */
 const KEEP_MS = 2_000;
 
-/** Knows the parts that the service consists of; features add theirs before the application starts. */
 @Injectable()
 export class Readiness {
   private readonly logger = new Logger('Health');
   private readonly parts: ReadinessPart[] = [];
-  /** By name: the last report of each part that is not required. */
+  /** The last reports of optional parts, by name. */
   private readonly kept = new Map<string, { report: Promise<PartReport>; until: number }>();
   private readonly lastStatus = new Map<string, PartReport['status']>();
 
@@ -99,7 +94,7 @@ export class Readiness {
   }
 }
 
-/** A check that throws, or takes too long, is a part that has failed. */
+/** A check that throws or takes too long counts as failed. */
 async function inTime({ check, adviceWhenLate = LATE }: ReadinessPart): Promise<PartState> {
   const late = Promise.withResolvers<PartState>();
   const timer = setTimeout(() => late.resolve({ status: 'failed', advice: adviceWhenLate }), CHECK_MS);

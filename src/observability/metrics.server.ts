@@ -5,7 +5,7 @@ import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
 
-/** Serves `GET /metrics` on a port of its own, without a key. */
+/** Serves `GET /metrics` without a key, on its own port. */
 @Injectable()
 export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('Metrics');
@@ -16,7 +16,6 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
     private readonly metrics: Metrics,
   ) {}
 
-  /** The port that was bound; null while metrics are off. */
   get port(): number | null {
     const address = this.server?.address();
     return typeof address === 'object' && address !== null ? address.port : null;

@@ -5,74 +5,63 @@ import type { DataSource } from 'typeorm';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** Added to the help of every metric of ours: queries over several replicas go wrong otherwise. */
+/** Added to the help of our metrics: queries over several replicas go wrong otherwise. */
 const SCOPES = {
   counted: 'Each replica counts for itself: sum over replicas.',
   database: 'Read from the database, the same by every replica: take the maximum over replicas.',
   replica: 'Of this replica.',
 };
 
-/** Gauges that are read concurrently: a scrape must not take all connections of the pool. */
+/** A scrape must not take all connections of the pool. */
 const MAX_READS = 3;
-/** Prometheus waits for ten seconds in all, and the other metrics are worth having, above all while the database is down. */
+/** Prometheus waits for ten seconds; the other metrics are needed most while the database is down. */
 const READ_TIMEOUT_MS = 3_000;
 
 /**
- * The labels of a metric with all values that each may take. Each combination is a series that is kept for ever and
- * begins at 0, so that its first increase is one. No id, no address and no text of users is a label.
+ * Each combination is a series that lives for ever and begins at 0. Ids, addresses and texts of users are no labels.
  */
 export type LabelValues = Readonly<Record<string, readonly string[]>>;
 
-/** Labels of an instrument without labels. */
 export type NoLabels = Readonly<Record<string, never>>;
 
 type Labels<V extends LabelValues> = Readonly<{ [Label in keyof V]: V[Label][number] }>;
 
 interface InstrumentDefinition {
-  /** In Prometheus' form: `slipway_provider_requests_total`. */
   name: string;
-  /** What it counts; that each replica counts for itself is added. */
   help: string;
   labels: LabelValues;
 }
 
 interface HistogramDefinition extends InstrumentDefinition {
-  /** Upper bounds in ascending order. */
+  /** Ascending upper bounds. */
   buckets: readonly number[];
 }
 
-/** One value of a gauge. */
 export interface Sample {
   labels: Readonly<Record<string, string>>;
   value: number;
 }
 
-/** A gauge whose values are read for each scrape. */
 export interface SampleSource {
-  /** In Prometheus' form: `slipway_sandboxes`. */
   name: string;
-  /** What it shows; what to do with the figures of several replicas is added. */
   help: string;
-  /** `database`: every replica reads the same figure; `replica` (the default): each one has its own. */
+  /** `database`: the same figure on every replica; `replica` (the default): one for each. */
   scope?: 'database' | 'replica';
   labels: readonly string[];
   read: () => Promise<readonly Sample[]>;
 }
 
-/** A gauge with one label. */
 export interface GaugeSource extends Omit<SampleSource, 'labels' | 'read'> {
   label: string;
-  /** The keys of what it returns are values of the label, from a small set. */
+  /** The keys are values of the label, from a small set. */
   read: () => Promise<ReadonlyMap<string, number>>;
 }
 
-/** An instrument with which a feature counts or measures events. */
 export interface Instrument<V extends LabelValues> {
   /** Counts one, or measures `value`. */
   record(labels: Labels<V>, value?: number): void;
 }
 
-/** The metrics of the service, in a registry of prom-client; features add their own. */
 @Injectable()
 export class Metrics {
   private readonly logger = new Logger('Metrics');
@@ -80,7 +69,7 @@ export class Metrics {
   private readonly requests: Histogram;
   private readonly limit = pLimit(MAX_READS);
   private hasProcessMetrics = false;
-  /** Until this time no gauge is read from the database, because one has just failed. */
+  /** No gauge is read from the database for a while after one has failed. */
   private databaseAwayUntil = -Infinity;
 
   constructor() {
@@ -93,7 +82,7 @@ export class Metrics {
     });
   }
 
-  /** Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats/). */
+  /** The text format of https://prometheus.io/docs/instrumenting/exposition_formats/. */
   get contentType(): string {
     return this.registry.contentType;
   }
@@ -102,12 +91,11 @@ export class Metrics {
     return await this.registry.metrics();
   }
 
-  /** The same metrics for exporters of other formats. */
   async values(): ReturnType<Registry['getMetricsAsJSON']> {
     return await this.registry.getMetricsAsJSON();
   }
 
-  /** Adds Node's own metrics, which cost a little all the time. */
+  /** Adds Node's own metrics, which have a small permanent cost. */
   addProcessMetrics(): void {
     if (!this.hasProcessMetrics) {
       this.hasProcessMetrics = true;
@@ -115,7 +103,6 @@ export class Metrics {
     }
   }
 
-  /** Adds a gauge with one label. */
   addGauge({ label, read, ...gauge }: GaugeSource): void {
     this.addSamples({
       ...gauge,
@@ -127,7 +114,7 @@ export class Metrics {
   addSamples({ name, help, labels, scope = 'replica', read }: SampleSource): void {
     const readSafely = (): Promise<readonly Sample[] | null> =>
       this.limit(() => this.read(name, scope === 'database', read));
-    // It registers itself.
+    // The constructor registers the gauge.
     void new Gauge({
       name,
       help: `${help}. ${SCOPES[scope]}`,
@@ -160,7 +147,6 @@ export class Metrics {
     return { record: (each, value = 1) => counter.inc(each, value) };
   }
 
-  /** Adds a histogram of durations or sizes. */
   addHistogram<const V extends LabelValues>({
     name,
     help,
@@ -178,16 +164,11 @@ export class Metrics {
     return { record: (each, value = 1) => histogram.observe(each, value) };
   }
 
-  /**
-   * Counts a finished request.
-   *
-   * @param route pattern of the route, never the requested address: each value is kept for ever
-   */
+  /** Counts a finished request; `route` is the pattern, never the requested address: each value lives for ever. */
   countRequest(method: string, route: string, status: number, seconds: number): void {
     this.requests.observe({ method, route, status }, seconds);
   }
 
-  /** Null when the values cannot be read. */
   private async read(
     metric: string,
     fromDatabase: boolean,
@@ -208,13 +189,13 @@ export class Metrics {
   }
 }
 
-/** @param statement selects `value` (text) and `count` (int), one row for each value */
+/** Runs a statement that selects `value` (text) and `count` (int). */
 export async function countRows(dataSource: DataSource, statement: string): Promise<Map<string, number>> {
   const rows = await dataSource.query<{ value: string; count: number }[]>(statement);
   return new Map(rows.map(({ value, count }) => [value, count]));
 }
 
-/** The counts with 0 for those of the values that have none: a series that comes and goes is no good for alerts. */
+/** Adds missing values with 0: alerts need series that do not come and go. */
 export function withZeros(
   values: readonly string[],
   counts: ReadonlyMap<string, number>,
@@ -222,7 +203,6 @@ export function withZeros(
   return new Map([...values.map((value): [string, number] => [value, 0]), ...counts]);
 }
 
-/** All combinations of the labels' values. */
 function combinations(labels: LabelValues): Record<string, string>[] {
   return Object.entries(labels).reduce<Record<string, string>[]>(
     (found, [label, values]) => found.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),

@@ -5,7 +5,6 @@ import { MetricsServer } from './metrics.server.js';
 import { ProgramMetrics } from './program.metrics.js';
 import { TelemetryService } from './telemetry.service.js';
 
-/** Metrics and traces, by Prometheus and by OpenTelemetry; features add their own metrics. */
 @Module({
   imports: [JobsModule],
   providers: [Metrics, MetricsServer, ProgramMetrics, TelemetryService],

@@ -18,7 +18,7 @@ import { PrometheusProducer } from './prometheus.producer.js';
 import { type DropReason, SpanDelivery } from './span-delivery.js';
 import { registerTracing, unregisterTracing } from './tracing.js';
 
-/** How long a stop waits for the collector, once for each signal. */
+/** Milliseconds that a stop waits for the collector, per signal. */
 const STOP_MS = 1_000;
 
 interface OtlpExportOptions {
@@ -28,7 +28,7 @@ interface OtlpExportOptions {
   logger: Logger;
 }
 
-/** The export to the collector. A file of its own, so that it is loaded only where there is a collector. */
+/** A file of its own, so that it is loaded only with a collector. */
 export class OtlpExport {
   readonly #delivery: SpanDelivery | null;
   readonly #metrics: MeterProvider | null;
@@ -76,17 +76,16 @@ export class OtlpExport {
     return new OtlpExport(options, await createExporters(options.config, options.proxy));
   }
 
-  /** Spans that never reached the collector, since the start. */
   get dropped(): ReadonlyMap<DropReason, number> {
     return this.#delivery?.dropped ?? new Map();
   }
 
-  /** Sends the metrics once more, for as long as a stop may wait, and never again. Their values need the database. */
+  /** Sends the metrics a last time; to be called before the database closes, as their values need it. */
   async stopMetrics(): Promise<void> {
     await beforeStop(this.#metrics?.shutdown());
   }
 
-  /** Sends the spans that are left, for as long as a stop may wait. */
+  /** Sends the remaining spans, for as long as a stop may wait. */
   async stop(): Promise<void> {
     if (this.#delivery === null) {
       return;
@@ -100,7 +99,7 @@ export class OtlpExport {
     }
   }
 
-  /** One line begins an outage of the collector, and one ends it. */
+  /** Logs one line when an outage of the collector begins, and one when it ends. */
   #outagesOf(signal: 'traces' | 'metrics'): (failure: Error | null) => void {
     let isOut = false;
     return (failure) => {
@@ -115,7 +114,7 @@ export class OtlpExport {
   }
 }
 
-/** Outages of the collector are reported by us; what else goes wrong in the SDK, such as reading a metric, it tells here. */
+/** Passes on the SDK's errors other than outages, which we report ourselves. */
 function errorsOnly(logger: Logger): DiagLogger {
   return {
     error: (message) => logger.error('failed to export telemetry', { error: message }),
@@ -126,7 +125,7 @@ function errorsOnly(logger: Logger): DiagLogger {
   };
 }
 
-/** The SDK learns nothing of failures, which it would log in a way of its own. */
+/** Hides failures from the SDK, which would log them in its own way. */
 function reporting(
   exporter: PushMetricExporter,
   report: (failure: Error | null) => void,

@@ -8,7 +8,6 @@ export interface OtlpExporters {
   metrics: PushMetricExporter;
 }
 
-/** OpenTelemetry's own exporters, in code of their own for each protocol. */
 export async function createExporters(
   { endpoint, headers, protocol, timeoutMs }: TelemetryConfig,
   { proxyUrl, noProxy }: Pick<OutboundConfig, 'proxyUrl' | 'noProxy'>,

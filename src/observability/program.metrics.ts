@@ -9,7 +9,6 @@ import { type Instrument, Metrics } from './metrics.js';
 
 const JOB_STATES = ['waiting', 'active', 'failed'] as const;
 
-/** Metrics that belong to no feature: the version, refused requests, connections to the database, and jobs. */
 @Injectable()
 export class ProgramMetrics implements OnModuleInit {
   private readonly problems: Instrument<{ code: typeof ERROR_CODES }>;
@@ -59,7 +58,6 @@ export class ProgramMetrics implements OnModuleInit {
     });
   }
 
-  /** @param read the number of requests under way */
   showRequestsUnderWay(read: () => number): void {
     this.metrics.addSamples({
       name: 'slipway_http_requests_in_flight',

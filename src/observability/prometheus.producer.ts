@@ -11,11 +11,10 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import type { Metrics } from './metrics.js';
 
-/** A metric as prom-client reports it. */
 interface PrometheusMetric {
   name: string;
   help: string;
-  /** `counter`, `gauge`, `histogram` or `summary`, though the types of prom-client say otherwise. */
+  /** `counter`, `gauge`, `histogram` or `summary`, though prom-client's types say otherwise. */
   type: unknown;
   values: readonly PrometheusValue[];
 }
@@ -23,19 +22,17 @@ interface PrometheusMetric {
 interface PrometheusValue {
   value: number;
   labels: Readonly<Partial<Record<string, string | number>>>;
-  /** With the suffix that tells the parts of a histogram apart. */
   metricName?: string;
 }
 
 type Labels = Record<string, string | number>;
 
-/** When counting began, and when the metrics were read. */
 interface Period {
   start: HrTime;
   end: HrTime;
 }
 
-/** Hands the metrics of Prometheus to OpenTelemetry under the same names, so that they are defined once. */
+/** Hands Prometheus' metrics to OpenTelemetry under the same names, so that they are defined once. */
 export class PrometheusProducer implements MetricProducer {
   private readonly start = millisToHrTime(performance.timeOrigin);
 
@@ -54,7 +51,7 @@ export class PrometheusProducer implements MetricProducer {
   }
 }
 
-/** Summaries are left out: OpenTelemetry has no instrument for them, and we define none. */
+/** Converts metrics without summaries, for which OpenTelemetry has no instrument. */
 export function toOtelMetrics(metrics: readonly PrometheusMetric[], period: Period): MetricData[] {
   return metrics.flatMap((metric) => toOtelMetric(metric, period) ?? []);
 }
@@ -90,13 +87,13 @@ function toOtelMetric({ name, help, type, values }: PrometheusMetric, period: Pe
 
 interface HistogramParts {
   attributes: Labels;
-  /** Upper bound and how many values are below it, in ascending order; the last bound is infinity. */
+  /** Ascending upper bounds with counts; the last bound is infinity. */
   cumulative: [number, number][];
   sum: number;
   count: number;
 }
 
-/** Prometheus counts in each bucket what is in the buckets below it too; OpenTelemetry does not. */
+/** Prometheus' buckets are cumulative, OpenTelemetry's are not. */
 function histogramsOf(
   name: string,
   values: readonly PrometheusValue[],

@@ -2,11 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Middleware } from '@slipway/common/requests/middleware.js';
 import type { Metrics } from './metrics.js';
 
-/**
- * Counts every finished request under its route.
- *
- * @param unroutedName names requests that are handled without a route; null for one without a name
- */
+/** Counts finished requests by route. `unroutedName` names requests without a route; null if they have no name. */
 export function requestMetricsMiddleware(
   metrics: Metrics,
   unroutedName: (request: IncomingMessage) => string | null,
@@ -22,7 +18,7 @@ export function requestMetricsMiddleware(
   };
 }
 
-/** Express sets the route that it chose on the request. */
+/** The pattern of the route, which Express sets on the request. */
 export function routePattern(request: IncomingMessage): string | null {
   const route: unknown = 'route' in request ? request.route : null;
   const pattern: unknown = typeof route === 'object' && route !== null && 'path' in route ? route.path : null;

@@ -6,15 +6,13 @@ import { answeredRequestId, currentRequest } from '../common/requests/request-co
 import { failSpan, tracer } from '../common/spans.js';
 import { routePattern } from './request-metrics.middleware.js';
 
-/** Paths without spans: probes come every few seconds and are of no interest. */
+/** Get no spans, as probes come every few seconds. */
 const PROBES = /^\/health([/?]|$)/;
 const USER_HASH_LENGTH = 16;
 
 /**
- * Measures every request as a span, named by its route. A caller's `traceparent` is its parent, but does not decide
- * whether it is kept; nothing else of what callers say about traces is read.
- *
- * @param unroutedName names requests that are handled without a route; null for one without a name
+ * A span for every request, named by its route. A caller's `traceparent` is the parent but does not decide sampling.
+ * `unroutedName` names requests without a route; null if they have no name.
  */
 export function requestSpansMiddleware(
   unroutedName: (request: IncomingMessage) => string | null,

@@ -8,30 +8,27 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace';
 
-/** Why spans never reached the collector. */
 export type DropReason = 'queue_full' | 'refused' | 'stopped';
 
 interface SpanDeliveryOptions {
   exporter: SpanExporter;
-  /** How long a finished span waits for others. */
+  /** Milliseconds that a finished span waits for others. */
   delayMs: number;
-  /** Called after each attempt; null: the collector took the batch. */
+  /** Called after each attempt, with null for success. */
   report: (failure: Error | null) => void;
 }
 
 const MAX_HELD = 2048;
 const MIN_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
-/** The longest that a timer can have. */
+/** The longest timer. */
 const FOREVER_MS = 2 ** 31 - 1;
 
 /**
- * Finished spans on their way to the collector: OpenTelemetry's batches, but for three things that its own processor lacks.
- * A batch waits, with growing pauses, for a collector that is away for longer than the exporter tries. What comes on top
- * of a bounded number is dropped meanwhile. And it is known how many were dropped.
+ * Unlike OpenTelemetry's own batch processor, keeps a batch with growing pauses while the collector is away, drops
+ * spans beyond a bound, and counts them.
  */
 export class SpanDelivery implements SpanProcessor {
-  /** Spans by what became of them; only ever grows. */
   readonly dropped = new Map<DropReason, number>([
     ['queue_full', 0],
     ['refused', 0],
@@ -41,7 +38,6 @@ export class SpanDelivery implements SpanProcessor {
   readonly #batches: BatchSpanProcessor;
   readonly #underWay = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
-  /** Spans that were neither delivered nor dropped yet. */
   #held = 0;
 
   constructor(options: SpanDeliveryOptions) {
@@ -79,14 +75,13 @@ export class SpanDelivery implements SpanProcessor {
     await this.#batches.forceFlush();
   }
 
-  /** Makes a last attempt for what is held; what comes later is dropped. */
+  /** Makes a last attempt; later spans are dropped. */
   async shutdown(): Promise<void> {
     this.#stopping.abort();
     await this.#batches.shutdown();
     await Promise.all(this.#underWay);
   }
 
-  /** Drops what is held. */
   giveUp(): void {
     this.#stopping.abort();
     this.#drop('stopped', this.#held);
@@ -124,7 +119,7 @@ export class SpanDelivery implements SpanProcessor {
   }
 }
 
-/** `isFinal`: another attempt would end in the same way. */
+/** With `isFinal` another attempt would end in the same way. */
 async function attempt(
   exporter: SpanExporter,
   spans: ReadableSpan[],
@@ -141,7 +136,7 @@ async function attempt(
   }
 }
 
-/** Of a response that is worth another attempt, and of a failed connection, the exporters name no status. */
+/** The exporters set no status for failed connections and responses that are worth a retry. */
 function isRefusal(error: Error): boolean {
   return 'code' in error && typeof error.code === 'number';
 }

@@ -14,7 +14,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { TelemetryConfig } from '../config/telemetry-config.js';
 
-/** Bounds texts in spans, in case a long one gets there by mistake. */
+/** In case a long text gets into a span by mistake. */
 const LIMITS = {
   attributeValueLengthLimit: 256,
   attributeCountLimit: 32,
@@ -24,11 +24,7 @@ const LIMITS = {
 
 export type SamplerConfig = Pick<TelemetryConfig, 'sampler' | 'samplerRatio'>;
 
-/**
- * Switches tracing on for this process: from here on, OpenTelemetry's API measures.
- *
- * @param resource attributes of all spans; those of agent servers have a service name of their own
- */
+/** Starts tracing in this process; agent servers pass a service name of their own in `resource`. */
 export function registerTracing(
   config: SamplerConfig,
   resource: Readonly<Record<string, string>>,
@@ -69,10 +65,7 @@ export function unregisterTracing(): void {
   propagation.disable();
 }
 
-/**
- * Judges a trace that a caller began, whatever its flag says, and by an id of our own: a caller who chooses the id of a
- * trace would choose whether a share of all ids includes it.
- */
+/** Ignores a caller's sampling flag and trace id, with which callers could choose to be sampled. */
 function judgedByOwnId(root: Sampler): Sampler {
   const ids = new RandomIdGenerator();
   return {
@@ -81,7 +74,7 @@ function judgedByOwnId(root: Sampler): Sampler {
   };
 }
 
-/** Decides about a trace that begins here; the spans in it follow, in whichever replica. */
+/** Decides for a trace that begins here; its spans follow, in every replica. */
 function rootSamplerOf({ sampler, samplerRatio }: SamplerConfig): Sampler {
   switch (sampler) {
     case 'always_on':

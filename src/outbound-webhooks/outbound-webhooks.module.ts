@@ -13,7 +13,6 @@ import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 import { WebhookMetrics } from './webhook.metrics.js';
 import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } from './webhook.sender.js';
 
-/** Webhook endpoints of users, which receive the events of their conversations. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]),

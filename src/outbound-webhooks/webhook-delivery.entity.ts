@@ -5,14 +5,14 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** The delivery of one event to one endpoint. The rows are both the queue of deliveries and their log. */
+/** One event for one endpoint. The rows are both the queue and its log. */
 @Entity('webhook_deliveries')
 @Index('webhook_deliveries_endpoint_idx', ['endpointId', 'createdAt', 'id'])
 @Index('webhook_deliveries_status_idx', ['endpointId', 'status', 'createdAt', 'id'])
 @Index('webhook_deliveries_due_idx', ['endpointId', 'nextAttemptAt'], { where: `status = 'pending'` })
 @Index('webhook_deliveries_created_at_idx', ['createdAt'])
 export class WebhookDelivery {
-  /** The same in all attempts, so that receivers recognize an event that they have seen. */
+  /** The same in all attempts, so that receivers recognize repetitions. */
   @PrimaryColumn('uuid')
   id: string;
 
@@ -32,32 +32,30 @@ export class WebhookDelivery {
   @Column('text')
   status: DeliveryStatus;
 
-  /** Attempts begun so far. */
   @Column('integer', { default: 0 })
   attempts: number;
 
   @Column('timestamptz', { name: 'created_at' })
   createdAt: Date;
 
-  /** Null when there is no further attempt. */
+  /** Null without a further attempt. */
   @Column('timestamptz', { name: 'next_attempt_at', nullable: true })
   nextAttemptAt: Date | null;
 
   @Column('timestamptz', { name: 'last_attempt_at', nullable: true })
   lastAttemptAt: Date | null;
 
-  /** HTTP status of the last attempt; null when there was no response. */
+  /** Null without a response. */
   @Column('integer', { name: 'last_response_status', nullable: true })
   lastResponseStatus: number | null;
 
-  /** Why the last attempt failed, one sentence. */
   @Column('text', { name: 'last_error', nullable: true })
   lastError: string | null;
 
   @Column('integer', { name: 'last_duration_ms', nullable: true })
   lastDurationMs: number | null;
 
-  /** Older deliveries that had not arrived when this one took their place. */
+  /** Older waiting deliveries that were removed for this one. */
   @Column('integer', { default: 0 })
   dropped: number;
 }

@@ -16,24 +16,18 @@ import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
 
-/** Notifies workers of deliveries. */
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';
 
-/** Of one user, at all their endpoints. */
+/** For all endpoints of one user. */
 export const TESTS_PER_MINUTE = 60;
 const A_MINUTE_MS = 60_000;
 
-/** Deliveries of an endpoint that are kept, those that wait included. */
+/** Includes those that wait. */
 export const MAX_DELIVERIES = 100;
-/** Earlier versions kept more; one statement removes at most so many of an endpoint. */
+/** Per endpoint and statement: earlier versions kept more. */
 const TRIM_BATCH = 200;
 
-/**
- * Removes the oldest deliveries of endpoints until so many are left. Skips rows that another statement has locked: these
- * are removed when the next delivery is added or ends.
- *
- * @param endpoints relation whose `id` are those of the endpoints
- */
+/** Removes the oldest deliveries of a relation of endpoints. Skips locked rows, which go with the next delivery. */
 function trim(endpoints: string, kept: number): string {
   return `
   DELETE FROM webhook_deliveries WHERE id IN (
@@ -45,7 +39,7 @@ function trim(endpoints: string, kept: number): string {
   RETURNING endpoint_id, status`;
 }
 
-/** One statement: whoever changes something waits for it, and most users have no endpoint. */
+/** One statement, because every change waits for it and most users have no endpoint. */
 const PUBLISH = `
   WITH wanted AS (
     SELECT id FROM webhook_endpoints
@@ -59,12 +53,9 @@ const PUBLISH = `
     RETURNING 1)
   SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM added LIMIT 1`;
 
-/**
- * The longest due delivery of each endpoint that is not busy, as many as there is room for: first of users who have the
- * fewest under way in this process, among these of the user who has waited longest. A worker that claims one has it until its
- * next attempt would be due; when the process dies before that, another one makes that attempt. Endpoints with something to
- * send are found by steps through the index of pending deliveries, since most endpoints have nothing.
- */
+// The longest due delivery of each idle endpoint, first of users with the fewest attempts under way, then by waiting
+// time. A claim lasts until the next attempt would be due, so another process continues after a crash. Steps through
+// the index of pending deliveries find the few endpoints with something to send.
 const CLAIM = `
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_id AS id FROM webhook_deliveries WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -93,7 +84,6 @@ const CLAIM = `
     FOR UPDATE OF d SKIP LOCKED)
   RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.user_id, e.url, e.secret`;
 
-/** When the user sent as many tests ago as they may send in a minute. */
 const EARLIER_TEST = `
   SELECT d.created_at FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
   WHERE e.user_id = $1 AND d.event_type = '${TEST_EVENT}' AND d.created_at > $2
@@ -115,7 +105,7 @@ const SETTLE = `
     RETURNING endpoint_id AS id)
   ${trim('settled', MAX_DELIVERIES)}`;
 
-/** Undoes a claim: the delivery is as it was before, and due. */
+/** The delivery is due again, as before its claim. */
 const RELEASE = `
   WITH released AS (
     UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = $3
@@ -134,11 +124,9 @@ const BACKLOG = `
   FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id AND e.enabled
   WHERE d.status = 'pending'`;
 
-/**
- * A row without an id: the endpoint has no deliveries of this kind; no row: the user has no such endpoint. Not named: a plan
- * for any filter would read all deliveries. A range of one endpoint, and its column in the order: only the index that
- * begins with the endpoint has that order, whatever part of all deliveries the planner expects of it (docs/adr/0050).
- */
+// A row without an id: no such deliveries; no row: no such endpoint. Unnamed, since a plan for any filter would read
+// all deliveries. The range of one endpoint and its column in the order force the index that begins with the endpoint
+// (docs/adr/0050).
 const PAGE = `
   SELECT d.*
   FROM webhook_endpoints e LEFT JOIN LATERAL (
@@ -152,7 +140,6 @@ const PAGE = `
   WHERE e.id = $1 AND e.user_id = $2
   ORDER BY d.created_at DESC, d.id DESC`;
 
-/** Whether nothing has arrived since the delivery was created. */
 const NOTHING_SINCE = `
   SELECT NOT EXISTS (
     SELECT FROM webhook_deliveries newer
@@ -164,34 +151,26 @@ const PRUNE = `
   DELETE FROM webhook_deliveries WHERE id IN (
     SELECT id FROM webhook_deliveries WHERE created_at < $1 ORDER BY created_at LIMIT $2)`;
 
-/** A delivery that a worker has claimed, with the data of its endpoint. */
 export interface ClaimedDelivery {
   id: string;
   eventType: string;
   data: Record<string, unknown>;
-  /** This one included. */
   attempts: number;
   createdAt: Date;
-  /** The encrypted secret of the endpoint. */
+  /** Encrypted secret. */
   endpoint: Pick<WebhookEndpoint, 'id' | 'userId' | 'url' | 'secret'>;
 }
 
-/** How an attempt ended. */
 export interface AttemptResult {
   status: DeliveryStatus;
-  /** Null: no further attempt. */
   nextAttemptAt: Date | null;
-  /** Null: no response. */
   responseStatus: number | null;
-  /** Null when it was delivered. */
   error: string | null;
   durationMs: number;
 }
 
-/** Counts of the deliveries that wait for enabled endpoints. */
 export interface DeliveryBacklog {
   due: number;
-  /** Their next attempt is not due yet. */
   later: number;
   /** 0 when none is due. */
   oldestDueSeconds: number;
@@ -209,17 +188,14 @@ interface ClaimedRow {
   secret: string;
 }
 
-/** What a process has under way. */
 export interface WorkUnderWay {
-  /** Endpoints that get nothing further before their attempt has ended. */
+  /** Endpoints that must wait for their attempt to end. */
   endpointIds: readonly string[];
-  /** The user of each attempt. */
   userIds: readonly string[];
   /** Attempts that a user may have. */
   share: number;
 }
 
-/** The `webhook_deliveries` table: the queue of deliveries, and their log. */
 @Injectable()
 export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   private readonly rows: EntityRows<WebhookDelivery>;
@@ -232,17 +208,12 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     this.rows = new EntityRows(this, 'd');
   }
 
-  /** Queues an event for the endpoints of a user that want it; it is sent once the caller's transaction is committed. */
+  /** Queues an event for a user's endpoints; it is sent once the caller's transaction is committed. */
   async publish(manager: EntityManager, userId: string, { type, data }: WebhookEvent): Promise<void> {
     await manager.query(PUBLISH, [userId, type, JSON.stringify(data), this.now()]);
   }
 
-  /**
-   * Adds a test delivery that the caller attempts at once.
-   *
-   * @param until from then on any worker may claim it
-   * @returns seconds until the user may send another one, when they have sent as many as they may
-   */
+  /** Adds a delivery that only the caller may attempt before `until`, or returns seconds to wait after too many. */
   async addTest(endpoint: WebhookEndpoint, until: Date): Promise<ClaimedDelivery | number> {
     const now = this.now();
     const id = randomUUID();
@@ -260,13 +231,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     });
   }
 
-  /**
-   * Takes due deliveries, at most one of each endpoint.
-   *
-   * @param underWay in this process
-   * @param limit how many at most
-   * @param until from then on any worker may claim them again
-   */
+  /** Takes at most one due delivery per endpoint; any worker may claim them again from `until` on. */
   async claim(
     { endpointIds, userIds, share }: WorkUnderWay,
     limit: number,
@@ -290,24 +255,24 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     }));
   }
 
-  /** Stores the result of an attempt, unless another worker has made the next one in the meantime. */
+  /** Stores the result, unless another worker has made the next attempt meanwhile. */
   async settle({ id, attempts }: ClaimedDelivery, result: AttemptResult): Promise<void> {
     const { status, nextAttemptAt, responseStatus, error, durationMs } = result;
     await this.query(SETTLE, [id, attempts, status, nextAttemptAt, responseStatus, error, durationMs]);
   }
 
-  /** Releases the claim of an interrupted attempt, so that another process makes it at once. */
+  /** Lets another process make an interrupted attempt at once. */
   async release({ id, attempts }: ClaimedDelivery): Promise<void> {
     await this.query(RELEASE, [id, attempts, this.now()]);
   }
 
-  /** Whether nothing has arrived at the delivery's endpoint since the delivery was created. */
+  /** Whether nothing has arrived at the endpoint since the delivery was created. */
   async nothingArrivedSince(id: string): Promise<boolean> {
     const [row] = await this.query<{ nothing: boolean }[]>(NOTHING_SINCE, [id]);
     return row?.nothing ?? false;
   }
 
-  /** Of all users. */
+  /** Counts the deliveries of all users that wait for enabled endpoints. */
   async backlog(): Promise<DeliveryBacklog> {
     const [row] = await this.query<{ due: number; later: number; oldest_due_seconds: number | null }[]>(
       BACKLOG,
@@ -317,12 +282,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return { due, later, oldestDueSeconds: Math.max(0, oldest ?? 0) };
   }
 
-  /**
-   * A page of the deliveries to an endpoint of a user, the newest first.
-   *
-   * @returns null when the user has no such endpoint
-   * @throws InvalidInputError for a page id that is not of this list
-   */
+  /** Newest deliveries first; null for an unknown endpoint. @throws InvalidInputError for a foreign page id */
   async page(
     userId: string,
     endpointId: string,
@@ -351,7 +311,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     return this.findOneBy({ endpointId, id });
   }
 
-  /** Restarts a delivery, whatever its result was. */
+  /** Makes a delivery due again after any result. */
   async redeliver(endpointId: string, id: string): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query(REDELIVER, [id, endpointId, this.now()]);
@@ -359,11 +319,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     });
   }
 
-  /**
-   * Removes deliveries that were created before a time, the oldest first, including those that never arrived.
-   *
-   * @returns how many were removed: at most `limit`
-   */
+  /** Removes up to `limit` of the oldest deliveries from before a time, including those that never arrived. */
   async prune(before: Date, limit: number): Promise<number> {
     const [, removed] = await this.query<[unknown, number]>(PRUNE, [before, limit]);
     return removed;

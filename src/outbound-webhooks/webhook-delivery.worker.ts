@@ -18,41 +18,35 @@ import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { WebhookMetrics } from './webhook.metrics.js';
 import { ATTEMPT_TIMEOUT_MS, OutboundWebhookSender } from './webhook.sender.js';
 
-/** For attempts that fall due, and for notifications that were lost. */
+/** For attempts that fall due, and for lost notifications. */
 const POLL_MS = 2_000;
 const PRUNE_MS = 3_600_000;
 const KEEP_MS = 7 * 24 * 3_600_000;
-/** Deliveries that one statement removes; it ends within a fraction of a second. */
+/** One statement; it ends within a fraction of a second. */
 const PRUNE_BATCH = 5_000;
 /** Attempts of one process in the common lane, each to another endpoint. */
 const MAX_IN_LANE = 32;
-/** Of these, so many are for users who have nothing under way. */
+/** Places in the lane for users who have no attempt under way. */
 const RESERVED = 8;
-/**
- * An attempt that takes longer makes room for another one. With the deadline of attempts this bounds those that hang: each
- * has held a place for a second, so at most MAX_IN_LANE a second can follow each other.
- */
+/** A slower attempt leaves the lane; of those that hang, at most MAX_IN_LANE a second can follow each other. */
 const SLOW_AFTER_MS = 1_000;
-/** Test deliveries under way, and those of one user. */
+/** Test deliveries under way: of all users, and of one. */
 const MAX_TESTS = 256;
 const MAX_TESTS_OF_USER = 4;
-/** How long a claim lasts. Longer than an attempt can take: a claim that expires belongs to a dead process. */
+/** Longer than an attempt can take: an expired claim belongs to a dead process. */
 const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
 
 /**
- * Delivers published events at least once: retries with growing pauses until the receiver accepts them. The
- * deliveries of one endpoint are sent one after the other, users take turns, and what is slow to answer leaves the common
- * lane, so that no user's endpoints hold up those of others (docs/adr/0070).
+ * Delivers at least once, with growing pauses between attempts. An endpoint's deliveries are sent in turn, users take
+ * turns, and slow attempts leave the common lane, so that users do not delay each other (docs/adr/0070).
  */
 @Injectable()
 export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger(WebhookDeliveryWorker.name);
-  /** By the id of their endpoint. */
   private readonly inWork = new Map<string, { userId: string; work: Promise<void> }>();
-  /** Ids of the deliveries whose attempt is in the common lane. */
   private readonly inLane = new Set<string>();
   private readonly tests = new SharedLimit(MAX_TESTS, MAX_TESTS_OF_USER);
-  /** The rows of tests know those of all replicas, but go with their endpoint, which its user may remove. */
+  /** Counting rows covers all replicas, but they vanish with their endpoint. */
   private readonly recentTests: RateLimit;
   private readonly stopping = new AbortController();
   private readonly polling = new RepeatedWork(
@@ -94,11 +88,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     await Promise.all(Array.from(this.inWork.values(), ({ work }) => work));
   }
 
-  /**
-   * Sends an event of its own to an endpoint, enabled or not, and returns the delivery after the first attempt.
-   *
-   * @throws DomainError rate_limited; unavailable when too many of all users are under way
-   */
+  /** Sends a test event and awaits the first attempt. @throws DomainError rate_limited (user), unavailable (all) */
   async test(endpoint: WebhookEndpoint): Promise<WebhookDelivery | null> {
     const release = this.tests.take(endpoint.userId);
     if (release === 'whole') {
@@ -139,11 +129,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     }
   }
 
-  /**
-   * Begins attempts of users who then have at most `share` under way.
-   *
-   * @returns whether so many places of the lane are taken, so that more may be due
-   */
+  /** Begins attempts of users with fewer than `share` under way; true if more may be due. */
   private async fill(places: number, share: number): Promise<boolean> {
     const free = places - this.inLane.size;
     if (free > 0 && !this.stopping.signal.aborted) {
@@ -169,7 +155,6 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
       .finally(() => {
         clearTimeout(slow);
         this.inWork.delete(endpointId);
-        // The endpoint may have more.
         leaveLane();
       });
     this.inLane.add(delivery.id);

@@ -1,10 +1,9 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import { OwnedByUser, User } from '../auth/user.repository.js';
 
-/** Endpoints of one user. */
+/** Per user. */
 export const MAX_ENDPOINTS = 10;
 
-/** A webhook endpoint of a user. */
 @Entity('webhook_endpoints')
 @Index('webhook_endpoints_user_id_idx', ['userId'])
 export class WebhookEndpoint {
@@ -23,7 +22,7 @@ export class WebhookEndpoint {
   @Column('text', { nullable: true })
   description: string | null;
 
-  /** Types of events, or `*`. */
+  /** Types, or `*`. */
   @Column('text', { array: true })
   events: string[];
 
@@ -34,7 +33,7 @@ export class WebhookEndpoint {
   @Column('boolean', { default: true })
   enabled: boolean;
 
-  /** Why the service has disabled it; null when it is enabled, or its user has disabled it. */
+  /** Set when the service has disabled the endpoint itself. */
   @Column('text', { name: 'disabled_reason', nullable: true })
   disabledReason: string | null;
 

@@ -7,12 +7,11 @@ import { lockUser } from '../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { MAX_ENDPOINTS, WebhookEndpoint } from './webhook-endpoint.entity.js';
 
-/** What an encrypted signing secret is bound to: copied to another endpoint it does not decrypt. */
+/** Binds an encrypted secret: copied to another endpoint it does not decrypt. */
 function secretBinding(id: string): string {
   return `webhook_endpoints.secret:${id}`;
 }
 
-/** The encrypted column of this table. */
 export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'webhook_endpoints',
@@ -22,7 +21,6 @@ export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** What users configure of an endpoint; the secret in clear. */
 export interface EndpointValues {
   url: string;
   description: string | null;
@@ -31,7 +29,7 @@ export interface EndpointValues {
   secret: string;
 }
 
-/** The `webhook_endpoints` table: encrypts the secrets that go in and decrypts those that come out. */
+/** Encrypts the secrets that go in and decrypts those that come out. */
 @Injectable()
 export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
   constructor(
@@ -42,7 +40,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     super(WebhookEndpoint, dataSource.manager);
   }
 
-  /** The oldest first. */
+  /** Oldest first. */
   async listOf(userId: string): Promise<WebhookEndpoint[]> {
     return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
@@ -51,7 +49,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     return this.findOneBy({ userId, id });
   }
 
-  /** @returns null when the user has the maximum of endpoints */
+  /** Adds an endpoint; null when the user has {@link MAX_ENDPOINTS}. */
   async add(userId: string, { secret, ...values }: EndpointValues): Promise<WebhookEndpoint | null> {
     const id = randomUUID();
     return this.manager.transaction(async (manager) => {
@@ -69,11 +67,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /**
-   * Changes the given members. Enabling an endpoint clears the reason why it was disabled.
-   *
-   * @returns null when the user has no such endpoint
-   */
+  /** Changes an endpoint; null for an unknown one. Enabling it clears the reason why it was disabled. */
   async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint | null> {
     const { secret, ...values } = change;
     const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
@@ -101,7 +95,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /** @returns whether the user had such an endpoint; its deliveries are gone with it */
+  /** Removes an endpoint with its deliveries; false for an unknown one. */
   async removeOf(userId: string, id: string): Promise<boolean> {
     return this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(WebhookEndpoint, { userId, id });
@@ -117,7 +111,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /** Ends deliveries to an endpoint until its user enables it again. */
+  /** Ends deliveries until the user enables the endpoint again. */
   async disable(id: string, reason: string): Promise<void> {
     await this.manager.transaction(async (manager) => {
       const off = { enabled: false, disabledReason: reason };
@@ -130,11 +124,7 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     });
   }
 
-  /**
-   * The signing secret in clear.
-   *
-   * @throws SecretDecryptionError when it is not readable with the configured keys
-   */
+  /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
   secretOf({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string {
     return this.cipher.decrypt(secret, secretBinding(id));
   }

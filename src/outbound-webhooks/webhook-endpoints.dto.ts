@@ -17,7 +17,6 @@ const URL_EXAMPLE = 'https://ci.example.com/slipway';
 
 const EVENTS_EXPECTED = `Expected a list of: ${[EVERY_EVENT, ...WEBHOOK_EVENT_TYPES].join(', ')}.`;
 
-/** Types of events that an endpoint may subscribe to. */
 function EventTypes(): PropertyDecorator {
   const known: ReadonlySet<unknown> = new Set([EVERY_EVENT, ...WEBHOOK_EVENT_TYPES]);
   return (target, property) => {
@@ -36,7 +35,6 @@ function EventTypes(): PropertyDecorator {
   };
 }
 
-/** What users can configure of an endpoint. */
 class EndpointFieldsDto {
   @Text({ nullable: true, description: 'For people.', example: 'CI', maxLength: 200 })
   description?: string | null;
@@ -97,7 +95,6 @@ export class SearchWebhookDeliveriesQueryDto extends PageQuery('Deliveries on a 
   status?: DeliveryStatus;
 }
 
-/** An endpoint without its secret. */
 export class WebhookEndpointDto {
   @ApiProperty({ format: 'uuid', example: ENDPOINT_ID })
   id: string;
@@ -129,13 +126,12 @@ export class WebhookEndpointDto {
   updated_at: string;
 }
 
-/** An endpoint with its secret: the only responses that hold it. */
+/** The only responses that hold the secret. */
 export class WebhookEndpointWithSecretDto extends WebhookEndpointDto {
   @ApiProperty({ description: 'Shown here and never again.', example: SECRET })
   secret: string;
 }
 
-/** A delivery of an event to an endpoint. */
 export class WebhookDeliveryDto {
   @ApiProperty({
     format: 'uuid',

@@ -13,23 +13,20 @@ import { EVERY_EVENT } from './webhook-event.js';
 import { webhookHosts } from './webhook.sender.js';
 import { createWebhookSecret } from './webhook-signature.js';
 
-/** A new endpoint as its user describes it. */
 export type NewEndpoint = Pick<EndpointValues, 'url'> & Partial<EndpointValues>;
 
-/** An endpoint together with its secret, which is seen only now. */
+/** The secret is available only now. */
 export interface EndpointWithSecret {
   endpoint: WebhookEndpoint;
   secret: string;
 }
 
-/** Which deliveries of an endpoint, and which page. */
 export interface DeliverySearch {
   status?: DeliveryStatus;
   pageId?: string;
   limit: number;
 }
 
-/** The webhook endpoints of users, and their deliveries. */
 @Injectable()
 export class WebhookEndpointsService {
   /** Null: any public server. */
@@ -54,7 +51,7 @@ export class WebhookEndpointsService {
     return found(await this.endpoints.findOf(userId, id));
   }
 
-  /** @throws DomainError conflict when the user has as many as may be; InvalidInputError for an address that may not be called */
+  /** Adds an endpoint. @throws DomainError conflict for too many; InvalidInputError for a forbidden address */
   async create(userId: string, given: NewEndpoint): Promise<EndpointWithSecret> {
     this.checkAddress(given.url);
     const secret = given.secret ?? createWebhookSecret();
@@ -83,11 +80,7 @@ export class WebhookEndpointsService {
     return found(await this.endpoints.change(userId, id, change));
   }
 
-  /**
-   * Replaces the signing secret. Everything sent from now on, retries included, is signed with the new one.
-   *
-   * @throws DomainError not_found
-   */
+  /** Makes a new secret, which also signs the retries of earlier deliveries. @throws DomainError not_found */
   async rotateSecret(userId: string, id: string): Promise<EndpointWithSecret> {
     const secret = createWebhookSecret();
     return { endpoint: found(await this.endpoints.change(userId, id, { secret })), secret };
@@ -100,16 +93,12 @@ export class WebhookEndpointsService {
     }
   }
 
-  /**
-   * Sends a test event and waits for the response of the endpoint's server.
-   *
-   * @throws DomainError not_found; rate_limited, unavailable when too many are under way
-   */
+  /** Sends a test event and awaits the response. @throws DomainError not_found, rate_limited, unavailable */
   async test(userId: string, id: string): Promise<WebhookDelivery> {
     return found(await this.worker.test(await this.get(userId, id)));
   }
 
-  /** @throws DomainError not_found; InvalidInputError for a page id that is not of this list */
+  /** @throws DomainError not_found; InvalidInputError for a page id of another list */
   async searchDeliveries(
     userId: string,
     id: string,
@@ -118,11 +107,7 @@ export class WebhookEndpointsService {
     return found(await this.deliveries.page(userId, id, { status: status ?? null, pageId, limit }));
   }
 
-  /**
-   * Sends a delivery again, whatever became of it.
-   *
-   * @throws DomainError not_found
-   */
+  /** Sends a delivery again, even a successful one. @throws DomainError not_found */
   async redeliver(userId: string, id: string, deliveryId: string): Promise<WebhookDelivery> {
     const endpoint = await this.get(userId, id);
     await this.deliveries.redeliver(endpoint.id, deliveryId);
@@ -133,7 +118,7 @@ export class WebhookEndpointsService {
     return delivery;
   }
 
-  /** What the address leads to is checked again at each attempt. */
+  /** The target of the address is checked again at each attempt. */
   private checkAddress(address: string): void {
     const url = new URL(address);
     const isPublic = url.protocol === 'https:' && isPublicHostName(url.hostname);

@@ -1,4 +1,3 @@
-/** Types of events, to which endpoints subscribe. */
 export const WEBHOOK_EVENT_TYPES = [
   'conversation.ready',
   'conversation.start_failed',
@@ -13,19 +12,18 @@ export const WEBHOOK_EVENT_TYPES = [
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
-/** Subscribes to all types, including future ones. */
+/** Includes future types. */
 export const EVERY_EVENT = '*';
-/** What `POST …/test` sends, whatever the endpoint subscribes to. */
+/** Sent by `POST …/test`, even to endpoints that do not subscribe to it. */
 export const TEST_EVENT = 'test';
 
-/** An event that concerns a user. */
 export interface WebhookEvent {
   type: WebhookEventType;
-  /** Ids and facts that a receiver needs to ask for more, and why a conversation failed; never a secret. */
+  /** Ids, facts and why a conversation failed; never a secret. */
   data: Record<string, unknown>;
 }
 
-/** The event for a conversation's new execution status; null for statuses without an event. */
+/** The event for a conversation's new status; null for a status without one. */
 export function statusEvent(
   status: string,
   conversation: { conversationId: string; sandboxId: string; error: object | null },
@@ -44,7 +42,7 @@ export function statusEvent(
       };
 }
 
-/** The body of a delivery. Every attempt sends the same bytes. */
+/** The body of a delivery, the same bytes in every attempt. */
 export function deliveryBody(id: string, { type, data }: { type: string; data: object }, at: Date): string {
   return JSON.stringify({ id, type, timestamp: at.toISOString(), data });
 }

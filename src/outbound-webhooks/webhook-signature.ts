@@ -7,7 +7,6 @@ const MIN_BYTES = 24;
 const MAX_BYTES = 64;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** A signing secret in the words of OpenAPI. */
 export const WEBHOOK_SECRET_FORM = { pattern: `^${PREFIX}[A-Za-z0-9+/]{32,86}={0,2}$` };
 
 /** A new signing secret: `whsec_` and 32 random bytes in base64. */
@@ -15,26 +14,22 @@ export function createWebhookSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`;
 }
 
-/** The bytes of a signing secret; null when it is not `whsec_` and 24 to 64 bytes in base64. */
+/** The bytes of a secret; null unless it is `whsec_` and 24 to 64 bytes in base64. */
 export function webhookSecretBytes(secret: string): Buffer | null {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : '';
   const bytes = BASE64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.alloc(0);
   return bytes.length >= MIN_BYTES && bytes.length <= MAX_BYTES ? bytes : null;
 }
 
-/** The signed parts of a delivery. */
 export interface SignedDelivery {
   id: string;
-  /** Of this attempt. */
   at: Date;
   body: string;
 }
 
 /**
- * The headers that prove a delivery, as Standard Webhooks has them (https://www.standardwebhooks.com): HMAC-SHA256 over
- * id, timestamp in seconds, and body. Receivers refuse old timestamps, and know repeated ids.
- *
- * @throws Error when the secret is malformed
+ * The headers of https://www.standardwebhooks.com: HMAC-SHA256 over id, timestamp in seconds, and body.
+ * @throws Error for a malformed secret
  */
 export function signatureHeaders(secret: string, { id, at, body }: SignedDelivery): Record<string, string> {
   const key = webhookSecretBytes(secret);

@@ -12,7 +12,6 @@ const OUTCOME_OF: Record<DeliveryStatus, Outcome> = {
   failed: 'failed',
 };
 
-/** Metrics of waiting webhook deliveries and of the results of attempts. */
 @Injectable()
 export class WebhookMetrics implements OnModuleInit {
   private readonly attempts: Instrument<{ outcome: typeof OUTCOMES }>;

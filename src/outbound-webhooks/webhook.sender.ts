@@ -8,10 +8,7 @@ import { deliveryBody } from './webhook-event.js';
 import { signatureHeaders } from './webhook-signature.js';
 
 export const ATTEMPT_TIMEOUT_MS = 10_000;
-/**
- * More than the worker has under way at most: users share the origin of a chat or an automation service, where the
- * requests of one must not wait for those of others that get no answer.
- */
+/** More than the worker has under way: users share the origin of a chat service, and must not wait for each other. */
 const MAX_CONNECTIONS_PER_ORIGIN = 1_000;
 /** Only the status of a response matters. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
@@ -19,7 +16,7 @@ const GONE = 410;
 
 /** Seconds from each attempt to the next one: about two days in all. */
 const RETRY_SECONDS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000];
-/** Share of the pause that is random, so that receivers that were down do not get everything at the same moment. */
+/** Random share of the pause, so that receivers do not get everything at the same moment after an outage. */
 const JITTER = 0.1;
 
 const FAILURES: Readonly<Record<UpstreamReason, string>> = {
@@ -32,7 +29,7 @@ const FAILURES: Readonly<Record<UpstreamReason, string>> = {
   malformed: 'The response is malformed.',
 };
 
-/** HTTP client for the endpoints of users: reaches public addresses, and those that the operator allows. */
+/** Reaches public addresses, and those that the operator allows. */
 export class WebhookHttpClient extends GuardedHttpClient {}
 
 /** Hosts that endpoints may name, besides public ones where no list is configured. */
@@ -40,7 +37,6 @@ export function webhookHosts({ outbound }: AppConfig): string[] | null {
   return outbound.webhookAllowlist ?? outbound.allowlist;
 }
 
-/** @returns the client for the configured proxy and hosts */
 export function createWebhookHttpClient(config: AppConfig): WebhookHttpClient {
   const { outbound } = config;
   return new WebhookHttpClient({
@@ -57,7 +53,6 @@ export function createWebhookHttpClient(config: AppConfig): WebhookHttpClient {
   });
 }
 
-/** Sends deliveries to endpoints, one attempt at a time. */
 @Injectable()
 export class OutboundWebhookSender implements OnApplicationShutdown {
   constructor(private readonly http: WebhookHttpClient) {}
@@ -67,11 +62,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
   }
 
   /**
-   * Makes one attempt. Whatever the receiver does becomes part of the result.
-   *
-   * @param secret of the endpoint, in clear
-   * @param at the time of the attempt
-   * @returns `gone`: the receiver wants no more deliveries
+   * Makes one attempt. Failures of the receiver are results; `gone`: it wants no more deliveries.
    * @throws the signal's reason
    */
   async attempt(
@@ -131,7 +122,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
   }
 }
 
-/** When a delivery is attempted again after this many attempts; null: never. */
+/** When to attempt a delivery again; null after the last attempt. */
 export function nextAttempt(attempts: number, now: Date, random: number = Math.random()): Date | null {
   const seconds = RETRY_SECONDS[attempts - 1];
   return seconds === undefined

@@ -6,7 +6,7 @@ import {
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
 
-/** Kinds of suggested work, in the order in which they are shown within a repository. */
+/** In the order in which they are shown within a repository. */
 export const TASK_TYPES = [
   'MERGE_CONFLICTS',
   'FAILING_CHECKS',
@@ -18,7 +18,7 @@ export const TASK_TYPES = [
 
 export type TaskType = (typeof TASK_TYPES)[number];
 
-/** A suggested task with what ranking needs to know about it. */
+/** A suggested task with what ranking needs. */
 export interface Candidate {
   provider: ProviderType;
   type: TaskType;
@@ -28,25 +28,21 @@ export interface Candidate {
   title: string;
   /** Epoch milliseconds; the repository's time for CREATE_MICROAGENT. */
   updatedAt: number;
-  /** Epoch milliseconds of the repository's newest activity; -Infinity when nothing tells. */
+  /** Epoch milliseconds; -Infinity if unknown. */
   repositoryActiveAt: number;
   /** Equal for the same work item, however it was reached. */
   identity: string;
 }
 
-/** Where a provider's work came from. */
 export interface WorkSource {
   provider: ProviderType;
   kind: GitServerKind;
-  /** Address of the server, see `GitProvider.serverOf`. */
+  /** See `GitProvider.serverOf`. */
   server: string;
   policy: WorkPolicy;
 }
 
-/**
- * The total order of suggested tasks: the most recently active repository first; then by type, newest, number (highest
- * first), provider, name. The same candidates in any order give the same list.
- */
+/** Sorts in a total order: most recently active repository, type, newest, highest number, provider, name. */
 export function rankTasks(candidates: readonly Candidate[]): Candidate[] {
   return withoutDuplicates(candidates).toSorted(
     (a, b) =>
@@ -60,7 +56,7 @@ export function rankTasks(candidates: readonly Candidate[]): Candidate[] {
   );
 }
 
-/** One entry per work item; of the same item reached twice, the direct token's wins over enterprise_sso's. */
+/** A user's own token wins over enterprise_sso's for the same item. */
 function withoutDuplicates(candidates: readonly Candidate[]): Candidate[] {
   const byIdentity = new Map<string, Candidate>();
   for (const candidate of candidates) {

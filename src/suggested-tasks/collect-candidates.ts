@@ -20,14 +20,11 @@ interface ScopedRepository {
 
 export interface CollectedCandidates {
   candidates: readonly Candidate[];
-  /** Whether something was left out, here or at the provider. */
+  /** Here or at the provider. */
   truncated: boolean;
 }
 
-/**
- * Turns one provider's work into candidates: only of repositories in scope (the 100 with the newest activity) that are
- * usable, and within the limits per kind; the newest survive each cut.
- */
+/** Collects candidates of the 100 last active usable repositories, within the limits per kind, newest first. */
 export function collectCandidates(source: WorkSource, work: ProviderWork): CollectedCandidates {
   const scope = repositoriesInScope(work);
   const inScope = (item: { repository: RepositoryActivity }): boolean =>
@@ -79,11 +76,7 @@ export function collectCandidates(source: WorkSource, work: ProviderWork): Colle
   };
 }
 
-/**
- * The one task of an open change request, the most pressing first; an unknown signal counts as "no".
- *
- * @returns null when there is nothing to do: a draft with no problem
- */
+/** Chooses the most pressing task; null for a draft with no problem. An unknown signal counts as "no". */
 export function classifyChangeRequest(
   change: Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments' | 'draft'>,
 ): TaskType | null {
@@ -99,21 +92,17 @@ export function classifyChangeRequest(
   return change.draft ? null : 'OPEN_PR';
 }
 
-/** Whether suggesting to write agent instructions for a repository makes sense. */
 export function lacksAgentInstructions(repository: ProbedRepository): boolean {
   return repository.usable && repository.writable && !repository.hasAgentInstructions;
 }
 
-/** A title as given, without control characters, at most 256 characters (never half of a surrogate pair). */
+/** Removes control characters and cuts to at most 256 characters, never half of a surrogate pair. */
 export function cleanTitle(title: string): string {
   const clean = title.replace(/\p{Cc}/gu, '');
   return clean.length <= MAX_TITLE_LENGTH ? clean : Array.from(clean).slice(0, MAX_TITLE_LENGTH).join('');
 }
 
-/**
- * The repositories whose items count. A repository without a time of its own (Data Center) takes its newest item's,
- * else it keeps its place in the list, after all others.
- */
+/** A repository without a time (Data Center) takes its newest item's, else comes last in its listed order. */
 function repositoriesInScope(work: ProviderWork): Map<string, ScopedRepository> {
   const known = new Map<string, { usable: boolean; ownTime: number | null; itemTime: number | null }>();
   const add = ({ name, usable, activeAt }: RepositoryActivity, itemTime: number | null): void => {
@@ -134,7 +123,7 @@ function repositoriesInScope(work: ProviderWork): Map<string, ScopedRepository> 
     ([name, { usable, ownTime, itemTime }]) =>
       [name, { usable, activeAt: ownTime ?? itemTime ?? -Infinity }] as const,
   );
-  // Stable: equal times keep the order in which the provider listed them.
+  // Stable: equal times keep the provider's order.
   return new Map(
     entries.toSorted(([, a], [, b]) => descending(a.activeAt, b.activeAt)).slice(0, MAX_REPOSITORIES),
   );
@@ -156,7 +145,7 @@ function scopeKey(repository: string): string {
   return repository.toLowerCase();
 }
 
-/** A git server is the same however it was reached, so its kind and address count, not the provider. */
+/** By kind and address of the server, since one server can be reached through two providers. */
 function identity(source: WorkSource, repository: string, kind: string, number: number): string {
   return [source.kind, source.server, repository.toLowerCase(), kind, number].join(' ');
 }

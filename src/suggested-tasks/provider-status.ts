@@ -7,20 +7,17 @@ interface ProviderFailure {
   error: GitProviderError;
 }
 
-/** How one provider took part in a response. */
 export interface ProviderStatus {
   provider: ProviderType;
   status: 'ok' | 'partial' | 'stale' | 'error';
   code?: ProviderErrorCode;
-  /** What the host said of it. */
+  /** The host's own words. */
   detail?: string;
-  /** Tasks of this provider in the body. */
   count?: number;
   /** Seconds since the data was read (stale). */
   age?: number;
-  /** Seconds to wait before asking again. */
+  /** Seconds. */
   retryAfter?: number;
-  /** Whether something was cut. */
   truncated?: boolean;
 }
 
@@ -28,7 +25,7 @@ const NEEDS_NEW_TOKEN: readonly ProviderErrorCode[] = ['unauthorized', 'not_link
 /** GitHub asks for at least a minute where it gives no time. */
 const DEFAULT_RETRY_AFTER = 60;
 
-/** No provider responded: 401 when every token is refused, 429 when all are rate limited, 504 when all timed out, else 502. */
+/** No provider responded: 401 if all refuse the token, 429 if all limit the rate, 504 if all timed out, else 502. */
 export function allProvidersFailed(failures: readonly ProviderFailure[]): DomainError {
   const { kind, detail } = meaningOf(failures.map(({ error }) => error.code));
   const soonest = Math.min(...failures.map(({ error }) => error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER));
@@ -45,7 +42,7 @@ export function allProvidersFailed(failures: readonly ProviderFailure[]): Domain
   });
 }
 
-/** The value of `X-Provider-Status`: a structured list (RFC 9651 section 3.1), one member per provider. */
+/** `X-Provider-Status`: a structured list (RFC 9651 section 3.1) with one member per provider. */
 export function providerStatusHeader(statuses: readonly ProviderStatus[]): string {
   return serializeList(
     statuses.map(({ provider, status, code, detail, count, age, retryAfter, truncated }) => {

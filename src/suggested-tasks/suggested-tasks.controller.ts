@@ -83,7 +83,7 @@ export class SuggestedTasksController {
     response.setHeader('Content-Type', 'application/json; charset=utf-8');
     response.setHeader('ETag', etag);
     if (statuses.length > 0) {
-      // An empty list is expressed by leaving the header out (RFC 9651 section 3.1).
+      // An empty list is a missing header (RFC 9651 section 3.1).
       response.setHeader('X-Provider-Status', providerStatusHeader(statuses));
     }
     if (ifNoneMatch(request.headers['if-none-match'], etag)) {
@@ -94,7 +94,7 @@ export class SuggestedTasksController {
   }
 }
 
-/** A list in one query parameter, its words separated by commas. "Try it out" offers all of them. */
+/** Offers all values in the documents. */
 function CommaListQuery(name: string, values: readonly string[], description: string): MethodDecorator {
   return ApiQuery({
     name,

@@ -5,7 +5,6 @@ import { CommaList } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
 
-/** A piece of work to hand to an agent. */
 export class SuggestedTaskDto {
   @ApiProperty({
     enum: PROVIDER_TYPES,
@@ -40,7 +39,6 @@ export class SuggestedTaskDto {
   title: string;
 }
 
-/** The answer that the documents show. */
 export const SUGGESTED_TASKS_EXAMPLE: SuggestedTaskDto[] = [
   {
     git_provider: 'github',
@@ -73,7 +71,6 @@ export const PROVIDER_STATUS_HEADER = {
   example: 'github;status=ok;count=2, gitlab;status=error;code=rate_limited;retry_after=41',
 };
 
-/** Error responses of all routes that find suggested tasks. */
 export const SUGGESTED_TASKS_PROBLEMS: DocumentedProblem[] = [
   {
     status: 401,

@@ -21,7 +21,6 @@ export interface SuggestedTasks {
   statuses: ProviderStatus[];
 }
 
-/** Finds a user's open work over all their providers at once. */
 @Injectable()
 export class SuggestedTasksService {
   constructor(
@@ -29,11 +28,7 @@ export class SuggestedTasksService {
     private readonly reader: WorkReader,
   ) {}
 
-  /**
-   * The tasks of every provider that responds, ranked, and how each provider took part.
-   *
-   * @throws DomainError no_git_provider without any token, git_providers_failed when none of them responds
-   */
+  /** Ranked tasks of all providers that respond. @throws DomainError no_git_provider, git_providers_failed */
   async find(userId: string, selection: TaskSelection): Promise<SuggestedTasks> {
     const credentials = await this.tokens.list(userId);
     if (credentials.length === 0) {
@@ -67,7 +62,7 @@ function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelect
   return { tasks, statuses };
 }
 
-/** The cache returns the same work for a minute or two, always from the same source. */
+/** The cache returns the same work object for a minute or two, always from the same source. */
 const candidatesByWork = new WeakMap<ProviderWork, CollectedCandidates>();
 
 function candidatesOf(source: WorkSource, work: ProviderWork): CollectedCandidates {

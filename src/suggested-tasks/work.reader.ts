@@ -14,7 +14,7 @@ import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import type { WorkSource } from './candidate.js';
 
-/** Parts that a temporary failure hid are requested again as soon as after a complete failure. */
+/** Milliseconds: after a temporary partial failure, as soon as after a complete one. */
 const FRESH_PARTIAL_MS = 30_000;
 /** Gaps that remain until the token's rights change. */
 const LASTING_GAPS: readonly ProviderErrorCode[] = [
@@ -25,7 +25,7 @@ const LASTING_GAPS: readonly ProviderErrorCode[] = [
   'unsupported',
 ];
 
-/** Limits of the cache; together about 100 MB. */
+/** About 100 MB. */
 const MAX_ENTRIES = 5_000;
 const MAX_ITEMS = 200_000;
 
@@ -37,10 +37,9 @@ export class WorkCache extends ProviderCache<ProviderWork> {
   }
 }
 
-/** A provider's work from the cache. */
 export type CachedWork = Cached<ProviderWork>;
 
-/** How long a provider's work is served from the cache, in milliseconds. */
+/** How long work is served from the cache, in milliseconds. */
 export function workFreshFor(policy: WorkPolicy, work: ProviderWork): number {
   const isComputing = work.changeRequests.some(({ conflicts }) => conflicts === 'unknown');
   const usual = isComputing ? policy.freshWhileComputingMs : policy.freshMs;
@@ -57,12 +56,10 @@ function countItems(work: ProviderWork): number {
   );
 }
 
-/** The result of reading one provider. */
 export type ProviderOutcome = { provider: ProviderType } & (
   { source: WorkSource; read: CachedWork } | { error: GitProviderError }
 );
 
-/** Reads one user's work from one provider, through the cache. */
 @Injectable()
 export class WorkReader {
   private readonly logger = new Logger(WorkReader.name);
@@ -72,7 +69,7 @@ export class WorkReader {
     private readonly cache: WorkCache,
   ) {}
 
-  /** Never rejects for what a provider does: its failure is the outcome. */
+  /** Reads a provider's work. Never rejects for a failure of the provider, which is an outcome. */
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
     try {

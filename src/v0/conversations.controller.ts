@@ -27,7 +27,7 @@ const UNKNOWN = {
   description: 'Unknown conversation, or not yours',
 };
 
-/** The conversations of V1, in the form that the older web application reads them. */
+/** V1's conversations in the format of the older web application. */
 @ApiTags('Conversations')
 @Controller('api/conversations')
 export class ConversationInfosController {
@@ -117,7 +117,6 @@ export class ConversationInfosController {
     return true;
   }
 
-  /** @throws DomainError not_found */
   private async find(userId: string, id: string): Promise<ConversationRow> {
     const [row] = await this.conversations.findAll(userId, [id]);
     if (!row) {

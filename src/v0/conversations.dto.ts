@@ -31,7 +31,6 @@ export class SearchConversationInfosQueryDto extends PageQuery('Conversations on
   conversation_trigger?: string;
 }
 
-/** A conversation as the older web application knows it. */
 export class ConversationInfoDto {
   @ApiProperty({ example: ID })
   conversation_id: string;
@@ -79,7 +78,6 @@ export class ConversationInfoDto {
   conversation_version: 'V1';
 }
 
-/** A page of conversations. */
 @ApiSchema({ name: 'ConversationInfoResultSet' })
 export class ConversationInfoPageDto {
   @ApiProperty({ type: [ConversationInfoDto] })
@@ -89,7 +87,6 @@ export class ConversationInfoPageDto {
   next_page_id: string | null;
 }
 
-/** Where a conversation runs. */
 export class ConversationRuntimeDto {
   @ApiProperty({ description: 'The sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
   runtime_id: string;
@@ -121,7 +118,6 @@ export function toConversationInfoDto(conversation: AppConversationDto): Convers
   };
 }
 
-/** Whether a conversation matches the query. */
 export function isWanted(
   { selected_repository: repository, trigger }: ConversationInfoDto,
   query: SearchConversationInfosQueryDto,

@@ -8,7 +8,7 @@ import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-req
 import { ModelCatalogue } from '../v1/app-conversations/agent-request/model-catalogue.js';
 import { ServerConfigDto, toServerConfigDto } from './options.dto.js';
 
-/** The first requests of the older web application: without a response it overwrites the user's settings with its defaults. */
+/** Without a response, the older web application overwrites the user's settings with its defaults. */
 @ApiTags('Config')
 @Public()
 @Controller('api/options')
@@ -27,7 +27,6 @@ export class ServerConfigController {
   }
 }
 
-/** What the settings page of the older web application offers. */
 @ApiTags('Config')
 @Controller('api/options')
 export class OptionsController {
@@ -44,7 +43,7 @@ export class OptionsController {
   })
   async listModels(): Promise<string[]> {
     const models = await this.models.list();
-    // Its page has no field for an address until a user asks for one.
+    // The page shows no field for an address until a user asks for one.
     const usable = models.filter(({ verified }) => verified);
     const names = usable.map(({ name, provider }) => (provider === null ? name : `${provider}/${name}`));
     return [...new Set(names)].toSorted();

@@ -18,7 +18,6 @@ export class ServerFeatureFlagsDto {
   ENABLE_LINEAR: boolean;
 }
 
-/** What the older web application needs to know before anybody has signed in. */
 export class ServerConfigDto {
   @ApiProperty({ enum: ['oss'], description: 'Nobody signs in: requests carry a key.', example: 'oss' })
   APP_MODE: 'oss';

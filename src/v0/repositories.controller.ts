@@ -27,7 +27,6 @@ import {
 const DEFAULT_LIMIT = 30;
 const MAX_INSTALLATIONS = 100;
 const LISTED = 'As the provider lists them';
-/** What all of these routes say of themselves. */
 const LIST = {
   description: 'Read from the git provider and kept for a minute.',
   problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
@@ -38,7 +37,7 @@ const LIST = {
   },
 };
 
-/** The lists of /api/v1/git, in the form that the older web application reads them. */
+/** V1's lists in the format of the older web application. */
 @ApiTags('Git providers')
 @Controller('api/user')
 export class UserRepositoriesController {

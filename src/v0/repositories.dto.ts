@@ -128,7 +128,6 @@ export class UserInstallationsQueryDto {
   provider: ProviderType;
 }
 
-/** A page of branches. */
 @ApiSchema({ name: 'PaginatedBranchesResponse' })
 export class BranchesPageDto {
   @ApiProperty({ type: [BranchDto] })
@@ -151,7 +150,7 @@ export function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): R
   return sort === undefined ? null : `${sort}-${order ?? 'desc'}`;
 }
 
-/** The repositories; each names the next page as the `Link` header of GitHub would. */
+/** Each names the next page, as GitHub's `Link` header would. */
 export function toLinkedRepositoryDtos({
   provider,
   read,
@@ -161,10 +160,7 @@ export function toLinkedRepositoryDtos({
   return items.map((found) => toRepositoryDto(found, provider, link));
 }
 
-/**
- * Clients add one to `current_page` for the next page. Not every provider counts pages, so this is one less than where
- * the next page begins.
- */
+/** Clients add one to `current_page` for the next page, so this is one less than the provider's next position. */
 export function toBranchesPageDto(
   { read }: ProviderListing<FoundBranch>,
   page: number,

@@ -5,7 +5,7 @@ import { ConversationInfosController } from './conversations.controller.js';
 import { OptionsController, ServerConfigController } from './options.controller.js';
 import { UserRepositoriesController } from './repositories.controller.js';
 
-/** Routes of the web application of OpenHands up to 0.62, over the services of V1. Nothing is stored here. */
+/** Routes of OpenHands' web application up to 0.62, over the services of V1. Stores nothing. */
 @Module({
   imports: [AppConversationsModule, GitProvidersModule],
   controllers: [

@@ -1,19 +1,14 @@
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 
-/** Precedes the code in the fragment of a link; browsers never send fragments. */
+/** Browsers never send fragments to a server. */
 const FRAGMENT = 'code=';
 /** The service in the application's own list of backends. */
 const BACKEND = { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-key' };
 
-/**
- * What a link with a code leads to: the code leaves the address and is exchanged for a key, which goes to where the
- * application keeps those that are typed in. The application then finds its backend as if somebody had entered it. Before
- * another key that is stored there loses its place, the user is asked, with the name of the account: the link may come from
- * a page of somebody else. The request is synchronous, so that no script of the application runs before it.
- *
- * The application reports to nobody. Agent servers it reaches through its own origin (`POST /api/cloud-proxy`), with the
- * key that it finds in a variable of the page.
- */
+// Takes the code out of the address and exchanges it for a key, which goes where the application keeps typed keys.
+// The user is asked before another stored key is replaced: the link may be from a stranger. The request is
+// synchronous, so that no script of the application runs earlier. Telemetry is off. Agent servers are reached through
+// `POST /api/cloud-proxy`.
 export const ARRIVAL_SCRIPT = `(function () {
   window.__AGENT_CANVAS_DO_NOT_TRACK__ = true;
   Object.defineProperty(window, '__AGENT_CANVAS_SESSION_API_KEY__', { get: function () {
@@ -54,11 +49,8 @@ export const ARRIVAL_SCRIPT = `(function () {
 })();`;
 
 /**
- * The address of the web application, with a code in it that connects a browser where that leaves nobody's machine.
- *
- * @param address how clients reach the service
- * @param listenHost where it listens
- * @param issueCode makes the code; null: there is no key that it could stand for, or others may read the link
+ * The application's address, with a code that connects the browser if the link stays on this machine. `issueCode` is
+ * null when no key exists or others may read the link.
  */
 export function webAppLink(address: string, listenHost: string, issueCode: (() => string) | null): string {
   const isLocal = isLoopbackHost(listenHost) && isLoopbackHost(new URL(address).hostname);

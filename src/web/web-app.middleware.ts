@@ -6,23 +6,19 @@ import { StaticAnswer } from '../common/requests/static-answer.js';
 import { ConfigError } from '../config/config.error.js';
 import { ARRIVAL_SCRIPT } from './web-app-link.js';
 
-/** Paths of the service itself. A page of the application may have any other. */
+/** The application's pages may have any other path. */
 const OF_SERVICE = /^\/(?:api|auth|docs|health|openapi\.json|ready|alive|server_info|sockets)(?:\/|$)/;
 const INLINE_SCRIPT = /<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g;
 /** Names of files below it change with their content. */
 const HASHED = '/assets/';
 const YEAR_SECONDS = 31_536_000;
-/** The application's own fonts; without them it falls back to those of the machine. */
+/** Without these fonts the application falls back to those of the machine. */
 const FONTS = { styles: 'https://fonts.googleapis.com', files: 'https://fonts.gstatic.com' };
-/** Whether it is up to date, by its own package. */
 const RELEASES = 'https://registry.npmjs.org';
 
 /**
- * Serves the built files of a single-page application on the service's own origin: its page at every path that is not the
- * service's, for whoever asks for a page.
- *
- * @param sandboxes origins at which browsers reach sandboxes, as sources of a Content-Security-Policy
- * @param isLocal whether the service listens on loopback: only there the page gets a script of the service
+ * Serves a single-page application on the service's origin, its page at every free path. `sandboxes` are CSP sources;
+ * only with `isLocal` (loopback) the page gets the service's script.
  * @throws ConfigError when the folder has no page
  */
 export function webAppMiddleware(
@@ -74,7 +70,7 @@ export function webAppMiddleware(
   return router;
 }
 
-/** A path of the application, and no file that is missing. */
+/** A missing file is no page. */
 function wantsPage(request: Request): boolean {
   return path.extname(request.path) === '' && request.accepts(['html', 'json']) === 'html';
 }
@@ -94,7 +90,7 @@ function withArrival(page: string): string {
   return page.replace(/<head[^>]*>/, (head) => `${head}<script>${ARRIVAL_SCRIPT}</script>`);
 }
 
-/** What the page may load and reach: its own origin, sandboxes, and no script but its own. */
+/** Allows the service's own origin and sandboxes, and only the application's scripts. */
 function pagePolicy(page: string, sandboxes: readonly string[]): string {
   const inline = Array.from(page.matchAll(INLINE_SCRIPT), ([, text = '']) => {
     const digest = createHash('sha256').update(text).digest('base64');

@@ -86,7 +86,6 @@ export function toAuditFilter({
   };
 }
 
-/** Who did something. */
 export class AuditActorDto {
   @ApiProperty({
     enum: ACTOR_KINDS,
@@ -115,7 +114,6 @@ export class AuditActorDto {
   key_id: string | null;
 }
 
-/** What something was done to. */
 export class AuditedResourceDto {
   @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' })
   type: AuditResource;
@@ -129,7 +127,6 @@ export class AuditedResourceDto {
   id: string | null;
 }
 
-/** One change, and who made it. */
 export class AuditEntryDto {
   @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' })
   id: string;

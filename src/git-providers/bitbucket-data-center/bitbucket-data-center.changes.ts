@@ -16,7 +16,6 @@ import {
   openedPullRequestsSchema,
 } from './bitbucket-data-center.schema.js';
 
-/** Pull requests of one repository of one user. */
 export class BitbucketDataCenterChanges implements ChangeRequestHost {
   private readonly address: DataCenterAddress;
   private readonly path: string;
@@ -39,7 +38,6 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
     return toBranchName(requireRepository(branch));
   }
 
-  /** @inheritdoc */
   async findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
       state: 'OPEN',
@@ -53,7 +51,6 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
     return found ? toOpenedPullRequest(found) : null;
   }
 
-  /** @inheritdoc */
   async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const created = await this.client.change(
       `${this.path}/pull-requests`,

@@ -7,21 +7,19 @@ import { requireFitting } from '../response-schema.js';
 import { dataCenterReasons } from './bitbucket-data-center.mapper.js';
 import { accountSchema, type DataCenterAccount, refusalSchema } from './bitbucket-data-center.schema.js';
 
-/** Names who asks in a response header, also on servers that have no resource for it. */
+/** Names the caller in a response header, also on servers without a resource for it. */
 const WHO_AM_I = '/api/1.0/application-properties';
 
 /**
- * Bitbucket Data Center's REST API (https://developer.atlassian.com/server/bitbucket/rest/) for one refresh of one
- * user. Paths say `latest` where the resource has not changed since Bitbucket Server 5: the alias has always been
- * served. A server without a resource responds with 404, which callers get as null.
+ * The REST API (https://developer.atlassian.com/server/bitbucket/rest/) for one refresh of one user. Paths use the
+ * alias `latest`, which every version since 5 serves. Callers get null for a 404.
  */
 export class BitbucketDataCenterClient {
-  /** Address of the server with its context path. */
   readonly serverUrl: string;
   private readonly restUrl: string;
   private readonly headers: Record<string, string>;
 
-  /** @throws GitProviderError when the credentials name no server: this software has no default address */
+  /** @throws GitProviderError without a host: this software has no default address */
   constructor(
     private readonly http: GuardedHttpClient,
     private readonly timing: RetryTiming,
@@ -36,30 +34,18 @@ export class BitbucketDataCenterClient {
     this.headers = { authorization: `Bearer ${auth.token}` };
   }
 
-  /**
-   * @param path below `/rest`, encoded, with its query
-   * @throws GitProviderError
-   */
+  /** One resource; null for 404. `path` follows `/rest`, encoded, with its query. @throws GitProviderError */
   async get<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {
     return parsed(await this.read(path), schema);
   }
 
-  /**
-   * A page of a list; null for 404.
-   *
-   * @param path below `/rest`, encoded, with its query
-   * @throws GitProviderError
-   */
+  /** A page of a list; null for 404. @throws GitProviderError */
   async page<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {
     const { body } = await this.read(path);
     return body === null ? null : requireFitting(schema, body, 'the response is no page of this list');
   }
 
-  /**
-   * A question that needs a body; changes nothing on the server.
-   *
-   * @throws GitProviderError
-   */
+  /** A read that needs a body. @throws GitProviderError */
   async ask<T>(path: string, question: unknown, schema: z.ZodType<T>): Promise<T | null> {
     const response = await exchangeJson(
       this.http,
@@ -70,12 +56,7 @@ export class BitbucketDataCenterClient {
     return parsed(response, schema);
   }
 
-  /**
-   * The name of the token's user. The resource is public: a server that lets a request in without naming its user has
-   * taken it for an anonymous one.
-   *
-   * @throws GitProviderError
-   */
+  /** The token's user. The resource is public, and names none for an anonymous request. @throws GitProviderError */
   async userName(): Promise<string> {
     const { headers } = await this.read(WHO_AM_I);
     const encoded = headers.get('x-ausername') ?? '';
@@ -85,21 +66,13 @@ export class BitbucketDataCenterClient {
     return decoded(encoded);
   }
 
-  /**
-   * @param userSlug as `toUserSlug` makes it
-   * @throws GitProviderError
-   */
+  /** The account of a slug from `toUserSlug`. @throws GitProviderError */
   async account(userSlug: string): Promise<DataCenterAccount> {
     const { body } = await this.read(`/api/latest/users/${userSlug}?avatarSize=64`);
     return requireFitting(accountSchema, body, 'the user resource returned no account');
   }
 
-  /**
-   * Sends a change once.
-   *
-   * @param path below `/rest`, encoded
-   * @throws GitProviderError with a `reason` when the server refuses
-   */
+  /** Sends a change once. @throws GitProviderError with a `reason` when the server refuses */
   async change(path: string, body: unknown): Promise<unknown> {
     const { token } = this.auth;
     const url = `${this.restUrl}${path}`;
@@ -126,7 +99,7 @@ export class BitbucketDataCenterClient {
     );
   }
 
-  /** Without the second the server takes the request for one that a browser was tricked into. */
+  /** Without the second header the server suspects cross-site request forgery. */
   private get postHeaders(): Record<string, string> {
     return { ...this.headers, 'x-atlassian-token': 'no-check' };
   }
@@ -136,7 +109,7 @@ function parsed<T>({ body }: JsonResponse, schema: z.ZodType<T>): T | null {
   return body === null ? null : schema.parse(body);
 }
 
-/** User names travel percent-encoded; one that is not is taken as it is. */
+/** User names travel percent-encoded; an invalid encoding is taken as it is. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

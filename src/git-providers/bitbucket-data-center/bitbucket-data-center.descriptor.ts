@@ -1,6 +1,6 @@
 import type { GitServerDescriptor } from '../git-server.descriptor.js';
 
-/** Bitbucket Data Center, which can live below a context path. Its tokens have no form of their own. */
+/** Can live below a context path. Tokens have no form of their own. */
 export const bitbucketDataCenter = {
   kind: 'bitbucket_dc',
   provider: 'bitbucket',

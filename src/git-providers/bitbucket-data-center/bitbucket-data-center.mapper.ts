@@ -22,25 +22,21 @@ import type {
   DataCenterRefusal,
 } from './bitbucket-data-center.schema.js';
 
-/** A pull request as the dashboard tells it: everything but its builds. */
 export interface DataCenterPullRequest extends Omit<ChangeRequest, 'failingChecks'> {
-  /** Newest commit of the source branch, 40 hex digits; null when missing. */
+  /** Newest commit of the source branch, 40 hex digits. */
   commit: string | null;
 }
 
-/** A recently used repository the user may write to. */
 export interface DataCenterRepository {
   activity: RepositoryActivity;
   fork: boolean;
 }
 
-/** A folder of a repository. */
 export interface DataCenterFolder {
   names: string[];
   complete: boolean;
 }
 
-/** A project's key and a repository's slug. */
 export interface DataCenterAddress {
   project: string;
   slug: string;
@@ -59,7 +55,7 @@ export function toPullRequest(listed: DataCenterListedPullRequest): DataCenterPu
   };
 }
 
-/** The server tells no time of a push. */
+/** The server has no times of pushes. */
 export function toRepository(listed: DataCenterListedRepository): DataCenterRepository {
   const name = `${listed.project.key}/${listed.slug}`;
   return {
@@ -68,7 +64,6 @@ export function toRepository(listed: DataCenterListedRepository): DataCenterRepo
   };
 }
 
-/** Whether builds of a commit failed. */
 export function toFailingChecks(stats: DataCenterBuildStats, commit: string): Signal {
   return (stats[commit]?.failed ?? 0) > 0 ? 'yes' : 'no';
 }
@@ -80,15 +75,12 @@ export function toFolder({ children }: DataCenterListedFolder): DataCenterFolder
   };
 }
 
-/**
- * The slug of a user in addresses: the name in lower case, with `_` for what is no letter, digit, dot, dash or
- * underscore (`jane@example.com` is `jane_example.com`).
- */
+/** A user's slug: in lower case, with `_` for special characters: `jane@example.com` is `jane_example.com`. */
 export function toUserSlug(userName: string): string {
   return userName.toLowerCase().replace(/[^a-z0-9._-]/g, '_');
 }
 
-/** @param serverUrl address that a relative avatar belongs to */
+/** A relative avatar belongs to `serverUrl`. */
 export function toProviderUser(account: DataCenterAccount, serverUrl: string): ProviderUser {
   return {
     id: String(account.id),
@@ -100,7 +92,7 @@ export function toProviderUser(account: DataCenterAccount, serverUrl: string): P
   };
 }
 
-/** The body of the request that opens a pull request. Older servers know no drafts, so only a draft says so. */
+/** Older servers know no drafts, so only a draft says so. */
 export function newPullRequest(
   address: DataCenterAddress,
   request: NewChangeRequest,
@@ -116,12 +108,11 @@ export function newPullRequest(
   };
 }
 
-/** Full name of a branch. */
 export function branchRef(branch: string): string {
   return `refs/heads/${branch}`;
 }
 
-/** Whether a pull request goes to that branch of that repository: those of one source branch are listed together. */
+/** Checks the target too, since the server lists all pull requests of one source branch. */
 export function goesTo(
   { toRef }: DataCenterOpenedPullRequest,
   address: DataCenterAddress,
@@ -134,17 +125,14 @@ export function goesTo(
   );
 }
 
-/** One pull request; null when it lacks its number or page. */
 export function toOpenedPullRequest({ id, links }: DataCenterOpenedPullRequest): OpenedChangeRequest | null {
   return toOpenedChangeRequest(id, links.self[0]?.href ?? null);
 }
 
-/** Name of a branch such as `main` or `release/1`. */
 export function toBranchName({ id, displayId }: DataCenterBranch): string | null {
   return displayId ?? id?.replace(/^refs\/heads\//, '') ?? null;
 }
 
-/** Why the server refused: the messages of its errors, with the member that each is about. */
 export function dataCenterReasons({ errors }: DataCenterRefusal): string[] {
   return errors.flatMap(({ message, context }) => {
     if (message === null) {
@@ -154,7 +142,7 @@ export function dataCenterReasons({ errors }: DataCenterRefusal): string[] {
   });
 }
 
-/** The result of the last merge that the server tried; asking for one would cost a request per pull request. */
+/** The last merge that the server tried; asking for one would cost a request per pull request. */
 function toConflicts({ properties }: DataCenterListedPullRequest): Signal {
   switch (properties.mergeResult.outcome) {
     case 'CONFLICTED':
@@ -180,12 +168,10 @@ function refOf({ project, slug }: DataCenterAddress, branch: string): Record<str
   return { id: branchRef(branch), repository: { slug, project: { key: project } } };
 }
 
-/** Whether a text can be a project's key, and a part of an address. */
 export function isProjectKey(text: string): boolean {
   return /^~?[\w.-]*\w[\w.-]*$/.test(text);
 }
 
-/** The filter of the list of repositories that the user can read: by part of a name, in one project or in all. */
 export function repositoryFilter(project: string | null, part: string): Record<string, string> {
   return {
     permission: 'REPO_READ',
@@ -194,7 +180,7 @@ export function repositoryFilter(project: string | null, part: string): Record<s
   };
 }
 
-/** The lists tell neither times nor default branches, and nobody counts stars here. */
+/** The lists have neither times nor default branches, and the software has no stars. */
 export function toFoundRepository(found: DataCenterFoundRepository): FoundRepository {
   return {
     id: found.id,
@@ -207,14 +193,12 @@ export function toFoundRepository(found: DataCenterFoundRepository): FoundReposi
   };
 }
 
-/** What protects branches is another resource, which only administrators may read. */
+/** Branch restrictions are another resource, which only administrators may read. */
 export function toFoundBranch({ displayId, latestCommit }: DataCenterListedBranch): FoundBranch {
   return { name: displayId, commit: latestCommit, isProtected: false, committedAt: null };
 }
 
-/**
- * How the REST API tells about a pull request (https://developer.atlassian.com/server/bitbucket/rest/); it has no issues.
- */
+/** See https://developer.atlassian.com/server/bitbucket/rest/; there are no issues. */
 export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
   const [project = '', slug = ''] = name.split('/');
   const change = `${apiUrl}/projects/${project}/repos/${slug}/pull-requests/${number}`;

@@ -66,15 +66,12 @@ const DASHBOARD = '/api/latest/dashboard/pull-requests?role=AUTHOR&state=OPEN&or
 const RECENT_REPOSITORIES = '/api/latest/profile/recent/repos?limit=25&permission=REPO_WRITE';
 const BUILD_STATS = '/build-status/latest/commits/stats';
 const MAX_PROBES = 5;
-/** Conflicts that the server has not computed are not asked for again soon: nothing makes it compute them. */
+/** The server does not compute missing conflicts on request, so an early retry would not help. */
 const WORK_POLICY: WorkPolicy = { freshMs: 120_000, freshWhileComputingMs: 120_000, maxChangeRequests: 20 };
 
 /**
- * Bitbucket Data Center (and its predecessor, Server). Two rounds of requests: the user's pull requests beside the
- * recently used repositories, then the builds of all pull requests in one question beside repository probes.
- *
- * Servers before 5.10 lack one list or the other, and some OAuth apps may not use the dashboard: a missing list is
- * a gap `unsupported`, the other is still used. There are no issues.
+ * Bitbucket Data Center and Server: pull requests and recent repositories, then builds of all in one request and
+ * probes. A server before 5.10 lacks one of the lists, which is a gap `unsupported`. There are no issues.
  */
 export class BitbucketDataCenterProvider extends GitProvider {
   readonly kind = 'bitbucket_dc';
@@ -88,22 +85,18 @@ export class BitbucketDataCenterProvider extends GitProvider {
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
   }
 
-  /** @inheritdoc */
   override get workPolicy(): WorkPolicy {
     return WORK_POLICY;
   }
 
-  /** @inheritdoc */
   serverOf(host: string | null): string {
     return host === null ? '' : gitHostBaseUrl(host);
   }
 
-  /** @inheritdoc */
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
     return toApiGuide(`${this.serverOf(host)}/rest/api/1.0`, repository, number);
   }
 
-  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(auth, call);
     const gaps = new GapLog();
@@ -135,7 +128,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     };
   }
 
-  /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
       await this.clientFor(auth, call).userName();
@@ -148,14 +140,12 @@ export class BitbucketDataCenterProvider extends GitProvider {
     }
   }
 
-  /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     const client = this.clientFor(auth, call);
     const slug = toUserSlug(await client.userName());
     return toProviderUser(await client.account(slug), client.serverUrl);
   }
 
-  /** Part of a name finds repositories of all projects; `PROJ/part` only those of one. */
   async searchRepositories(
     auth: ProviderAuth,
     query: RepositoryQuery,
@@ -177,7 +167,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return listing(page, toFoundRepository);
   }
 
-  /** @inheritdoc */
   async searchBranches(
     auth: ProviderAuth,
     query: BranchQuery,
@@ -198,7 +187,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return listing(page, toFoundBranch);
   }
 
-  /** The keys of the projects that the user can see. */
   async listInstallations(
     auth: ProviderAuth,
     query: ListRange,
@@ -211,7 +199,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return listing(page, ({ key }) => key);
   }
 
-  /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
     request: NewChangeRequest,
@@ -221,7 +208,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return await openOrFind(new BitbucketDataCenterChanges(client, request.repository), request);
   }
 
-  /** @inheritdoc */
   cloneUrl(host: string | null, repository: string): string {
     if (host === null) {
       throw new GitProviderError('unsupported', { reason: 'a Data Center repository needs a host' });
@@ -229,7 +215,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return `${gitHostBaseUrl(host)}/scm/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
-  /** Tokens stand in for the password of their own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
+  /** A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
   async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
     const username = await this.clientFor(auth, call).userName();
     return { username, password: auth.token };
@@ -239,7 +225,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return new BitbucketDataCenterClient(this.http, this.timing, auth, call);
   }
 
-  /** The verdict per commit, from one question for all. */
   private async failingChecks(
     client: BitbucketDataCenterClient,
     pulls: readonly DataCenterPullRequest[],
@@ -261,7 +246,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
     }
   }
 
-  /** Reads three folders at once; null when one of them failed or nothing can be added to the repository. */
+  /** Null when a folder could not be read, or nothing can be added to the repository. */
   private async probe(
     client: BitbucketDataCenterClient,
     { activity }: DataCenterRepository,
@@ -274,7 +259,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
         readFolder(client, `${browse}${folder}?limit=500`, gaps),
       ),
     );
-    // Without commits there is no default branch and no root (404).
+    // An empty repository has no default branch and no root (404).
     if (!root || !microagents || !skills || root.names.length === 0) {
       return null;
     }
@@ -294,7 +279,7 @@ function range({ position, limit }: ListRange, search: Record<string, string> = 
   return query.toString();
 }
 
-/** What the user may not see is left out of a page, so that the next one begins where the server says. */
+/** Hidden entries leave gaps in a page, so the next one begins where the server says. */
 function listing<Listed, Item>(
   page: { values: Listed[]; isLastPage: boolean; nextPageStart: number | null },
   toItem: (listed: Listed) => Item,
@@ -352,7 +337,6 @@ async function readFolder(
   }
 }
 
-/** The most recently used repositories an agent's instructions could be added to. */
 function probeCandidates(repositories: readonly DataCenterRepository[]): DataCenterRepository[] {
   return repositories.filter(({ activity, fork }) => activity.usable && !fork).slice(0, MAX_PROBES);
 }

@@ -13,7 +13,7 @@ import {
   text,
 } from '../response-schema.js';
 
-/** Keys and slugs become parts of addresses, so only harmless characters pass. */
+/** Becomes part of addresses, so only harmless characters pass. */
 const slug = requiredName.regex(/^[\w.-]*\w[\w.-]*$/);
 /** Personal projects have a key such as `~jane`. */
 const projectKey = requiredName.regex(/^~?[\w.-]*\w[\w.-]*$/);
@@ -21,9 +21,8 @@ const projectKey = requiredName.regex(/^~?[\w.-]*\w[\w.-]*$/);
 const repositorySchema = object({
   slug,
   project: object({ key: projectKey }),
-  /** Archived repositories exist since version 8. */
+  /** Since version 8. */
   archived: flag,
-  /** Of a fork. */
   origin: object({ slug: text }),
 });
 export type DataCenterListedRepository = z.output<typeof repositorySchema>;
@@ -33,30 +32,26 @@ const pullRequestSchema = object({
   title: requiredName,
   /** Epoch milliseconds. */
   updatedDate: z.number(),
-  /** Older servers know no drafts. */
+  /** Missing on older servers. */
   draft: flag,
   fromRef: object({ latestCommit: text }),
   toRef: object({ repository: repositorySchema }),
   reviewers: list(object({ status: text })),
   properties: object({
     openTaskCount: number,
-    /** Left out until the server has tried the merge in the background. */
+    /** Missing until the server has tried the merge in the background. */
     mergeResult: object({ outcome: text }),
   }),
 });
 export type DataCenterListedPullRequest = z.output<typeof pullRequestSchema>;
 
-/** `/dashboard/pull-requests`. */
 export const pullRequestPageSchema = object({ values: list(pullRequestSchema), isLastPage: knownFlag });
 
-/** `/profile/recent/repos`. */
 export const repositoryPageSchema = object({ values: list(repositorySchema), isLastPage: knownFlag });
 
-/** Numbers of builds by commit. Commits without builds are left out. */
 export const buildStatsSchema = namedValues(z.string(), object({ failed: number })).catch({});
 export type DataCenterBuildStats = z.output<typeof buildStatsSchema>;
 
-/** `/browse` of a folder. */
 export const folderSchema = object({
   children: object({
     values: list(object({ path: object({ toString: requiredText }) }), 500),
@@ -65,7 +60,6 @@ export const folderSchema = object({
 });
 export type DataCenterListedFolder = z.output<typeof folderSchema>;
 
-/** What every page of a list says about the next one. */
 const pageMembers = { isLastPage: z.boolean(), nextPageStart: z.int().positive().nullable().catch(null) };
 
 const foundRepositorySchema = object({
@@ -76,13 +70,11 @@ const foundRepositorySchema = object({
 });
 export type DataCenterFoundRepository = z.output<typeof foundRepositorySchema>;
 
-/** `/repos`, and `/projects/{key}/repos`. */
 export const foundRepositoriesSchema = z.object({
   ...pageMembers,
   values: requiredList(foundRepositorySchema),
 });
 
-/** `/projects`. */
 export const projectsSchema = z.object({
   ...pageMembers,
   values: requiredList(object({ key: projectKey })),
@@ -91,10 +83,8 @@ export const projectsSchema = z.object({
 const listedBranchSchema = object({ displayId: requiredName, latestCommit: requiredName });
 export type DataCenterListedBranch = z.output<typeof listedBranchSchema>;
 
-/** `/projects/{key}/repos/{slug}/branches`. */
 export const listedBranchesSchema = z.object({ ...pageMembers, values: requiredList(listedBranchSchema) });
 
-/** `/users/{slug}`. */
 export const accountSchema = z.object({
   id: z.number(),
   name: requiredText,
@@ -104,11 +94,9 @@ export const accountSchema = z.object({
 });
 export type DataCenterAccount = z.output<typeof accountSchema>;
 
-/** A branch, such as the default one. */
 export const branchSchema = object({ id: text, displayId: text });
 export type DataCenterBranch = z.output<typeof branchSchema>;
 
-/** A pull request that was opened or found. */
 export const openedPullRequestSchema = object({
   id: number,
   links: object({ self: list(object({ href: text })) }),
@@ -116,9 +104,7 @@ export const openedPullRequestSchema = object({
 });
 export type DataCenterOpenedPullRequest = z.output<typeof openedPullRequestSchema>;
 
-/** `/pull-requests` of a repository. */
 export const openedPullRequestsSchema = object({ values: list(openedPullRequestSchema) });
 
-/** A refusal: messages, each with the member that it is about. */
 export const refusalSchema = object({ errors: list(object({ message: text, context: text })) });
 export type DataCenterRefusal = z.output<typeof refusalSchema>;

@@ -2,24 +2,22 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { BoundedCache } from '../../common/bounded-cache.js';
 import type { Signal } from '../git-provider.js';
 
-/** Who the token belongs to and where it can look. */
 export interface BitbucketIdentity {
-  /** In braces, as the provider writes it. */
+  /** In braces, as Bitbucket writes it. */
   uuid: string;
   workspaces: string[];
-  /** There are more workspaces than were read. */
   truncated: boolean;
 }
 
 const IDENTITY_TTL_MS = 60 * 60 * 1000;
-/** Bounds how long a signal stays whose key did not notice a change. */
+/** Bounds the life of a signal whose key did not notice a change. */
 const SIGNAL_TTL_MS = 10 * 60 * 1000;
 const MAX_IDENTITIES = 5_000;
 const MAX_SIGNALS = 50_000;
 
 /**
- * What need not be asked again for a while: identities, and details of pull requests that have not changed. The
- * provider allows 1,000 requests an hour. Bounded, and entries of one token are invisible to any other.
+ * Identities, and details of unchanged pull requests, as Bitbucket allows 1,000 requests an hour. Bounded, and
+ * separate for each token.
  */
 export class BitbucketCache {
   /** Tokens are remembered as keyed hashes only, and the key dies with the process. */
@@ -27,14 +25,13 @@ export class BitbucketCache {
   private readonly identities: BoundedCache<string, BitbucketIdentity>;
   private readonly signals: BoundedCache<string, Signal>;
 
-  /** @param now epoch milliseconds */
+  /** `now` returns epoch milliseconds. */
   constructor(now: () => number) {
     const common = { perf: { now }, ttlResolution: 0 };
     this.identities = new BoundedCache(MAX_IDENTITIES, { ...common, ttl: IDENTITY_TTL_MS });
     this.signals = new BoundedCache(MAX_SIGNALS, { ...common, ttl: SIGNAL_TTL_MS });
   }
 
-  /** Names the owner of entries: one token at one address. */
   ownerOf(apiUrl: string, token: string): string {
     return createHmac('sha256', this.secret).update(`${apiUrl}\n${token}`).digest('base64url');
   }
@@ -51,7 +48,7 @@ export class BitbucketCache {
     this.identities.delete(owner);
   }
 
-  /** @param subject what was asked, with everything that changes when the signal changes */
+  /** `subject` contains everything that changes when the signal changes. */
   signal(owner: string, subject: string): Signal | undefined {
     return this.signals.get(`${owner} ${subject}`);
   }

@@ -5,7 +5,6 @@ import type { BitbucketClient } from './bitbucket.client.js';
 import { newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
 import { mainBranchSchema, openedPullRequestSchema, openedPullRequestsSchema } from './bitbucket.schema.js';
 
-/** Pull requests of one repository of one user. */
 export class BitbucketChanges implements ChangeRequestHost {
   private readonly path: string;
 
@@ -17,13 +16,11 @@ export class BitbucketChanges implements ChangeRequestHost {
     this.path = `/repositories/${requireOwnerAndName(repository).map(encodeURIComponent).join('/')}`;
   }
 
-  /** @inheritdoc */
   async defaultBranch(): Promise<string | null> {
     const repository = await this.client.get(`${this.path}?fields=mainbranch.name`, mainBranchSchema);
     return requireRepository(repository).mainbranch.name;
   }
 
-  /** @inheritdoc */
   async findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
       q: openBetween(this.repository, sourceBranch, targetBranch),
@@ -36,7 +33,6 @@ export class BitbucketChanges implements ChangeRequestHost {
     return found ? toOpenedPullRequest(found) : null;
   }
 
-  /** @inheritdoc */
   async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const created = await this.client.change(
       `${this.path}/pullrequests`,

@@ -14,29 +14,28 @@ interface BitbucketClientOptions {
   timing: RetryTiming;
 }
 
-/** `optional` requests are the first to be given up when the hourly limit comes near. */
+/** `optional` requests are given up first when the hourly limit comes near. */
 type BitbucketNeed = 'needed' | 'optional';
 
 export interface BitbucketList<T> {
   values: T[];
-  /** False when there were more pages than could or should be read. */
+  /** False when not all pages were read. */
   complete: boolean;
 }
 
 interface BitbucketListOptions<T> {
-  /** Pages read at most, each costs a round trip. */
   maxPages: number;
   need?: BitbucketNeed;
   /** Ends the reading early, once an element is all that matters. */
   until?: (value: T) => boolean;
 }
 
-/** Requests in flight at the same time for one refresh, so that no user fills the connection pool alone. */
+/** Per refresh, so that a single user cannot fill the connection pool. */
 const MAX_IN_FLIGHT = 24;
 
 /**
- * Bitbucket Cloud over HTTP for one refresh of one user (https://developer.atlassian.com/cloud/bitbucket/rest/).
- * Make a new one per refresh: once the provider refuses for too many requests, this one asks nothing more.
+ * For one refresh of one user (https://developer.atlassian.com/cloud/bitbucket/rest/): after a refusal for too many
+ * requests, this client asks nothing more.
  */
 export class BitbucketClient {
   private readonly limit = pLimit(MAX_IN_FLIGHT);
@@ -57,21 +56,14 @@ export class BitbucketClient {
     this.headers = { authorization: authorization(auth.token) };
   }
 
-  /**
-   * Reads one resource; null when there is none (404).
-   *
-   * @param path below the API address, encoded, with its query
-   * @throws GitProviderError
-   */
+  /** One resource; null for 404. `path` follows the API address, encoded, with its query. @throws GitProviderError */
   async get<T>(path: string, schema: z.ZodType<T>, need: BitbucketNeed = 'needed'): Promise<T | null> {
     const body = await this.request(`${this.apiUrl}${path}`, need);
     return body === null ? null : schema.parse(body);
   }
 
   /**
-   * Reads a paged list, following `next` as long as it stays on the API's origin: the token goes nowhere else.
-   * Null when there is none (404).
-   *
+   * A list; null for 404. Follows `next` only on the API's origin, to keep the token there.
    * @throws GitProviderError
    */
   async list<T>(
@@ -97,12 +89,7 @@ export class BitbucketClient {
     return { values, complete: false };
   }
 
-  /**
-   * Sends a change once.
-   *
-   * @param path below the API address, encoded
-   * @throws GitProviderError with a `reason` when Bitbucket refuses
-   */
+  /** Sends a change once. @throws GitProviderError with a `reason` when Bitbucket refuses */
   async change(path: string, body: unknown): Promise<unknown> {
     const { headers, token } = this;
     const url = `${this.apiUrl}${path}`;
@@ -114,7 +101,6 @@ export class BitbucketClient {
     );
   }
 
-  /** Of the API. */
   get origin(): string {
     return new URL(this.apiUrl).origin;
   }
@@ -146,7 +132,7 @@ export class BitbucketClient {
   }
 }
 
-/** An API token comes with its account (`email:token`) and is a password; every other kind is a bearer token. */
+/** An API token (`email:token`) is a password; every other kind is a bearer token. */
 function authorization(token: string): string {
   return token.includes(':') ? `Basic ${Buffer.from(token, 'utf8').toString('base64')}` : `Bearer ${token}`;
 }

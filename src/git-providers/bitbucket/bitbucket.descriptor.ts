@@ -1,12 +1,11 @@
 import type { GitServerDescriptor } from '../git-server.descriptor.js';
 
-/** User names that stand for "the password is a token" in Bitbucket's git addresses. */
+/** User names that mean "the password is a token" in Bitbucket's git addresses. */
 const GIT_USERS: ReadonlySet<string> = new Set(['x-token-auth', 'x-bitbucket-api-token-auth']);
 
 const TOKEN_FORM =
   'Use email:api_token (the e-mail address of your Atlassian account) or an OAuth or access token';
 
-/** Bitbucket Cloud, which is at one address only. */
 export const bitbucket = {
   kind: 'bitbucket',
   provider: 'bitbucket',

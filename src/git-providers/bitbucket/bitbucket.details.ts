@@ -26,7 +26,6 @@ import {
 interface BitbucketDetailsContext {
   client: BitbucketClient;
   cache: BitbucketCache;
-  /** Owner of what is remembered. */
   owner: string;
   userUuid: string;
   gaps: GapLog;
@@ -35,14 +34,10 @@ interface BitbucketDetailsContext {
 /** A detail that needs more pages than this stays unknown. */
 const MAX_PAGES = 3;
 
-/**
- * The last round trip: signals of one pull request, and agent instructions of one repository. Every failure costs
- * the one signal (`unknown`) or the one repository it hits, and is noted as a gap.
- */
+/** The last round trip. A failure costs one signal (`unknown`) or one repository, and is noted as a gap. */
 export class BitbucketDetails {
   constructor(private readonly context: BitbucketDetailsContext) {}
 
-  /** The three signals, side by side. */
   async signalsOf(pull: BitbucketPullRequest): Promise<BitbucketSignals> {
     const path = `/repositories/${pull.repository}/pullrequests/${pull.id}`;
     const [conflicts, failingChecks, unresolvedComments] = await Promise.all([
@@ -53,12 +48,12 @@ export class BitbucketDetails {
     return { conflicts, failingChecks, unresolvedComments };
   }
 
-  /** The repository with what it tells agents; null when that is not known, or nothing can be added to it. */
+  /** Null when the instructions are unknown, or nothing can be added to the repository. */
   async probe({ name, activeAt }: BitbucketRepository): Promise<ProbedRepository | null> {
     const [root, microagents, skills] = await Promise.all(
       ['', '.openhands/microagents/', '.openhands/skills/'].map((folder) => this.entries(name, folder)),
     );
-    // A root that is not there is a repository without commits, or one that was deleted just now.
+    // A missing root means no commits, or a repository that was just deleted.
     if (!root || !microagents || !skills || root.names.length === 0) {
       return null;
     }
@@ -74,7 +69,7 @@ export class BitbucketDetails {
     return { name, activeAt, usable: true, writable: true, hasAgentInstructions: hasInstructions };
   }
 
-  /** Asked through a redirect. Some kinds of token are refused here for good, which says nothing about conflicts. */
+  /** Some kinds of token are refused here for good, which says nothing about conflicts. */
   private async conflicts(pull: BitbucketPullRequest, path: string): Promise<Signal> {
     const subject = pull.commits === null ? null : `conflicts ${path} ${pull.commits}`;
     return await this.remembered(subject, async () => {
@@ -90,7 +85,7 @@ export class BitbucketDetails {
     });
   }
 
-  /** Never remembered: builds report whenever they like. */
+  /** Never cached: builds report at any time. */
   private async failingChecks(path: string): Promise<Signal> {
     try {
       const list = await this.context.client.list(

@@ -25,7 +25,6 @@ import {
   type BitbucketStatus,
 } from './bitbucket.schema.js';
 
-/** An open pull request of the user as the workspace's list tells it, before its details are asked for. */
 export interface BitbucketPullRequest {
   /** `workspace/slug` of the destination. */
   repository: string;
@@ -37,11 +36,10 @@ export interface BitbucketPullRequest {
   openTasks: number;
   comments: number;
   changesRequested: boolean;
-  /** Both tips in one text; equal texts have the same conflicts. Null where a tip is missing (branch deleted). */
+  /** Both tips in one text; equal texts have the same conflicts. Null for a deleted branch. */
   commits: string | null;
 }
 
-/** A repository the user may write to. */
 export interface BitbucketRepository {
   name: string;
   /** Epoch milliseconds. */
@@ -50,7 +48,6 @@ export interface BitbucketRepository {
   empty: boolean;
 }
 
-/** What a pull request's details tell. */
 export type BitbucketSignals = Pick<ChangeRequest, 'conflicts' | 'failingChecks' | 'unresolvedComments'>;
 
 export function toPullRequest(listed: BitbucketListedPullRequest): BitbucketPullRequest {
@@ -74,12 +71,12 @@ export function toRepository(listed: BitbucketListedRepository): BitbucketReposi
     name: listed.full_name,
     activeAt: listed.updated_on,
     fork: listed.parent.full_name !== null,
-    // A repository without a single commit has no main branch yet.
+    // A repository without commits has no main branch.
     empty: listed.mainbranch.name === null,
   };
 }
 
-/** Change requests with the signals of each (same order), and the activity of repositories where it is known. */
+/** Adds signals, in the order of `pulls`, and the known activity of repositories. */
 export function toChangeRequests(
   pulls: readonly BitbucketPullRequest[],
   signals: readonly BitbucketSignals[],
@@ -103,10 +100,7 @@ export function toChangeRequests(
   });
 }
 
-/**
- * Whether a check of the source commit fails. A key (one check) may be listed once per run: only its newest run
- * counts, and among runs of the same moment the last one listed.
- */
+/** A check may be listed once per run: its newest run counts, of the same moment the last one listed. */
 export function toFailingChecks(statuses: readonly BitbucketStatus[]): Signal {
   const newest = new Map<string, { state: string | null; at: number }>();
   for (const [index, status] of statuses.entries()) {
@@ -120,10 +114,7 @@ export function toFailingChecks(statuses: readonly BitbucketStatus[]): Signal {
   return [...newest.values()].some(({ state }) => state === 'FAILED') ? 'yes' : 'no';
 }
 
-/**
- * Whether a comment starts a review thread that waits for the author: inline, at the root, published, not
- * resolved, by somebody else. Comments that are not inline are conversation and wait for nobody.
- */
+/** Whether a comment waits for the author: inline, at the root, published, unresolved, by another user. */
 export function isUnresolvedThread(comment: BitbucketComment, userUuid: string): boolean {
   const isReviewThread = comment.inline && !comment.parent && !comment.deleted && !comment.pending;
   return isReviewThread && !comment.resolution && comment.user.uuid !== userUuid;
@@ -136,12 +127,11 @@ export function toConflicts({ values }: BitbucketConflicts): Signal {
   return values.length > 0 ? 'yes' : 'no';
 }
 
-/** Last parts of the paths in a folder. */
 export function toEntryNames(entries: readonly BitbucketEntry[]): string[] {
   return entries.map(({ path }) => path.replace(/\/$/, '').split('/').at(-1) ?? '');
 }
 
-/** Null without an account. The e-mail address is not part of it (another request, another scope). */
+/** The account, or null. The e-mail address would need another request and scope. */
 export function toProviderUser(account: BitbucketAccount): ProviderUser | null {
   const id = account.account_id ?? account.uuid;
   const login = account.username ?? account.nickname;
@@ -158,7 +148,6 @@ export function toProviderUser(account: BitbucketAccount): ProviderUser | null {
   };
 }
 
-/** The body of the request that opens a pull request. */
 export function newPullRequest(request: NewChangeRequest, targetBranch: string): Record<string, unknown> {
   const { sourceBranch, title, body, draft } = request;
   return {
@@ -170,10 +159,7 @@ export function newPullRequest(request: NewChangeRequest, targetBranch: string):
   };
 }
 
-/**
- * The filter for the open pull request between two branches of a repository
- * (https://developer.atlassian.com/cloud/bitbucket/rest/intro/#filtering).
- */
+/** A filter by branches: https://developer.atlassian.com/cloud/bitbucket/rest/intro/#filtering. */
 export function openBetween(repository: string, sourceBranch: string, targetBranch: string): string {
   return [
     'state = "OPEN"',
@@ -183,12 +169,10 @@ export function openBetween(repository: string, sourceBranch: string, targetBran
   ].join(' AND ');
 }
 
-/** One pull request; null when it lacks its number or page. */
 export function toOpenedPullRequest({ id, links }: BitbucketOpenedPullRequest): OpenedChangeRequest | null {
   return toOpenedChangeRequest(id, links.html.href);
 }
 
-/** Why Bitbucket refused: a message, sometimes a detail, and texts by field. */
 export function bitbucketReasons({ error }: BitbucketRefusal): string[] {
   const byField = Object.entries(error.fields).flatMap(([name, texts]) =>
     [texts].flat().map((text) => (typeof text === 'string' ? `${name}: ${text}` : null)),
@@ -197,8 +181,8 @@ export function bitbucketReasons({ error }: BitbucketRefusal): string[] {
 }
 
 /**
- * Git knows the kind of a token by its user name: API tokens (stored as `email:api_token`) have one of their own
- * (https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/), access and OAuth tokens another
+ * The user name depends on the kind of token: API tokens, stored as `email:api_token`
+ * (https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/), or access and OAuth tokens
  * (https://support.atlassian.com/bitbucket-cloud/docs/using-access-tokens/).
  */
 export function bitbucketGitCredential(token: string): GitCredential {
@@ -212,7 +196,7 @@ function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
-/** The query of a workspace's list of repositories. Its order knows neither stars nor forks. */
+/** The query for repositories, which Bitbucket can order by neither stars nor forks. */
 export function repositoriesQuery(range: ListRange, text: string | null, { sort }: RepositoryQuery): string {
   return pageQuery(range, text, {
     sort: sort?.endsWith('asc') ? 'updated_on' : '-updated_on',
@@ -220,7 +204,6 @@ export function repositoriesQuery(range: ListRange, text: string | null, { sort 
   });
 }
 
-/** The query of a repository's list of branches, the newest first. */
 export function branchesQuery(range: ListRange, text: string | null): string {
   return pageQuery(range, text, { sort: '-target.date', fields: BRANCH_FIELDS });
 }
@@ -249,12 +232,12 @@ export function toFoundRepository(found: BitbucketFoundRepository): FoundReposit
   };
 }
 
-/** What restricts branches is another resource, which only administrators may read. */
+/** Branch restrictions are another resource, which only administrators may read. */
 export function toFoundBranch({ name, target }: BitbucketBranch): FoundBranch {
   return { name, commit: target.hash, isProtected: false, committedAt: target.date };
 }
 
-/** How the REST API tells about a pull request or an issue (https://developer.atlassian.com/cloud/bitbucket/rest/). */
+/** See https://developer.atlassian.com/cloud/bitbucket/rest/. */
 export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
   const repository = `${apiUrl}/repositories/${name}`;
   return {

@@ -58,22 +58,20 @@ import {
 interface BitbucketProviderOptions {
   /** Such as `https://api.bitbucket.org/2.0`. */
   apiUrl: string;
-  /** Where git finds the repositories, `https://bitbucket.org`. */
   cloneUrl: string;
   timing?: RetryTiming;
 }
 
-/** What the second round trip found in all workspaces together. */
 interface Listing<T> {
   items: T[];
   hasMore: boolean;
-  /** Failures, one per workspace that gave nothing. */
+  /** One per workspace that gave nothing. */
   failures: GitProviderError[];
 }
 
-/** Pull requests whose details are asked for: three requests each, out of 1,000 an hour. */
+/** Each needs three requests, out of 1,000 an hour. */
 const MAX_PULL_REQUESTS = 20;
-/** Asked seldom, as the limit of requests is low; conflicts are computed while one waits. */
+/** Served for long, as the limit of requests is low; conflicts are computed on request. */
 const WORK_POLICY: WorkPolicy = {
   freshMs: 120_000,
   freshWhileComputingMs: 120_000,
@@ -81,17 +79,14 @@ const WORK_POLICY: WorkPolicy = {
 };
 const MAX_RECENT_REPOSITORIES = 100;
 const MAX_PROBES = 5;
-/** Workspaces looked into, two requests each. */
+/** Each needs two requests. */
 const MAX_WORKSPACES = 20;
 const MAX_WORKSPACE_PAGES = 2;
 
 /**
- * Bitbucket Cloud, which has neither GraphQL nor a list across workspaces. Three rounds of requests: who and where
- * (remembered for an hour), then lists per workspace, then details per pull request beside repository probes.
- *
- * Recent repositories are those the user may write to (`role=contributor`): one request tells recency and
- * permission together. A pull request in a repository that is only readable stays; its repository has no known
- * activity. There are no issues (the provider removed them on 2026-08-20) and no archived repositories.
+ * Bitbucket Cloud has neither GraphQL nor a list across workspaces. Three rounds: identity (kept for an hour), lists
+ * per workspace, then details and probes. `role=contributor` tells recency and permission in one request. There are
+ * no archived repositories, and no issues since 2026-08-20.
  */
 export class BitbucketProvider extends GitProvider {
   readonly kind = 'bitbucket';
@@ -107,22 +102,18 @@ export class BitbucketProvider extends GitProvider {
     this.cache = new BitbucketCache(this.timing.now);
   }
 
-  /** @inheritdoc */
   override get workPolicy(): WorkPolicy {
     return WORK_POLICY;
   }
 
-  /** @inheritdoc */
   serverOf(): string {
     return this.options.apiUrl;
   }
 
-  /** @inheritdoc */
   apiGuide(_host: string | null, repository: string, number: number): ApiGuide {
     return toApiGuide(this.options.apiUrl.replace(/\/+$/, ''), repository, number);
   }
 
-  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(auth, call);
     const owner = this.cache.ownerOf(this.options.apiUrl, auth.token);
@@ -158,7 +149,6 @@ export class BitbucketProvider extends GitProvider {
     };
   }
 
-  /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
       await this.getUser(auth, call);
@@ -171,7 +161,6 @@ export class BitbucketProvider extends GitProvider {
     }
   }
 
-  /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     const account = await this.clientFor(auth, call).get('/user', accountSchema);
     const user = account && toProviderUser(account);
@@ -181,7 +170,6 @@ export class BitbucketProvider extends GitProvider {
     return user;
   }
 
-  /** @inheritdoc */
   async searchRepositories(
     auth: ProviderAuth,
     query: RepositoryQuery,
@@ -195,7 +183,6 @@ export class BitbucketProvider extends GitProvider {
     });
   }
 
-  /** @inheritdoc */
   async searchBranches(
     auth: ProviderAuth,
     query: BranchQuery,
@@ -210,7 +197,6 @@ export class BitbucketProvider extends GitProvider {
     return pageOf(found.values.map(toFoundBranch), query, !found.complete);
   }
 
-  /** The slugs of the user's workspaces. */
   async listInstallations(auth: ProviderAuth, query: ListRange, call: ProviderCall): Promise<Part<string>> {
     const path = `/user/workspaces?pagelen=${query.limit}&page=${query.position}`;
     const found = await this.clientFor(auth, call).list(path, workspacesSchema, { maxPages: 1 });
@@ -218,7 +204,6 @@ export class BitbucketProvider extends GitProvider {
     return pageOf(slugs, query, found?.complete === false);
   }
 
-  /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
     request: NewChangeRequest,
@@ -228,12 +213,10 @@ export class BitbucketProvider extends GitProvider {
     return await openOrFind(new BitbucketChanges(client, request.repository), request);
   }
 
-  /** @inheritdoc */
   cloneUrl(_host: string | null, repository: string): string {
     return `${this.options.cloneUrl}/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
-  /** @inheritdoc */
   gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
     return Promise.resolve(bitbucketGitCredential(token));
   }
@@ -293,11 +276,7 @@ export class BitbucketProvider extends GitProvider {
     };
   }
 
-  /**
-   * One workspace that refuses costs its own part only.
-   *
-   * @throws GitProviderError when no workspace could be read at all
-   */
+  /** A workspace that refuses costs its own part only. @throws GitProviderError when no workspace could be read */
   private checkFailures(
     owner: string,
     { workspaces }: BitbucketIdentity,
@@ -336,7 +315,7 @@ async function listAll<Listed, Item>(
   };
 }
 
-/** A workspace that is not there (404) is one the token may not see. */
+/** A workspace with a 404 is one that the token may not see. */
 async function listOrFailure<T>(
   client: BitbucketClient,
   path: string,
@@ -352,7 +331,6 @@ async function listOrFailure<T>(
   }
 }
 
-/** The newest repositories that instructions for agents could be added to. */
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {
   return repositories.filter(({ fork, empty }) => !fork && !empty).slice(0, MAX_PROBES);
 }

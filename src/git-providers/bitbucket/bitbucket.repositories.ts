@@ -11,12 +11,11 @@ import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
 import { repositoriesQuery, toFoundRepository } from './bitbucket.mapper.js';
 import { type BitbucketFoundRepository, foundRepositoriesSchema } from './bitbucket.schema.js';
 
-/** The longest page there is. */
+/** Bitbucket's longest page. */
 const MAX_FOUND = 100;
-/** Pages of one workspace, in the positions of the list that goes through all workspaces one after the other. */
+/** Positions count through the pages of all workspaces, one workspace after the other. */
 const PAGES_PER_WORKSPACE = 10_000;
 
-/** Which page of which workspace a position stands for. */
 function workspacePage(position: number): { index: number; page: number } {
   return {
     index: Math.floor((position - 1) / PAGES_PER_WORKSPACE),
@@ -24,16 +23,13 @@ function workspacePage(position: number): { index: number; page: number } {
   };
 }
 
-/** The reverse of {@link workspacePage}. */
 function workspacePosition(index: number, page: number): number {
   return index * PAGES_PER_WORKSPACE + page;
 }
 
 /**
- * Repositories that people choose from. There is no list across workspaces: a text is looked for in all of them at once,
- * among the newest hundred that each finds; without one they follow each other.
- *
- * @param workspacesOf the user's workspaces
+ * Bitbucket has no list across workspaces: a text is looked for in the newest hundred of each, at once; without one
+ * the workspaces follow each other.
  * @throws GitProviderError
  */
 export async function findRepositories(
@@ -58,7 +54,6 @@ export async function findRepositories(
   return sliceOf(all.toSorted(byActivity(query)), query);
 }
 
-/** One page of one workspace, the first that has any; positions count through all of them. */
 async function workspaceAfterWorkspace(
   client: BitbucketClient,
   workspaces: readonly string[],
@@ -109,13 +104,11 @@ async function inWorkspace(
   return found;
 }
 
-/** The order of a list that was read from several workspaces. */
 function byActivity({ sort }: RepositoryQuery): (a: FoundRepository, b: FoundRepository) => number {
   const sign = sort?.endsWith('asc') ? 1 : -1;
   return (a, b) => sign * ((a.activeAt ?? 0) - (b.activeAt ?? 0));
 }
 
-/** Whether a text can be a workspace's slug, and a part of an address. */
 function isWorkspaceSlug(text: string): boolean {
   return /^[\w.-]*\w[\w.-]*$/.test(text);
 }

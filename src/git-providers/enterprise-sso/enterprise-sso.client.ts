@@ -12,7 +12,7 @@ import {
 } from './enterprise-sso.mapper.js';
 
 export interface KeycloakBrokerOptions {
-  /** Realm address, `https://sso.example.com/realms/main`. */
+  /** Realm address, such as `https://sso.example.com/realms/main`. */
   issuer: string;
   /** Alias of the identity provider that is the git server. */
   alias: string;
@@ -23,13 +23,12 @@ export interface KeycloakBrokerOptions {
   timing: RetryTiming;
 }
 
-/** For each request of a lookup, in milliseconds. */
+/** Milliseconds for each request of a lookup. */
 const LOOKUP_BUDGET_MS = 8_000;
 
 /**
- * Keycloak's token and broker endpoints
- * (https://www.keycloak.org/docs/latest/server_development/#retrieving-external-idp-tokens). Several callers can wait
- * for one lookup, and a rotated refresh token must not get lost, so a lookup has its own deadline instead of a caller's.
+ * Keycloak (https://www.keycloak.org/docs/latest/server_development/#retrieving-external-idp-tokens). A lookup has its
+ * own deadline: several callers can wait for it, and a rotated refresh token must not get lost.
  */
 export class EnterpriseSsoClient {
   constructor(
@@ -38,11 +37,8 @@ export class EnterpriseSsoClient {
   ) {}
 
   /**
-   * Exchanges a refresh or offline token. Never tried twice: where Keycloak rotates refresh tokens, the second
-   * use of one ends the session.
-   *
-   * @param userId who asks
-   * @throws GitProviderError `unauthorized` when Keycloak does not take the token
+   * Exchanges a token, once: where Keycloak rotates refresh tokens, the second use of one ends the session.
+   * @throws GitProviderError `unauthorized` when Keycloak rejects the token
    */
   async exchangeRefreshToken(refreshToken: string, userId?: string): Promise<KeycloakTokens> {
     try {
@@ -54,12 +50,7 @@ export class EnterpriseSsoClient {
     }
   }
 
-  /**
-   * The git server's token that Keycloak keeps for the user of the access token.
-   *
-   * @param userId who asks
-   * @throws GitProviderError `unauthorized` when Keycloak does not take the access token
-   */
+  /** The git server's token. @throws GitProviderError `unauthorized` when Keycloak rejects the access token */
   async readGitServerToken(accessToken: string, userId?: string): Promise<GitServerToken> {
     const url = `${this.issuer()}/broker/${encodeURIComponent(this.options.alias)}/token`;
     const init =

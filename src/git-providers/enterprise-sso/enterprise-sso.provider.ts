@@ -28,27 +28,23 @@ import { EnterpriseSsoClient } from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken, type KeycloakTokens } from './enterprise-sso.mapper.js';
 import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
 
-/** How long the successor of a token is waited for that another replica has exchanged. */
+/** How often to look for the successor of a token that another replica has exchanged. */
 const SUCCESSOR_LOOKS = 5;
 const SUCCESSOR_PAUSE_MS = 100;
 
 export interface EnterpriseSsoOptions {
-  /** Realm address, `https://sso.example.com/realms/main`. */
   issuer: string;
-  /** Alias of the identity provider that is the git server. */
   alias: string;
-  /** Where the git server is, as in a token's `host`. */
   host: string | null;
   clientId?: string;
   clientSecret?: string;
   apiVersion: 'v1' | 'v2';
-  /** Clock, chance and pauses of the one retry; the machine's by default. */
   timing?: RetryTiming;
 }
 
 /**
- * A git server whose tokens Keycloak keeps. The user's stored value is a Keycloak access, refresh or offline token; with it
- * the server's token is fetched, and the server's ordinary adapter does the rest.
+ * A git server whose tokens Keycloak keeps: the stored Keycloak token is exchanged for the server's token, and the
+ * server's ordinary adapter does the rest. The server is the operator's, whatever host the credentials name.
  */
 export class EnterpriseSsoProvider extends GitProvider {
   private readonly broker: EnterpriseSsoClient;
@@ -72,22 +68,18 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.inner.kind;
   }
 
-  /** @inheritdoc */
   override get workPolicy(): WorkPolicy {
     return this.inner.workPolicy;
   }
 
-  /** The operator's git server, whatever the credentials say. */
   serverOf(): string {
     return this.inner.serverOf(this.options.host);
   }
 
-  /** Of the operator's git server, whatever the credentials say. */
   apiGuide(_host: string | null, repository: string, number: number): ApiGuide {
     return this.inner.apiGuide(this.options.host, repository, number);
   }
 
-  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     return needingSignIn(() =>
       this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
@@ -96,7 +88,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** `invalid` only when Keycloak itself rejects the stored value; a server that rejects its own token is `reauth_required`. */
+  /** `invalid` when Keycloak rejects the stored value; `reauth_required` when the server rejects its own token. */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
       return await this.withGitServerToken(auth, call, async (serverAuth, serverCall) => {
@@ -111,7 +103,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     }
   }
 
-  /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return needingSignIn(() =>
       this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
@@ -120,7 +111,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** @inheritdoc */
   async searchRepositories(
     auth: ProviderAuth,
     query: RepositoryQuery,
@@ -133,7 +123,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** @inheritdoc */
   async searchBranches(
     auth: ProviderAuth,
     query: BranchQuery,
@@ -146,7 +135,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** @inheritdoc */
   async listInstallations(
     auth: ProviderAuth,
     range: ListRange,
@@ -159,7 +147,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
     request: NewChangeRequest,
@@ -172,7 +159,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** At the operator's git server, whatever the credentials say. */
   cloneUrl(_host: string | null, repository: string): string {
     return this.inner.cloneUrl(this.options.host, repository);
   }
@@ -186,16 +172,11 @@ export class EnterpriseSsoProvider extends GitProvider {
     );
   }
 
-  /** The git server's own token, as long as it lasts. */
   override async apiToken(auth: ProviderAuth, call: ProviderCall): Promise<string> {
     return needingSignIn(() => this.withGitServerToken(auth, call, ({ token }) => Promise.resolve(token)));
   }
 
-  /**
-   * Runs a call to the git server. Should the server refuse the token, Keycloak is asked for it once more.
-   *
-   * @throws GitProviderError `unauthorized` from Keycloak, `reauth_required` when the server refuses
-   */
+  /** Looks a refused token up once more. @throws GitProviderError `unauthorized`; `reauth_required` from the server */
   private async withGitServerToken<T>(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -227,7 +208,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     const found = await whileWanted(call.signal, () =>
       this.cache.get(this.scope, auth.token, () => this.lookUp(auth.token, call)),
     );
-    // The call that caused a rotation may have had no way to store the new token, or have failed to.
+    // The call that caused a rotation may have failed to store the new token.
     await this.storeSuccessor(auth.token, call);
     return found;
   }
@@ -246,7 +227,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.broker.readGitServerToken(tokens.accessToken, call.userId);
   }
 
-  /** Of two replicas that exchange a rotating token at the same time, the second one finds its successor in the database. */
+  /** When two replicas exchange a rotating token, the second one finds its successor in the database. */
   private async exchange(
     known: string,
     call: ProviderCall,
@@ -262,7 +243,6 @@ export class EnterpriseSsoProvider extends GitProvider {
     }
   }
 
-  /** What another replica has stored in the place of a token, which it does right after its exchange; null: nothing. */
   private async storedElsewhere(
     known: string,
     { storedToken, signal }: ProviderCall,
@@ -304,7 +284,7 @@ function isUnauthorized(error: unknown): boolean {
   return error instanceof GitProviderError && error.code === 'unauthorized';
 }
 
-/** Waits for shared work no longer than this caller wants it; the work itself goes on. */
+/** Stops waiting when this caller's signal aborts; the shared work goes on. */
 async function whileWanted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = (): void => {

@@ -2,16 +2,13 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { BoundedCache } from '../../common/bounded-cache.js';
 import type { GitServerToken } from './enterprise-sso.mapper.js';
 
-/** The newest refresh token known for a stored one. */
 export interface Successor {
   token: string;
-  /** Whether the caller has stored it. */
   isStored: boolean;
 }
 
 export interface EnterpriseSsoTokenCacheOptions {
   maxEntries?: number;
-  /** Epoch milliseconds. */
   now?: () => number;
 }
 
@@ -19,8 +16,8 @@ const DEFAULT_MAX_ENTRIES = 10_000;
 const SUCCESSOR_TTL_MS = 3_600_000;
 
 /**
- * Git-server tokens by stored Keycloak token, in memory only, and one lookup at a time per stored token. The keys are
- * keyed hashes. Also remembers what a rotated refresh token was replaced by, for callers that still hold the old one.
+ * Git-server tokens by keyed hash of the stored Keycloak token, in memory, with one lookup at a time per stored
+ * token. Also remembers successors of rotated refresh tokens, for callers that still hold the old one.
  */
 export class EnterpriseSsoTokenCache {
   private readonly tokens: BoundedCache<string, GitServerToken>;
@@ -31,17 +28,13 @@ export class EnterpriseSsoTokenCache {
   constructor(options: EnterpriseSsoTokenCacheOptions = {}) {
     const entries = options.maxEntries ?? DEFAULT_MAX_ENTRIES;
     const now = options.now ?? Date.now;
-    // Ages are computed anew at each access: the clock may be a test's.
+    // Without a cached time, since the clock may be a test's.
     const perf = { now: () => now() };
     this.tokens = new BoundedCache(entries, { perf, ttlResolution: 0 });
     this.successors = new BoundedCache(entries, { perf, ttlResolution: 0, ttl: SUCCESSOR_TTL_MS });
   }
 
-  /**
-   * The token kept for a stored one, else what `lookUp` finds. Failures are not kept.
-   *
-   * @param scope Keycloak realm and alias; the same stored token means something else elsewhere
-   */
+  /** The cached token, else the result of `lookUp`. `scope` is the Keycloak realm and alias. Failures are not kept. */
   async get(scope: string, stored: string, lookUp: () => Promise<GitServerToken>): Promise<GitServerToken> {
     const key = this.key(scope, stored);
     const kept = this.tokens.get(key);

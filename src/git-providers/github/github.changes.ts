@@ -11,7 +11,7 @@ import {
   restRepositorySchema,
 } from './github.schema.js';
 
-/** Pull requests of one repository of one user, over REST: GraphQL wants node ids and tells less about refusals. */
+/** Uses REST: GraphQL wants node ids and tells less about refusals. */
 export class GithubChanges implements ChangeRequestHost {
   private readonly repository: { owner: string; repo: string };
 
@@ -26,7 +26,6 @@ export class GithubChanges implements ChangeRequestHost {
     this.repository = { owner, repo };
   }
 
-  /** @inheritdoc */
   async defaultBranch(): Promise<string | null> {
     return await this.client.retryOnce(this.call, async () => {
       const { data } = await this.client.octokit.rest.repos.get(this.parameters());
@@ -34,7 +33,6 @@ export class GithubChanges implements ChangeRequestHost {
     });
   }
 
-  /** @inheritdoc */
   async findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null> {
     return await this.client.retryOnce(this.call, async () => {
       const { data } = await this.client.octokit.rest.pulls.list({
@@ -49,7 +47,6 @@ export class GithubChanges implements ChangeRequestHost {
     });
   }
 
-  /** @inheritdoc */
   async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     try {
       const { data } = await this.client.octokit.rest.pulls.create({

@@ -35,16 +35,14 @@ import {
 } from './github.schema.js';
 
 export interface GithubClientOptions {
-  /** REST root of a token without host, GraphQL at `/graphql` below it. */
+  /** REST root of a token without host; GraphQL is at `/graphql` below it. */
   apiUrl: string;
   timing: RetryTiming;
 }
 
-/** `data` of a GraphQL response, and why parts of it are missing. */
 export interface GithubResult<Data> {
   data: Data;
   gaps: ProviderErrorCode[];
-  /** What GitHub said of them. */
   gapReasons: GapReasons;
 }
 
@@ -54,7 +52,6 @@ interface GraphqlResponse {
   headers: Record<string, string | number>;
 }
 
-/** What octokit needs for one request of one user: it keeps nothing between requests. */
 export type GithubRequestOptions = {
   baseUrl: string;
   headers: { authorization: string };
@@ -67,20 +64,19 @@ interface OctokitRequest {
   body?: string;
 }
 
-/** Seconds to wait when GitHub says that a limit is reached without saying how long. */
+/** Used when GitHub limits requests without giving a time. */
 const DEFAULT_WAIT_SECONDS = 60;
 
 /** Requests per hour that GitHub grants an anonymous caller. */
 const ANONYMOUS_LIMIT = '60';
 
-/** How many servers are remembered as old, and for how long: they get updated. */
+/** Old servers are forgotten after a while, since they get updated. */
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
 /** GitHub over HTTP: addresses, authentication, errors, retries. */
 export class GithubClient {
   readonly octokit = createOctokit();
-  /** Epoch milliseconds. */
   readonly now: () => number;
   private readonly oldServers: BoundedCache<string, true>;
 
@@ -92,17 +88,15 @@ export class GithubClient {
     this.oldServers = new BoundedCache(MAX_OLD_SERVERS, { ttl: OLD_SERVER_TTL_MS, perf: { now: this.now } });
   }
 
-  /** Root of the REST API of a server, see {@link githubBaseUrl}. */
   baseUrl(host: string | null): string {
     return githubBaseUrl(host, this.options.apiUrl);
   }
 
-  /** @throws GitProviderError when GitHub sends no data */
+  /** The user's open pull requests. @throws GitProviderError when GitHub sends no data */
   async pullRequests(auth: ProviderAuth, call: ProviderCall): Promise<GithubResult<GithubPullRequests>> {
     return withViewer(await this.query(auth, call, PULL_REQUESTS_DOCUMENT));
   }
 
-  /** @throws GitProviderError when GitHub sends no data */
   async repositoriesAndIssues(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -110,10 +104,7 @@ export class GithubClient {
     return withViewer(await this.query(auth, call, REPOSITORIES_AND_ISSUES_DOCUMENT));
   }
 
-  /**
-   * @param ids node ids of pull requests, at most 100
-   * @throws GitProviderError when GitHub sends no data
-   */
+  /** Reads `mergeable` of at most 100 node ids. @throws GitProviderError when GitHub sends no data */
   async mergeability(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -122,27 +113,17 @@ export class GithubClient {
     return await this.query(auth, call, RECHECK_MERGEABLE_DOCUMENT, { ids });
   }
 
-  /** @throws GitProviderError when GitHub does not say whose token it is */
+  /** Checks the token. @throws GitProviderError when GitHub does not say whose it is */
   async requireViewer(auth: ProviderAuth, call: ProviderCall): Promise<void> {
     withViewer(await this.query(auth, call, VIEWER_DOCUMENT));
   }
 
-  /**
-   * The account, over REST.
-   *
-   * @throws GitProviderError
-   */
+  /** The account, over REST. @throws GitProviderError */
   async account(auth: ProviderAuth, call: ProviderCall): Promise<GithubAccount> {
     return (await this.read(auth, call, '/user', accountSchema)).data;
   }
 
-  /**
-   * A resource or a page of a list, over REST.
-   *
-   * @param path below the API root, encoded, with its query
-   * @param failureOf for what is known to be refused
-   * @throws GitProviderError
-   */
+  /** Reads over REST; `path` is below the API root, encoded, with its query. @throws GitProviderError */
   async read<T>(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -159,12 +140,12 @@ export class GithubClient {
     });
   }
 
-  /** A failed attempt is repeated once where that may help; see `retryOnce` in provider-http. */
+  /** Repeats a failed attempt, see `retryOnce` in provider-http. */
   async retryOnce<T>(call: ProviderCall, attempt: () => Promise<T>): Promise<T> {
     return await retryOnce(attempt, call, this.options.timing);
   }
 
-  /** @param failureOf for requests whose refusal means more than that there was no usable response */
+  /** Octokit's options for one call; `failureOf` is for requests whose refusal has a special meaning. */
   requestOptions(auth: ProviderAuth, call: ProviderCall, failureOf?: FailureOf): GithubRequestOptions {
     return {
       baseUrl: this.baseUrl(auth.host),
@@ -173,11 +154,7 @@ export class GithubClient {
     };
   }
 
-  /**
-   * A server that does not know a field is asked again without it, and for the next hour only without it.
-   *
-   * @throws GitProviderError when GitHub sends no data
-   */
+  /** Sends a document, or for an hour its fallback to an old server. @throws GitProviderError without any data */
   async query<Data>(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -198,9 +175,8 @@ export class GithubClient {
   }
 
   /**
-   * GitHub gives up on a query after about ten seconds, with a 502 or an error in the response; half the page often
-   * goes through, and is what the second attempt asks for. Where a query needs more than one may, which comes with
-   * status 200 and nulls in place of lists, pages are halved until it fits; what is left out at the end is a gap.
+   * GitHub gives up on a query after about ten seconds (502 or an error), so the second attempt asks for half the
+   * page. A query over the resource limit (200 with nulls for lists) is halved until it fits; the rest is a gap.
    */
   private async sendShrinking(
     auth: ProviderAuth,
@@ -259,7 +235,7 @@ export class GithubClient {
       const data: unknown = await this.octokit.graphql(text, { ...variables, ...options });
       return { data: requireJson(data, options), errors: [], headers: {} };
     } catch (error) {
-      // Octokit throws what has both data and errors, together with the request: only the response may go on.
+      // Octokit's error holds the request too: only the response may go on.
       const failure = graphqlFailureSchema.safeParse(error);
       if (!failure.success) {
         throw error;
@@ -293,7 +269,7 @@ export class GithubClient {
   }
 }
 
-/** Lets a response without data pass only if asking again cannot help. */
+/** Lets a response without data pass only if a retry cannot help. */
 function withDataOrRejection(response: GraphqlResponse): GraphqlResponse {
   const codes = response.errors.map(mapGraphqlError);
   if (!isObject(response.data) && codes.every((code) => code === 'unavailable')) {
@@ -302,7 +278,7 @@ function withDataOrRejection(response: GraphqlResponse): GraphqlResponse {
   return response;
 }
 
-/** Octokit hands on bodies that are no JSON as text, and reads `data` from them as undefined. */
+/** Octokit returns bodies that are no JSON as text, whose `data` is undefined. */
 function requireJson(value: unknown, { baseUrl }: GithubRequestOptions): unknown {
   if (!isObject(value)) {
     throw new UpstreamError('malformed', new URL(baseUrl).origin);
@@ -331,15 +307,12 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** GitHub Enterprise Cloud with data residency; its API has a name of its own beside the host's. */
+/** GitHub Enterprise Cloud with data residency has its API on another host. */
 const DATA_RESIDENCY_HOST = /^([a-z0-9-]+)\.ghe\.com$/;
 
 /**
- * Root of the REST API, without a slash at its end. GraphQL is at `/graphql` below it, except for Enterprise Server
- * (`…/api/v3` for REST, `…/api/graphql`), whose addresses octokit tells apart by their `/api/v3`.
- *
- * @param host canonical host of a token; null for the default address
- * @param apiUrl the default address
+ * Root of the REST API, without a trailing slash. GraphQL is at `/graphql` below it, but for Enterprise Server
+ * (`/api/v3`, `/api/graphql`), which octokit recognises by the path.
  */
 export function githubBaseUrl(host: string | null, apiUrl: string): string {
   if (host === null) {
@@ -351,22 +324,18 @@ export function githubBaseUrl(host: string | null, apiUrl: string): string {
 
 const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
 
-/** An octokit that keeps no credentials, sends nothing by itself and writes nothing to the console. */
+/** Keeps no credentials, sends nothing by itself and does not log to the console. */
 function createOctokit(): Octokit {
   return new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });
 }
 
 function silence(): void {}
 
-/** What a response other than a success means. */
 export type FailureOf = (response: Response, bodyText: string) => GitProviderError;
 
 /**
- * The `fetch` that octokit is given for one call: guarded, and within the call's bounds. A response other than a
- * success becomes an error here, before octokit makes one of it that quotes the body.
- *
- * @param now epoch milliseconds
- * @param failureOf for requests whose refusal means more than that there was no usable response
+ * The guarded `fetch` for octokit, within the call's bounds. A failure becomes an error here, before octokit makes
+ * one that quotes the body. `now` is epoch milliseconds.
  */
 export function githubTransport(
   http: GuardedHttpClient,
@@ -381,7 +350,7 @@ export function githubTransport(
       return response;
     }
     if (response.status === 401 && response.headers.get('x-ratelimit-limit') === ANONYMOUS_LIMIT) {
-      // GitHub in trouble takes good tokens for none (seen by Renovate, `lib/util/http/github.ts`).
+      // GitHub in trouble rejects good tokens (seen by Renovate, `lib/util/http/github.ts`).
       throw new GitProviderError('unavailable');
     }
     throw failureOf(response, await response.text());

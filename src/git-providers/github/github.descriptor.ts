@@ -1,6 +1,5 @@
 import type { GitServerDescriptor } from '../git-server.descriptor.js';
 
-/** GitHub.com and Enterprise Server. */
 export const github = {
   kind: 'github',
   provider: 'github',

@@ -36,11 +36,7 @@ import type {
 const FAILING_STATES: readonly string[] = ['FAILURE', 'ERROR'];
 const WRITING_PERMISSIONS: readonly string[] = ['WRITE', 'MAINTAIN', 'ADMIN'];
 
-/**
- * What the pull-requests document tells.
- *
- * @param rechecked `mergeable` by node id where it was read again
- */
+/** `rechecked` holds `mergeable` by node id. */
 export function mapPullRequests(
   { viewer: { pullRequests } }: GithubPullRequests,
   rechecked: ReadonlyMap<string, string>,
@@ -51,19 +47,16 @@ export function mapPullRequests(
   };
 }
 
-/** Node ids of the pull requests whose mergeability GitHub had not computed yet. */
 export function undeterminedIds({ viewer }: GithubPullRequests): string[] {
   return viewer.pullRequests.nodes
     .filter(({ mergeable }) => toConflicts(mergeable) === 'unknown')
     .flatMap(({ id }) => id ?? []);
 }
 
-/** `mergeable` by node id. */
 export function mapMergeability({ nodes }: GithubMergeability): Map<string, string> {
   return new Map(nodes.map(({ id, mergeable }) => [id, mergeable]));
 }
 
-/** What the repositories-and-issues document tells. */
 export function mapRepositoriesAndIssues({
   viewer,
   assigned,
@@ -90,7 +83,6 @@ function toChangeRequest(pull: GithubPullRequest, rechecked: ReadonlyMap<string,
   };
 }
 
-/** Also what an assigned issue is. */
 function toItem({ repository, number, title, updatedAt }: GithubItem): AssignedIssue {
   return { repository: toActivity(repository), number, title, updatedAt };
 }
@@ -115,7 +107,7 @@ function toConflicts(mergeable: string | null): Signal {
   }
 }
 
-/** The last commit's checks and statuses together; no rollup means that there are none. */
+/** Checks and statuses of the last commit together; no rollup means that there are none. */
 function toFailingChecks({ commits }: GithubPullRequest): Signal {
   if (commits.nodes === null) {
     return 'unknown';
@@ -124,7 +116,7 @@ function toFailingChecks({ commits }: GithubPullRequest): Signal {
   return FAILING_STATES.includes(state) ? 'yes' : 'no';
 }
 
-/** Only the newest threads are read: older ones that are still open count as resolved. */
+/** Only the newest threads are read; older ones count as resolved. */
 function toUnresolvedComments({ reviewThreads, latestOpinionatedReviews }: GithubPullRequest): Signal {
   const isOpen = reviewThreads.nodes?.some(({ isResolved }) => !isResolved) ?? false;
   const wantsChanges = latestOpinionatedReviews.nodes.some(({ state }) => state === 'CHANGES_REQUESTED');
@@ -134,7 +126,7 @@ function toUnresolvedComments({ reviewThreads, latestOpinionatedReviews }: Githu
   return reviewThreads.nodes === null ? 'unknown' : 'no';
 }
 
-/** Leaves out a repository whose files were not readable: not knowing is no reason to suggest anything. */
+/** Skips a repository with unreadable files: missing knowledge is no reason to suggest anything. */
 function toProbed(repository: GithubProbedRepository): ProbedRepository[] {
   const { isEmpty, isFork, isMirror, root, microagents, skills, viewerPermission } = repository;
   if (!isEmpty && root.entries === null) {
@@ -172,7 +164,7 @@ export function toFoundRepository(listed: GithubListedRepository): FoundReposito
   };
 }
 
-/** The REST list tells no times. */
+/** The REST list has no times. */
 export function toListedBranch({ name, commit, protected: isProtected }: GithubListedBranch): FoundBranch {
   return { name, commit: commit.sha, isProtected, committedAt: null };
 }
@@ -181,10 +173,7 @@ export function toFoundBranch({ name, target, branchProtectionRule }: GithubFoun
   return { name, commit: target.oid, isProtected: branchProtectionRule, committedAt: target.committedDate };
 }
 
-/**
- * What to search for among repositories: names with the part, of the named owner or else of the user and the given
- * organisations. Forks are found only when asked for.
- */
+/** Searches names with the part, of the owner or else of the user and organisations. Forks only on request. */
 export function repositorySearch(
   { owner, part }: { owner: string | null; part: string },
   organizations: string[],
@@ -194,15 +183,11 @@ export function repositorySearch(
   return [part, 'in:name', 'fork:true', ...owners].filter((word) => word !== '').join(' ');
 }
 
-/** One pull request of the REST API; null when it lacks its number or page. */
 export function toOpenedPullRequest(pull: GithubRestPullRequest): OpenedChangeRequest | null {
   return toOpenedChangeRequest(pull.number, pull.html_url);
 }
 
-/**
- * Why GitHub refused: the details of a failed validation, which have a text or a field and a code, else the message
- * (https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api).
- */
+/** See https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api. */
 export function githubReasons({ message, errors }: GithubRefusal): string[] {
   const details = errors
     .map((error) => {
@@ -218,10 +203,8 @@ export function githubReasons({ message, errors }: GithubRefusal): string[] {
   return details.length > 0 || message === null ? details : [message];
 }
 
-/**
- * Types of GraphQL errors; GitHub has been seen to use both names for an exhausted limit. The resources of one query
- * are another limit (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api).
- */
+// GitHub uses both names for an exhausted limit; the resources of one query are another limit
+// (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api).
 const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['RATE_LIMITED', 'rate_limited'],
   ['RATE_LIMIT', 'rate_limited'],
@@ -230,7 +213,7 @@ const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['MAX_NODE_LIMIT_EXCEEDED', 'query_too_large'],
 ]);
 
-/** Errors without a known type; the text is not translated by the server. */
+/** For errors without a known type; the server does not translate the text. */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/rate limit/i, 'rate_limited'],
   [/resource limits\b.*\bexceeded/i, 'query_too_large'],
@@ -238,10 +221,8 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
 ];
 
 /**
- * What one element of a GraphQL response's `errors` means; null for NOT_FOUND, which only says that something is
- * gone (https://docs.github.com/en/graphql/guides). A field or argument that the server does not know is
- * `unsupported`; whatever cannot be recognised, "Something went wrong while executing your query" included, is
- * `unavailable`.
+ * Null for NOT_FOUND, which only says that something is gone (https://docs.github.com/en/graphql/guides). An unknown
+ * field is `unsupported`; anything unrecognised is `unavailable`.
  */
 export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | null {
   if (error.extensions.saml_failure) {
@@ -263,7 +244,7 @@ export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | 
   );
 }
 
-/** Why parts of a GraphQL response are missing, with what GitHub said of it. */
+/** Why parts of a GraphQL response are missing, with GitHub's reasons. */
 export function mapGraphqlErrors(errors: readonly GithubGraphqlError[], token: string): GapLog {
   const log = new GapLog();
   for (const error of errors) {
@@ -275,13 +256,13 @@ export function mapGraphqlErrors(errors: readonly GithubGraphqlError[], token: s
   return log;
 }
 
-/** How many lists are missing as the query was too large, those of all elements of a list as one. */
+/** Counts the lists missing from a query that was too large; those of all elements of a list are one. */
 export function missingParts(errors: readonly GithubGraphqlError[]): number {
   const tooLarge = errors.filter((error) => mapGraphqlError(error) === 'query_too_large');
   return new Set(tooLarge.map(({ path }) => path.filter((step) => typeof step === 'string').join('.'))).size;
 }
 
-/** Whether the server refused the whole document because it is too old for a field or argument in it. */
+/** Whether the server is too old for a field or argument in the document. */
 export function lacksFields(errors: readonly GithubGraphqlError[]): boolean {
   return errors.some(isUnknownToServer);
 }
@@ -290,7 +271,7 @@ function isUnknownToServer({ extensions: { code } }: GithubGraphqlError): boolea
   return code === 'undefinedField' || code === 'argumentNotAccepted';
 }
 
-/** How the REST API tells about a pull request or an issue (https://docs.github.com/en/rest). */
+/** See https://docs.github.com/en/rest. */
 export function toApiGuide(apiUrl: string, name: string, number: number): ApiGuide {
   const repository = `${apiUrl}/repos/${name}`;
   return {

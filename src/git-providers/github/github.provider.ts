@@ -59,27 +59,22 @@ import {
 } from './github.schema.js';
 
 export interface GithubProviderOptions {
-  /** REST root of a token without host, for example `https://api.github.com`. */
+  /** REST root of a token without host, such as `https://api.github.com`. */
   apiUrl: string;
-  /** Where git finds the repositories of a token without host, `https://github.com`. */
   cloneUrl: string;
-  /** Clock, chance and pauses; the machine's by default. */
   timing?: RetryTiming;
 }
 
 interface CheckedPullRequests extends GithubResult<GithubPullRequests> {
-  /** `mergeable` by node id where it was read again. */
   rechecked: ReadonlyMap<string, string>;
 }
 
-/** How long GitHub is given to compute whether pull requests merge; reading them has started that. */
+/** The first read makes GitHub compute mergeability, which takes about this long. */
 const RECHECK_AFTER_MS = 1_000;
-/** Time that must be left for the recheck itself. */
 const RECHECK_ROOM_MS = 1_500;
 
-/** The search tells no more than this of what it finds. */
+/** GitHub's search returns no more results than this. */
 const MAX_SEARCH_RESULTS = 1_000;
-/** Organisations that are searched, beside the user's own repositories. */
 const MAX_ORGANIZATIONS = 20;
 
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
@@ -97,18 +92,15 @@ export class GithubProvider extends GitProvider {
     this.client = new GithubClient(http, { apiUrl: options.apiUrl, timing: this.timing });
   }
 
-  /** @inheritdoc */
   serverOf(host: string | null): string {
     // One GitHub per origin: its addresses differ in the path only.
     return new URL(this.client.baseUrl(host)).origin;
   }
 
-  /** @inheritdoc */
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
     return toApiGuide(this.client.baseUrl(host), repository, number);
   }
 
-  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const [pullRequests, others] = await Promise.allSettled([
       this.readPullRequests(auth, call),
@@ -134,7 +126,6 @@ export class GithubProvider extends GitProvider {
     };
   }
 
-  /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
       await this.client.requireViewer(auth, call);
@@ -144,12 +135,10 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return mapAccount(await this.client.account(auth, call));
   }
 
-  /** @inheritdoc */
   async searchRepositories(
     auth: ProviderAuth,
     query: RepositoryQuery,
@@ -166,7 +155,6 @@ export class GithubProvider extends GitProvider {
     return pageOf(data.map(toFoundRepository), query, hasMore);
   }
 
-  /** @inheritdoc */
   async searchBranches(
     auth: ProviderAuth,
     query: BranchQuery,
@@ -190,7 +178,7 @@ export class GithubProvider extends GitProvider {
     return sliceOf(nodes.map(toFoundBranch), query);
   }
 
-  /** Of a GitHub App, whose users' tokens alone may list them: other tokens have none. */
+  /** Only tokens of a GitHub App's users may list installations; other tokens have none. */
   async listInstallations(
     auth: ProviderAuth,
     query: ListRange,
@@ -212,7 +200,6 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
     request: NewChangeRequest,
@@ -221,18 +208,16 @@ export class GithubProvider extends GitProvider {
     return await openOrFind(new GithubChanges(this.client, auth, call, request.repository), request);
   }
 
-  /** @inheritdoc */
   cloneUrl(host: string | null, repository: string): string {
     const root = host === null ? this.options.cloneUrl : gitHostBaseUrl(host);
     return `${root}/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
-  /** Any user name would do; this one is what GitHub's own documents use. */
+  /** GitHub accepts any user name; its own documents use this one. */
   gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
-  /** An installation's list cannot be searched: its pages are sifted here. */
   private async installedRepositories(
     auth: ProviderAuth,
     query: RepositoryQuery,
@@ -274,7 +259,7 @@ export class GithubProvider extends GitProvider {
       return pageOf(data.items.map(toFoundRepository), query, position * limit < reachable);
     } catch (error) {
       if (isNotFound(error)) {
-        // Nobody has this name, or not for this token.
+        // The name is unknown, or hidden from this token.
         return { items: [], next: null };
       }
       throw error;
@@ -294,7 +279,6 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  /** Reads these statuses as "there is no such thing". */
   private absent({ token }: ProviderAuth, what: string, ...statuses: number[]): FailureOf {
     return (response, text) => {
       const failure = githubFailure(response, { text, token }, this.timing.now());
@@ -324,7 +308,6 @@ function range({ position, limit }: ListRange): string {
   return `page=${position}&per_page=${limit}`;
 }
 
-/** A part that failed is missing for the reason of its failure. */
 function gapsOf(
   part: PromiseSettledResult<GithubResult<unknown>>,
 ): Pick<GithubResult<unknown>, 'gaps' | 'gapReasons'> {

@@ -16,9 +16,8 @@ import {
   number,
 } from '../response-schema.js';
 
-/** Threads of a pull request that are asked for. */
 const THREADS = 30;
-/** Entries of a folder that are looked at: GitHub sends all of them, by name. */
+/** GitHub sends all entries of a folder, by name. */
 const MAX_TREE_ENTRIES = 500;
 
 const repositorySchema = object({
@@ -29,7 +28,6 @@ const repositorySchema = object({
 });
 export type GithubRepository = z.output<typeof repositorySchema>;
 
-/** What pull requests and issues have in common. */
 const itemMembers = {
   number: z.number(),
   title: requiredName,
@@ -47,12 +45,11 @@ const pullRequestSchema = object({
     nodes: listOrNull(object({ commit: object({ statusCheckRollup: object({ state: text }) }) }), 1),
   }),
   reviewThreads: object({ nodes: listOrNull(z.object({ isResolved: z.boolean() }), THREADS) }),
-  /** Absent on older Enterprise Servers. */
+  /** Missing on older Enterprise Servers. */
   latestOpinionatedReviews: object({ nodes: list(object({ state: text }), 10) }),
 });
 export type GithubPullRequest = z.output<typeof pullRequestSchema>;
 
-/** `data` of {@link PULL_REQUESTS_DOCUMENT}. */
 export const pullRequestsSchema = object({
   viewer: object({
     login: text,
@@ -61,7 +58,6 @@ export const pullRequestsSchema = object({
 });
 export type GithubPullRequests = z.output<typeof pullRequestsSchema>;
 
-/** A folder of a repository; null entries where it is absent or not readable. */
 const treeSchema = object({ entries: listOrNull(z.object({ name: requiredName }), MAX_TREE_ENTRIES) });
 export type GithubTree = z.output<typeof treeSchema>;
 
@@ -69,7 +65,7 @@ const probedRepositorySchema = object({
   ...repositorySchema.out.shape,
   isEmpty: flag,
   isFork: flag,
-  /** Absent on older Enterprise Servers. */
+  /** Missing on older Enterprise Servers. */
   isMirror: flag,
   viewerPermission: text,
   root: treeSchema,
@@ -78,7 +74,6 @@ const probedRepositorySchema = object({
 });
 export type GithubProbedRepository = z.output<typeof probedRepositorySchema>;
 
-/** `data` of {@link REPOSITORIES_AND_ISSUES_DOCUMENT}. */
 export const repositoriesAndIssuesSchema = object({
   viewer: object({
     login: text,
@@ -92,7 +87,7 @@ export const repositoriesAndIssuesSchema = object({
 });
 export type GithubRepositoriesAndIssues = z.output<typeof repositoriesAndIssuesSchema>;
 
-/** `data` of {@link RECHECK_MERGEABLE_DOCUMENT}; nodes that are gone are null and drop out. */
+/** Nodes that are gone are null and drop out. */
 export const mergeabilitySchema = object({
   nodes: list(object({ id: requiredText, mergeable: requiredText })),
 });
@@ -100,7 +95,6 @@ export type GithubMergeability = z.output<typeof mergeabilitySchema>;
 
 const viewerSchema = object({ viewer: object({ login: text }) });
 
-/** An element of a GraphQL response's `errors`. */
 export const graphqlErrorSchema = object({
   type: text,
   message: text,
@@ -109,13 +103,12 @@ export const graphqlErrorSchema = object({
 });
 export type GithubGraphqlError = z.output<typeof graphqlErrorSchema>;
 
-/** What octokit throws for a response with `errors`, stripped of the request that it holds too. */
+/** What octokit throws, stripped of the request, which holds the token. */
 export const graphqlFailureSchema = z.object({
   response: z.object({ data: z.unknown().optional(), errors: list(graphqlErrorSchema) }),
   headers: namedValues(z.string(), z.union([z.string(), z.number()])).catch({}),
 });
 
-/** `GET /user`. */
 export const accountSchema = z.object({
   id: z.number(),
   login: requiredText,
@@ -126,7 +119,6 @@ export const accountSchema = z.object({
 });
 export type GithubAccount = z.output<typeof accountSchema>;
 
-/** `GET /repos/{owner}/{repo}`. */
 export const restRepositorySchema = object({ default_branch: text });
 
 const listedRepositorySchema = z.object({
@@ -140,22 +132,17 @@ const listedRepositorySchema = z.object({
 });
 export type GithubListedRepository = z.output<typeof listedRepositorySchema>;
 
-/** `GET /user/repos`. */
 export const listedRepositoriesSchema = requiredList(listedRepositorySchema);
 
-/** `GET /user/installations/{id}/repositories`. */
 export const installedRepositoriesSchema = z.object({ repositories: listedRepositoriesSchema });
 
-/** `GET /search/repositories`. */
 export const searchedRepositoriesSchema = z.object({
   total_count: z.number(),
   items: listedRepositoriesSchema,
 });
 
-/** `GET /user/installations`. */
 export const installationsSchema = z.object({ installations: requiredList(z.object({ id: requiredId })) });
 
-/** `GET /user/orgs`. */
 export const organizationsSchema = requiredList(z.object({ login: requiredName }));
 
 const listedBranchSchema = z.object({
@@ -165,7 +152,6 @@ const listedBranchSchema = z.object({
 });
 export type GithubListedBranch = z.output<typeof listedBranchSchema>;
 
-/** `GET /repos/{owner}/{repo}/branches`. */
 export const listedBranchesSchema = requiredList(listedBranchSchema);
 
 const foundBranchSchema = z.object({
@@ -175,43 +161,35 @@ const foundBranchSchema = z.object({
 });
 export type GithubFoundBranch = z.output<typeof foundBranchSchema>;
 
-/** `data` of {@link BRANCHES_DOCUMENT}; no nodes for a repository that is not there. */
+/** No nodes for a missing repository. */
 export const branchSearchSchema = object({
   repository: object({ refs: object({ nodes: listOrNull(foundBranchSchema) }) }),
 });
 export type GithubBranchSearch = z.output<typeof branchSearchSchema>;
 
-/** A pull request of the REST API. */
 export const restPullRequestSchema = object({ number, html_url: text });
 export type GithubRestPullRequest = z.output<typeof restPullRequestSchema>;
 
-/** `GET /repos/{owner}/{repo}/pulls`. */
 export const restPullRequestsSchema = list(restPullRequestSchema);
 
-/** A refusal by the REST API: the details of a failed validation are texts or objects. */
 export const refusalSchema = object({
   message: text,
   errors: list(z.union([requiredText, z.object({ message: text, field: text, code: text })])),
 });
 export type GithubRefusal = z.output<typeof refusalSchema>;
 
-/** A query with what it needs to survive a weak or an old server. */
 export interface GithubDocument<Data> {
   text: string;
-  /** The same without fields that older Enterprise Servers lack. */
+  /** Without fields that older Enterprise Servers lack. */
   fallbackText: string;
-  /** Variables that say how much is read at once. */
   pageSizes: Readonly<Record<string, number>>;
-  /** Of the `data` in the response. */
   schema: z.ZodType<Data>;
 }
 
 /**
- * Open pull requests of the token's user with everything their classification needs: 2 of 5,000 points an hour
- * (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api).
- *
- * Comments of review threads stay out: they would multiply the cost by eight. `last` because threads that are still
- * open are usually the newest ones.
+ * Costs 2 of 5,000 points an hour
+ * (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). Comments of threads
+ * would multiply that by eight. `last`, because open threads are usually the newest.
  */
 export const PULL_REQUESTS_DOCUMENT: GithubDocument<GithubPullRequests> = {
   text: pullRequests('latestOpinionatedReviews(last: 10) { nodes { state submittedAt } }'),
@@ -220,11 +198,7 @@ export const PULL_REQUESTS_DOCUMENT: GithubDocument<GithubPullRequests> = {
   schema: pullRequestsSchema,
 };
 
-/**
- * Recent repositories, the files that tell whether they have agent instructions, and assigned issues: 1 point.
- *
- * Issues come from the search, because `viewer.issues` lists what the user has written, not what is assigned.
- */
+/** Costs 1 point. Issues come from the search: `viewer.issues` lists what the user wrote, not what is assigned. */
 export const REPOSITORIES_AND_ISSUES_DOCUMENT: GithubDocument<GithubRepositoriesAndIssues> = {
   text: repositoriesAndIssues('isMirror'),
   fallbackText: repositoriesAndIssues(),
@@ -232,7 +206,7 @@ export const REPOSITORIES_AND_ISSUES_DOCUMENT: GithubDocument<GithubRepositories
   schema: repositoriesAndIssuesSchema,
 };
 
-/** `mergeable` of pull requests for which it was UNKNOWN: reading it makes GitHub compute it. */
+/** Reading an UNKNOWN `mergeable` makes GitHub compute it. */
 export const RECHECK_MERGEABLE_DOCUMENT = unchanging(
   `query RecheckMergeable($ids: [ID!]!) {
   nodes(ids: $ids) { ... on PullRequest { id mergeable } }
@@ -240,7 +214,7 @@ export const RECHECK_MERGEABLE_DOCUMENT = unchanging(
   mergeabilitySchema,
 );
 
-/** Branches whose name contains a text, at most 100; the REST list cannot be searched. */
+/** At most 100 branches; the REST list cannot be searched. */
 export const BRANCHES_DOCUMENT: GithubDocument<GithubBranchSearch> = {
   ...unchanging(
     `query Branches($owner: String!, $name: String!, $text: String!, $count: Int = 100) {
@@ -255,7 +229,6 @@ export const BRANCHES_DOCUMENT: GithubDocument<GithubBranchSearch> = {
   pageSizes: { count: 100 },
 };
 
-/** Whom the token belongs to. */
 export const VIEWER_DOCUMENT = unchanging('query Viewer { viewer { login } }', viewerSchema);
 
 function unchanging<Data>(query: string, schema: z.ZodType<Data>): GithubDocument<Data> {

@@ -5,14 +5,13 @@ import type { GitlabClient } from './gitlab.client.js';
 import { isWithinProject, newMergeRequest, toOpenedMergeRequest } from './gitlab.mapper.js';
 import { restMergeRequestSchema, restMergeRequestsSchema, restProjectSchema } from './gitlab.schema.js';
 
-/** More than one page of requests for one pair of branches does not occur: those of forks are few. */
+/** One page is enough: a pair of branches has few requests, even with those of forks. */
 const PAGE_SIZE = 100;
 
-/** Merge requests of one project of one user. */
 export class GitlabChanges implements ChangeRequestHost {
   private readonly path: string;
 
-  /** @throws GitProviderError with a reason for what is no full path of a project */
+  /** @throws GitProviderError with a reason for anything but a full path of a project */
   constructor(
     private readonly client: GitlabClient,
     private readonly auth: ProviderAuth,
@@ -22,13 +21,11 @@ export class GitlabChanges implements ChangeRequestHost {
     this.path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}`;
   }
 
-  /** @inheritdoc */
   async defaultBranch(): Promise<string | null> {
     const project = await this.client.find(this.auth, this.call, this.path, restProjectSchema);
     return requireRepository(project).default_branch;
   }
 
-  /** @inheritdoc */
   async findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
       state: 'opened',
@@ -42,7 +39,6 @@ export class GitlabChanges implements ChangeRequestHost {
     return found ? toOpenedMergeRequest(found) : null;
   }
 
-  /** @inheritdoc */
   async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const body = newMergeRequest(request, targetBranch);
     const created = await this.client.change(this.auth, this.call, `${this.path}/merge_requests`, body);

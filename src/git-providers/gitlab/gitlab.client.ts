@@ -32,20 +32,17 @@ import {
 } from './gitlab.schema.js';
 
 interface GitlabClientOptions {
-  /** API root of a token without host, `/v4` and `/graphql` below it. */
+  /** API root of a token without host; `/v4` and `/graphql` are below it. */
   apiUrl: string;
   timing: RetryTiming;
 }
 
-/** `data` of a GraphQL response, and why parts of it are missing. */
 interface GitlabResult<Data> {
   data: Data;
   gaps: ProviderErrorCode[];
-  /** What GitLab said of them. */
   gapReasons: GapReasons;
 }
 
-/** One page of issues. */
 export interface GitlabIssuePage {
   issues: GitlabIssue[];
   hasMore: boolean;
@@ -58,7 +55,7 @@ interface GraphqlResponse {
 
 const ISSUES_PATH = '/v4/issues?scope=assigned_to_me&state=opened&order_by=updated_at&sort=desc&per_page=50';
 
-/** How many servers are remembered as old, and for how long: they get updated. */
+/** Old servers are forgotten after a while, since they get updated. */
 const MAX_OLD_SERVERS = 500;
 const OLD_SERVER_TTL_MS = 3_600_000;
 
@@ -76,17 +73,12 @@ export class GitlabClient {
     });
   }
 
-  /** API root of a server, without a slash at its end. */
+  /** API root of a server, without a trailing slash. */
   baseUrl(host: string | null): string {
     return host === null ? this.options.apiUrl.replace(/\/+$/, '') : `${gitHostBaseUrl(host)}/api`;
   }
 
-  /**
-   * Everything but the issues. A server that does not know the discussion counters is asked again with the fallback
-   * document, and for the next hour with that one only.
-   *
-   * @throws GitProviderError
-   */
+  /** All but issues; a server without discussion counters gets the fallback for an hour. @throws GitProviderError */
   async work(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabWork>> {
     const base = this.baseUrl(auth.host);
     if (!this.oldServers.has(base)) {
@@ -99,11 +91,7 @@ export class GitlabClient {
     return resultOf(auth, await this.query(auth, call, SUGGESTED_TASKS_FALLBACK_DOCUMENT), workSchema);
   }
 
-  /**
-   * Open issues assigned to the user, newest update first, at most 50.
-   *
-   * @throws GitProviderError
-   */
+  /** Open issues assigned to the user, newest update first, at most 50. @throws GitProviderError */
   async assignedIssues(auth: ProviderAuth, call: ProviderCall): Promise<GitlabIssuePage> {
     const { body, headers } = await this.get(auth, call, ISSUES_PATH);
     if (!Array.isArray(body)) {
@@ -112,31 +100,18 @@ export class GitlabClient {
     return { issues: issuesSchema.parse(body), hasMore: (headers.get('x-next-page') ?? '') !== '' };
   }
 
-  /**
-   * Whom the token belongs to.
-   *
-   * @throws GitProviderError
-   */
+  /** The user behind the token. @throws GitProviderError */
   async currentUser(auth: ProviderAuth, call: ProviderCall): Promise<GitlabResult<GitlabCurrentUser>> {
     return resultOf(auth, await this.query(auth, call, CURRENT_USER_DOCUMENT), currentUserSchema);
   }
 
-  /**
-   * The account, over REST.
-   *
-   * @throws GitProviderError
-   */
+  /** The account, over REST. @throws GitProviderError */
   async account(auth: ProviderAuth, call: ProviderCall): Promise<GitlabAccount> {
     const { body } = await this.get(auth, call, '/v4/user');
     return requireFitting(accountSchema, body, 'GET /user returned no account');
   }
 
-  /**
-   * Something that may not be there: null for 404.
-   *
-   * @param path below the API root, encoded, with its query
-   * @throws GitProviderError
-   */
+  /** One resource; null for 404. `path` is below the API root, encoded, with its query. @throws GitProviderError */
   async find<T>(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -147,12 +122,7 @@ export class GitlabClient {
     return body === null ? null : schema.parse(body);
   }
 
-  /**
-   * A page of a list; null for 404.
-   *
-   * @param path below the API root, encoded, with its query
-   * @throws GitProviderError
-   */
+  /** A page of a list; null for 404. `path` as in `find`. @throws GitProviderError */
   async page<T>(
     auth: ProviderAuth,
     call: ProviderCall,
@@ -168,12 +138,7 @@ export class GitlabClient {
         };
   }
 
-  /**
-   * Sends a change once.
-   *
-   * @param path below the API root, encoded
-   * @throws GitProviderError with a `reason` when GitLab refuses
-   */
+  /** Sends a change once. `path` as in `find`. @throws GitProviderError with a `reason` when GitLab refuses */
   async change(auth: ProviderAuth, call: ProviderCall, path: string, body: unknown): Promise<unknown> {
     const url = `${this.baseUrl(auth.host)}${path}`;
     const { token } = auth;
@@ -231,17 +196,17 @@ export class GitlabClient {
   }
 }
 
-/** For personal, project and OAuth tokens alike (https://docs.gitlab.com/api/rest/authentication/). */
+/** Works for personal, project and OAuth tokens (https://docs.gitlab.com/api/rest/authentication/). */
 function bearer(auth: ProviderAuth): Record<string, string> {
   return { authorization: `Bearer ${auth.token}` };
 }
 
-/** 404 on an address that every GitLab has. */
+/** For a 404 on an address that every GitLab has. */
 function noGitlab(): GitProviderError {
   return new GitProviderError('unsupported', { cause: new Error('the address is not found') });
 }
 
-/** GitLab gives most errors no code, so their English text decides; it is not translated by the server. */
+/** Most errors have no code; their English text is not translated by the server. */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/invalid token|not authenticated/i, 'unauthorized'],
   [/rate limit|too many requests/i, 'rate_limited'],
@@ -250,10 +215,7 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/complexity|query has depth|doesn't exist on type|doesn't accept argument/i, 'unsupported'],
 ];
 
-/**
- * Why parts of a GraphQL response are missing, each reason once, in the order of its `errors`.
- * Classes of errors: https://docs.gitlab.com/api/graphql/#errors
- */
+/** Reasons for missing parts, each once, in order (https://docs.gitlab.com/api/graphql/#errors). */
 export function mapGraphqlErrors(errors: readonly GitlabGraphqlError[], token: string): GapLog {
   const log = new GapLog();
   for (const error of errors) {
@@ -263,7 +225,7 @@ export function mapGraphqlErrors(errors: readonly GitlabGraphqlError[], token: s
   return log;
 }
 
-/** Whether the server refused the document because it is too old for the discussion counters. */
+/** Whether the server is too old for the discussion counters. */
 export function lacksDiscussionCounts(errors: readonly GitlabGraphqlError[]): boolean {
   return errors.some(({ message, extensions }) =>
     DISCUSSION_COUNT_FIELDS.some(

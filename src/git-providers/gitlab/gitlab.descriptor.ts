@@ -3,7 +3,7 @@ import type { GitServerDescriptor } from '../git-server.descriptor.js';
 /** Tokens that act for a job, a deployment or a runner (https://docs.gitlab.com/security/tokens/). */
 const MACHINE_PREFIXES = ['glcbt-', 'gldt-', 'glrt-', 'glrtr-', 'glptt-'];
 
-/** GitLab.com and self-managed GitLab, which can live under a relative root. */
+/** Self-managed GitLab can live under a relative root. */
 export const gitlab = {
   kind: 'gitlab',
   provider: 'gitlab',

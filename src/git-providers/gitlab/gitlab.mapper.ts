@@ -27,16 +27,14 @@ import type {
   GitlabWork,
 } from './gitlab.schema.js';
 
-/** What the GraphQL half tells. */
 export type GitlabGraphqlWork = Omit<ProviderWork, 'issues' | 'gaps'>;
 
-/** Issue types that are work for a developer; requirements, test cases and objectives are not. */
+/** Requirements, test cases and objectives are no work for a developer. */
 const ISSUE_TYPES: readonly string[] = ['issue', 'incident', 'task'];
 
-/** A title that makes a draft (https://docs.gitlab.com/user/project/merge_requests/drafts/). */
+/** See https://docs.gitlab.com/user/project/merge_requests/drafts/. */
 const DRAFT_TITLE = /^\s*(draft:|\[draft\]|\(draft\))/i;
 
-/** What the suggested-tasks document tells. */
 export function mapGraphqlWork({ currentUser, recent, probe }: GitlabWork): GitlabGraphqlWork {
   const mergeRequests = currentUser.authoredMergeRequests;
   const recentRepositories = recent?.nodes.map(toActivity) ?? [];
@@ -50,9 +48,8 @@ export function mapGraphqlWork({ currentUser, recent, probe }: GitlabWork): Gitl
 }
 
 /**
- * What `GET /issues` tells. It names an issue's project but not the project's activity. Where the GraphQL half did not
- * tell it either, the newest of the project's issues stands for it: an issue's update is an activity, so this is a lower
- * bound and never ranks the project too high. (GitLab lists no issues of archived projects.)
+ * Issues tell no project activity. If GraphQL did not either, the newest issue stands for it: a lower bound, which
+ * never ranks the project too high. GitLab lists no issues of archived projects.
  */
 export function mapIssues(
   issues: readonly GitlabIssue[],
@@ -86,7 +83,6 @@ export function mapConflicts(mergeStatus: string | null, conflicts: boolean): Si
   }
 }
 
-/** The body of the request that opens a merge request. */
 export function newMergeRequest(request: NewChangeRequest, targetBranch: string): Record<string, string> {
   const { sourceBranch, title, body, draft } = request;
   return {
@@ -97,21 +93,17 @@ export function newMergeRequest(request: NewChangeRequest, targetBranch: string)
   };
 }
 
-/** One merge request of the REST API; null when it lacks its number or page. */
 export function toOpenedMergeRequest(mergeRequest: GitlabRestMergeRequest): OpenedChangeRequest | null {
   return toOpenedChangeRequest(mergeRequest.iid, mergeRequest.web_url);
 }
 
-/** Whether both branches are in the project itself: those of forks are listed too, and may have the same name. */
+/** Excludes merge requests from forks, which GitLab lists too and whose branches may have the same name. */
 export function isWithinProject(mergeRequest: GitlabRestMergeRequest): boolean {
   const { source_project_id: source, target_project_id: target } = mergeRequest;
   return source !== null && source === target;
 }
 
-/**
- * Why GitLab refused: `message` is a text, a list, or lists by attribute; some responses have `error` instead
- * (https://docs.gitlab.com/api/rest/troubleshooting/).
- */
+/** Reads `message` or `error` in several forms (https://docs.gitlab.com/api/rest/troubleshooting/). */
 export function gitlabReasons({ message, error, error_description }: GitlabRefusal): string[] {
   const texts = [...textsOf(message), ...textsOf(error_description)];
   return texts.length > 0 ? texts : textsOf(error);
@@ -151,10 +143,7 @@ function toUnresolvedComments({
   return isOpen ? 'yes' : 'no';
 }
 
-/**
- * Leaves out a project whose root was not readable: not knowing is no reason to suggest anything. GitLab's GraphQL
- * does not tell forks and mirrors apart, so they count as ordinary projects.
- */
+/** Skips a project with an unreadable root. GraphQL does not tell forks and mirrors apart from others. */
 function toProbed(
   project: GitlabProbedProject,
   activity: ReadonlyMap<string, number | null>,
@@ -184,7 +173,6 @@ function entryNames(entries: GitlabEntries | null | undefined): string[] {
   return (entries?.nodes ?? []).flatMap(({ path }) => path.split('/').at(-1) ?? []);
 }
 
-/** The issue and its project, whose name is what stands before the number in the full reference. */
 function readIssue({ iid, title, updated_at, issue_type, references }: GitlabIssue): {
   name: string;
   number: number;
@@ -211,11 +199,11 @@ function textsOf(value: unknown): string[] {
     : [];
 }
 
-/** The query of the list of projects that the user is a member of. A text may name groups too, as in `group/part`. */
+/** The query for the user's projects. A text may name groups too, as in `group/part`. */
 export function projectsQuery({ text, sort, position, limit }: RepositoryQuery): string {
   const query = new URLSearchParams({
     membership: 'true',
-    // The list cannot be ordered by forks.
+    // GitLab cannot order the list by forks.
     order_by: sort?.startsWith('stars') ? 'star_count' : 'last_activity_at',
     sort: sort?.endsWith('asc') ? 'asc' : 'desc',
     page: String(position),
@@ -241,7 +229,7 @@ export function toFoundBranch({ name, commit, protected: isProtected }: GitlabLi
   return { name, commit: commit.id, isProtected, committedAt: commit.committed_date };
 }
 
-/** How the REST API tells about a merge request or an issue (https://docs.gitlab.com/api/rest/). */
+/** See https://docs.gitlab.com/api/rest/. */
 export function toApiGuide(apiUrl: string, path: string, number: number): ApiGuide {
   const project = `${apiUrl}/projects/${encodeURIComponent(path)}`;
   return {

@@ -41,17 +41,15 @@ import {
 import { listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
 
 export interface GitlabProviderOptions {
-  /** API root of a token without host, for example `https://gitlab.com/api`. */
+  /** API root of a token without host, such as `https://gitlab.com/api`. */
   apiUrl: string;
-  /** Where git finds the projects of a token without host, `https://gitlab.com`. */
   cloneUrl: string;
-  /** Clock, chance and pauses of the one retry; the machine's by default. */
   timing?: RetryTiming;
 }
 
 type GraphqlHalf = GitlabGraphqlWork & { gaps: ProviderErrorCode[]; gapReasons: GapReasons };
 
-/** GitLab.com and self-managed GitLab: one GraphQL request for everything but issues, beside it one REST request for these. */
+/** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
 export class GitlabProvider extends GitProvider {
   readonly kind = 'gitlab';
   private readonly client: GitlabClient;
@@ -67,17 +65,14 @@ export class GitlabProvider extends GitProvider {
     });
   }
 
-  /** @inheritdoc */
   serverOf(host: string | null): string {
     return this.client.baseUrl(host);
   }
 
-  /** @inheritdoc */
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
     return toApiGuide(`${this.client.baseUrl(host)}/v4`, repository, number);
   }
 
-  /** @inheritdoc */
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
     const [graphql, issues] = await Promise.allSettled([
       this.readGraphql(auth, call),
@@ -89,7 +84,6 @@ export class GitlabProvider extends GitProvider {
     return combine(settled(graphql), settled(issues));
   }
 
-  /** @inheritdoc */
   async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
     try {
       const { data, gaps, gapReasons } = await this.client.currentUser(auth, call);
@@ -99,12 +93,10 @@ export class GitlabProvider extends GitProvider {
     }
   }
 
-  /** @inheritdoc */
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     return mapAccount(await this.client.account(auth, call));
   }
 
-  /** @inheritdoc */
   async searchRepositories(
     auth: ProviderAuth,
     query: RepositoryQuery,
@@ -121,7 +113,6 @@ export class GitlabProvider extends GitProvider {
     return pageOf(page.data.map(toFoundRepository), query, page.hasMore);
   }
 
-  /** @inheritdoc */
   async searchBranches(
     auth: ProviderAuth,
     query: BranchQuery,
@@ -146,7 +137,6 @@ export class GitlabProvider extends GitProvider {
     return Promise.resolve({ items: [], next: null });
   }
 
-  /** @inheritdoc */
   async openChangeRequest(
     auth: ProviderAuth,
     request: NewChangeRequest,
@@ -155,7 +145,6 @@ export class GitlabProvider extends GitProvider {
     return await openOrFind(new GitlabChanges(this.client, auth, call, request.repository), request);
   }
 
-  /** @inheritdoc */
   cloneUrl(host: string | null, repository: string): string {
     const root = host === null ? this.options.cloneUrl : gitHostBaseUrl(host);
     return `${root}/${requireRepositoryPath(repository)}.git`;

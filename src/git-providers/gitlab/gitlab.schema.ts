@@ -22,25 +22,23 @@ export type GitlabProject = z.output<typeof projectSchema>;
 
 const mergeRequestSchema = object({
   project: projectSchema,
-  /** A number as text. */
   iid: requiredText.transform(Number).pipe(positiveInteger),
   title: requiredName,
   updatedAt: requiredInstant,
   draft: flag,
   conflicts: flag,
   mergeStatusEnum: text,
-  /** Null without a pipeline, and also where the user may not see pipelines. */
+  /** Null without a pipeline, or without permission to see pipelines. */
   headPipeline: object({ status: text }),
   resolvableDiscussionsCount: number,
   resolvedDiscussionsCount: number,
-  /** In place of the two counters from older servers. */
+  /** Replaces the two counters on older servers. */
   discussions: object({
     nodes: listOrNull(z.object({ resolvable: z.boolean(), resolved: z.boolean() }), 30),
   }),
 });
 export type GitlabMergeRequest = z.output<typeof mergeRequestSchema>;
 
-/** Of the files, or of the folders, in a folder. */
 const entriesMembers = { nodes: list(z.object({ path: requiredText })) };
 export type GitlabEntries = z.output<z.ZodObject<typeof entriesMembers>>;
 
@@ -51,7 +49,7 @@ const probedProjectSchema = object({
   userPermissions: object({ pushCode: flag }),
   repository: object({
     empty: z.boolean(),
-    /** Null without a commit, and where it is not readable. */
+    /** Null without a commit, and if it is not readable. */
     root: z
       .object({ blobs: z.object(entriesMembers).nullable(), trees: object(entriesMembers) })
       .nullable()
@@ -62,23 +60,20 @@ const probedProjectSchema = object({
 });
 export type GitlabProbedProject = z.output<typeof probedProjectSchema>;
 
-/** `data` of {@link SUGGESTED_TASKS_DOCUMENT}. */
 export const workSchema = object({
   currentUser: object({
     username: text,
-    /** Null where reading it failed. */
+    /** Null if reading it failed, as is `recent`. */
     authoredMergeRequests: object({
       nodes: list(mergeRequestSchema),
       pageInfo: object({ hasNextPage: flag }),
     }).nullable(),
   }),
-  /** Null where reading it failed. */
   recent: object({ nodes: list(projectSchema) }).nullable(),
   probe: object({ nodes: list(probedProjectSchema) }),
 });
 export type GitlabWork = z.output<typeof workSchema>;
 
-/** `data` of {@link CURRENT_USER_DOCUMENT}. */
 export const currentUserSchema = object({ currentUser: object({ username: text }) });
 export type GitlabCurrentUser = z.output<typeof currentUserSchema>;
 
@@ -93,20 +88,18 @@ export const graphqlResponseSchema = object({
   errors: listOrNull(graphqlErrorSchema),
 });
 
-/** `GET /issues`. */
 export const issuesSchema = list(
   object({
     iid: positiveInteger,
     title: requiredName,
     updated_at: requiredInstant,
-    /** Servers of before issue types send none. */
+    /** Missing on servers from before issue types. */
     issue_type: text,
     references: object({ full: requiredName }),
   }),
 );
 export type GitlabIssue = z.output<typeof issuesSchema>[number];
 
-/** `GET /user`. */
 export const accountSchema = z.object({
   id: z.number(),
   username: requiredText,
@@ -117,7 +110,6 @@ export const accountSchema = z.object({
 });
 export type GitlabAccount = z.output<typeof accountSchema>;
 
-/** `GET /projects/{id}`. */
 export const restProjectSchema = object({ default_branch: text });
 
 const listedProjectSchema = z.object({
@@ -131,7 +123,6 @@ const listedProjectSchema = z.object({
 });
 export type GitlabListedProject = z.output<typeof listedProjectSchema>;
 
-/** `GET /projects`. */
 export const listedProjectsSchema = requiredList(listedProjectSchema);
 
 const listedBranchSchema = z.object({
@@ -141,10 +132,8 @@ const listedBranchSchema = z.object({
 });
 export type GitlabListedBranch = z.output<typeof listedBranchSchema>;
 
-/** `GET /projects/{id}/repository/branches`. */
 export const listedBranchesSchema = requiredList(listedBranchSchema);
 
-/** A merge request of the REST API. */
 export const restMergeRequestSchema = object({
   iid: number,
   web_url: text,
@@ -153,10 +142,9 @@ export const restMergeRequestSchema = object({
 });
 export type GitlabRestMergeRequest = z.output<typeof restMergeRequestSchema>;
 
-/** `GET /projects/{id}/merge_requests`. */
 export const restMergeRequestsSchema = list(restMergeRequestSchema);
 
-/** A refusal by the REST API. Its members are texts, lists of texts, or lists by attribute. */
+/** Members are texts, lists of texts, or lists by attribute. */
 export const refusalSchema = object({
   message: z.unknown().optional(),
   error: z.unknown().optional(),
@@ -165,23 +153,18 @@ export const refusalSchema = object({
 export type GitlabRefusal = z.output<typeof refusalSchema>;
 
 /**
- * Everything suggested tasks need from one user in one request. Cost by GitLab's own formula: about 60 of the 250
- * points a signed-in caller has (https://docs.gitlab.com/api/graphql/#limits).
- *
- * `detailedMergeStatus`, `divergedFromTargetBranch` and `sourceBranchExists` stay out: each asks the Git storage
- * once per merge request.
+ * Costs about 60 of a caller's 250 points (https://docs.gitlab.com/api/graphql/#limits). `detailedMergeStatus`,
+ * `divergedFromTargetBranch` and `sourceBranchExists` stay out: each costs a Git access per merge request.
  */
 export const SUGGESTED_TASKS_DOCUMENT = suggestedTasks('resolvableDiscussionsCount resolvedDiscussionsCount');
 
-/** The same for servers that do not know the two counters yet: the last 30 discussions are counted here. */
+/** For servers without the two counters: the last 30 discussions are counted here. */
 export const SUGGESTED_TASKS_FALLBACK_DOCUMENT = suggestedTasks(
   'discussions(last: 30) { nodes { resolvable resolved } }',
 );
 
-/** Who the token belongs to; null when the server does not take it. */
 export const CURRENT_USER_DOCUMENT = 'query CurrentUser { currentUser { username } }';
 
-/** Fields that decide between the two documents. */
 export const DISCUSSION_COUNT_FIELDS: readonly string[] = [
   'resolvableDiscussionsCount',
   'resolvedDiscussionsCount',

@@ -4,34 +4,30 @@ import { parseGitHost } from '../git-host.js';
 import type { ProviderErrorCode, ProviderType } from '../git-provider.js';
 import { gitServerFor } from '../git-servers.js';
 
-/** One entry of a `provider_tokens` map, as a client sent it. */
 export interface ProviderTokenInput {
   token?: string | null;
   host?: string | null;
   user_id?: string | null;
 }
 
-/** What a client wants done with its tokens; null removes a provider's token. */
+/** A null entry removes a provider's token. */
 export type ProviderTokenInputs = ReadonlyMap<ProviderType, ProviderTokenInput | null>;
 
-/** A token that was stored although its provider gave no verdict on it. */
 export interface ProviderTokenWarning {
   provider: ProviderType;
   code: ProviderErrorCode;
   detail: string;
 }
 
-/** A token that is not stored yet. */
 export interface NewToken {
   kind: 'set';
   provider: ProviderType;
   token: string;
-  /** Canonical host; null for the provider's default address. */
+  /** Canonical; null for the provider's default address. */
   host: string | null;
   accountId: string | null;
 }
 
-/** What to do with one provider's stored token; providers without a change are left alone. */
 export type TokenChange =
   | NewToken
   | { kind: 'account'; provider: ProviderType; accountId: string }
@@ -39,15 +35,14 @@ export type TokenChange =
 
 export interface TokenPlan {
   changes: TokenChange[];
-  /** Broken rules in the order of the input; with any of them nothing may be changed. */
+  /** In the order of the input; with any problem nothing may be changed. */
   problems: InputProblem[];
 }
 
 interface TokenPlanContext {
   allowlist: HostAllowlist;
-  /** Canonical hosts of the stored tokens; a provider without a stored token has no entry. */
+  /** Canonical hosts; a provider without a stored token has no entry. */
   storedHosts: ReadonlyMap<ProviderType, string | null>;
-  /** Providers whose tokens can be used here. */
   usable: readonly ProviderType[];
   /** Location of the map in the request, such as `['body', 'provider_tokens']`. */
   loc: readonly string[];
@@ -58,12 +53,11 @@ interface Step {
   problems?: { member: keyof ProviderTokenInput; msg: string }[];
 }
 
-/** A host read from the input, or the sentence that says why it is not used. */
 type HostChoice = { host: string | null } | { problem: string };
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 
-/** One text for every refused host, so that it tells nothing about what is behind the host. */
+/** One text for every refused host, so that it reveals nothing about what is behind the host. */
 export const HOST_REFUSED =
   'This host is not allowed here: use the public service or a host that the operator has allowed, without user name, query or fragment.';
 const HOST_NEEDS_TOKEN =
@@ -148,15 +142,12 @@ function unlessBlank(text: string | null | undefined): string | null {
   return (text ?? '').trim() === '' ? null : (text ?? null);
 }
 
-/** A token, or blank text that keeps the stored one, in the words of OpenAPI. */
+/** Blank text keeps the stored token. */
 export const TOKEN_FORM = { pattern: String.raw`^(?:\s*|[!-~]+)$`, maxLength: MAX_TOKEN_BYTES };
 
 /**
- * A sentence that names the right form when a token can never work with its provider, or null. Judges what can
- * be seen without asking the provider, and never the length of a token (formats grow). The sentence never
- * contains any part of the token.
- *
- * @param host canonical host the token is stored with; null for the provider's own service
+ * A sentence with the right form for a token that can never work, or null. It contains no part of the token, and does
+ * not judge lengths, since formats grow.
  */
 export function tokenShapeProblem(provider: ProviderType, host: string | null, token: string): string | null {
   if (!/^[\x21-\x7e]+$/.test(token)) {

@@ -8,7 +8,6 @@ import { type ProviderTokenInput, TOKEN_FORM } from './plan-token-changes.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;
 
-/** One provider's entry of a `provider_tokens` map. Members it does not list are ignored. */
 class ProviderTokenDto implements ProviderTokenInput {
   @Text({
     nullable: true,
@@ -41,10 +40,7 @@ class ProviderTokenDto implements ProviderTokenInput {
   user_id?: string | null;
 }
 
-/**
- * A `provider_tokens` member: provider -> token. Arrives as `ProviderTokenInputs`; null in place of the map counts
- * as absent, null in place of an entry stays and means "remove".
- */
+/** Arrives as `ProviderTokenInputs`: a null map counts as absent, a null entry removes the token. */
 export function ProviderTokenMap(): PropertyDecorator {
   return applyDecorators(
     (target: object) => {

@@ -14,12 +14,11 @@ import { lockUser, OwnedByUser, User } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
 
-/** What an encrypted token is bound to: a record copied to another user or provider does not decrypt. */
+/** Binds an encrypted token: a record copied to another user or provider does not decrypt. */
 export function providerTokenBinding(userId: string, provider: string): string {
   return `provider_tokens.token:${userId}:${provider}`;
 }
 
-/** Where this feature keeps encrypted records. */
 export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'provider_tokens',
@@ -29,7 +28,6 @@ export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** A user's credential for one git provider. */
 @Entity('provider_tokens')
 export class ProviderToken {
   @PrimaryColumn('uuid', { name: 'user_id' })
@@ -41,15 +39,14 @@ export class ProviderToken {
   @OwnedByUser()
   user?: User;
 
-  /** Encrypted. */
   @Column('text')
   token: string;
 
-  /** Canonical host, see `parseGitHost`; null = the provider's default address. */
+  /** Canonical, see `parseGitHost`; null for the provider's default address. */
   @Column('text', { nullable: true })
   host: string | null;
 
-  /** The account id the client gave along with the token, as it gave it. */
+  /** As the client gave it along with the token. */
   @Column('text', { name: 'account_id', nullable: true })
   accountId: string | null;
 
@@ -64,20 +61,18 @@ export class ProviderToken {
   updatedAt: Date;
 }
 
-/** A user's token, decrypted: for calls to its provider only, never for a response or a log. */
+/** Decrypted: for calls to its provider only, never for a response or a log. */
 export interface StoredCredential extends ProviderAuth {
   provider: ProviderType;
   /** False when the provider gave no verdict at the time of storing. */
   verified: boolean;
-  /** When the user stored it; a rotation changes nothing about that. */
+  /** When the user stored it; a rotation does not change this. */
   updatedAt: Date;
 }
 
-/** A token in clear that is not stored yet. */
 export interface TokenToStore {
   provider: ProviderType;
   token: string;
-  /** Canonical host; null for the provider's default address. */
   host: string | null;
   accountId: string | null;
   verified: boolean;
@@ -91,11 +86,11 @@ interface TokenRow {
   updated_at: Date;
 }
 
-/** Every request for suggested tasks begins with it, also the many that the cache serves: no entities are built. */
+/** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
 const LIST_TOKENS =
   'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1';
 
-/** Users' provider tokens. They are encrypted at rest and leave this class in clear. */
+/** Tokens are encrypted at rest and leave this class in clear. */
 @Injectable()
 export class ProviderTokenRepository {
   constructor(
@@ -104,11 +99,7 @@ export class ProviderTokenRepository {
     private readonly audit: AuditRepository,
   ) {}
 
-  /**
-   * All credentials of a user, in the order of `PROVIDER_TYPES`.
-   *
-   * @throws SecretDecryptionError when a stored token is not readable with the configured keys
-   */
+  /** All credentials, in the order of `PROVIDER_TYPES`. @throws SecretDecryptionError for unfitting keys */
   async list(userId: string): Promise<StoredCredential[]> {
     const rows = await this.tokens.query<TokenRow[]>(LIST_TOKENS, [userId]);
     return rows.toSorted(byProvider).map(({ provider, token, host, verified, updated_at }) => ({
@@ -120,16 +111,13 @@ export class ProviderTokenRepository {
     }));
   }
 
-  /**
-   * Providers that a user has a token for, in the order of `PROVIDER_TYPES`, with the canonical host of each (null: the
-   * default address).
-   */
+  /** Canonical hosts of the stored tokens (null: default address), in the order of `PROVIDER_TYPES`. */
   async hosts(userId: string): Promise<Map<ProviderType, string | null>> {
     const rows = await this.tokens.find({ select: { provider: true, host: true }, where: { userId } });
     return new Map(rows.toSorted(byProvider).map(({ provider, host }) => [provider, host]));
   }
 
-  /** Stores a token in the place of the one that the user may have for the provider. */
+  /** Stores a token in place of the one that the user may have for the provider. */
   async store(manager: EntityManager, userId: string, newToken: TokenToStore): Promise<void> {
     const { provider, token, host, accountId, verified } = newToken;
     const encrypted = this.cipher.encrypt(token, providerTokenBinding(userId, provider));
@@ -144,7 +132,7 @@ export class ProviderTokenRepository {
     });
   }
 
-  /** Notes the account id that a client gave for a stored token; nothing without one. */
+  /** Stores the account id for a stored token; does nothing without one. */
   async setAccountId(
     manager: EntityManager,
     userId: string,
@@ -167,7 +155,6 @@ export class ProviderTokenRepository {
     }
   }
 
-  /** Removes all tokens of a user. */
   async removeAll(userId: string): Promise<void> {
     await this.tokens.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
@@ -180,11 +167,7 @@ export class ProviderTokenRepository {
     });
   }
 
-  /**
-   * Puts the successor of a rotated token in its place, unless the user has stored another one in the meantime.
-   *
-   * @returns whether the successor was stored
-   */
+  /** Stores a rotated token unless the user has stored another one; returns whether it did. */
   async replaceToken(
     userId: string,
     provider: ProviderType,

@@ -16,26 +16,23 @@ import {
 } from './plan-token-changes.js';
 import { ProviderTokenRepository, type TokenToStore } from './provider-token.repository.js';
 
-/** Changes that have passed every check and can be stored; made by `prepare` only. */
+/** Changes that have passed every check; made by `prepare` only. */
 interface PreparedTokens {
   readonly changes: readonly PreparedChange[];
-  /** Tokens that will be stored without a verdict of their provider. */
   readonly warnings: ProviderTokenWarning[];
 }
 
 type PreparedChange = Exclude<TokenChange, NewToken> | ({ kind: 'set' } & TokenToStore);
 
-/** A new token after its provider was asked. */
 interface CheckedToken {
-  /** Holds the successor when the check itself made the provider rotate the token. */
+  /** The successor, when the check itself made the provider rotate the token. */
   token: NewToken;
   verdict: TokenCheck;
 }
 
-/** For all checks together; a single request to a provider has the HTTP client's own, shorter deadline. */
+/** For all checks together; a single request has the HTTP client's own, shorter deadline. */
 const CHECKS_TIMEOUT_MS = 12_000;
 
-/** Why a token was stored without a verdict. */
 const UNVERIFIED_REASONS: Record<ProviderErrorCode, string> = {
   unauthorized: 'the provider did not accept the credentials behind it',
   rate_limited: 'the provider limits requests at the moment',
@@ -51,8 +48,8 @@ const UNVERIFIED_REASONS: Record<ProviderErrorCode, string> = {
 };
 
 /**
- * Stores users' provider tokens in two steps: `prepare` makes every check (providers are asked, so outside of any
- * transaction), `store` writes. What is kept is not written, so it cannot undo what another request does in between.
+ * Stores tokens in two steps: `prepare` asks providers outside of any transaction, `store` writes. Kept tokens are
+ * not written, so a concurrent change is not undone.
  */
 @Injectable()
 export class ProviderTokensService {
@@ -66,10 +63,8 @@ export class ProviderTokensService {
   ) {}
 
   /**
-   * Makes every check of a `provider_tokens` map. Takes up to 12 seconds: new tokens are shown to their providers.
-   *
-   * @param loc location of the map in the request, such as `['body', 'provider_tokens']`
-   * @throws InvalidInputError every broken rule of hosts and tokens
+   * Checks a `provider_tokens` map at `loc` in the request; takes up to 12 seconds.
+   * @throws InvalidInputError for all broken rules of hosts and tokens
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
   async prepare(
@@ -100,11 +95,7 @@ export class ProviderTokensService {
     };
   }
 
-  /**
-   * Writes prepared changes within the caller's transaction.
-   *
-   * @throws DomainError unauthorized when the user has been removed meanwhile
-   */
+  /** Writes changes in the caller's transaction. @throws DomainError unauthorized for a removed user */
   async store(manager: EntityManager, userId: string, prepared: PreparedTokens): Promise<void> {
     if (prepared.changes.length === 0) {
       return;
@@ -128,7 +119,7 @@ export class ProviderTokensService {
     }
   }
 
-  /** Asks all providers side by side; the results come in the order of the tokens. */
+  /** Side by side; the results come in the order of the tokens. */
   private async checkAll(tokens: readonly NewToken[]): Promise<CheckedToken[]> {
     const call = this.calls.within(CHECKS_TIMEOUT_MS);
     return Promise.all(tokens.map((token) => this.check(token, call)));
@@ -168,7 +159,6 @@ function isRejected(
   return checked.verdict.status === 'invalid';
 }
 
-/** Tells the client that a token was stored without a verdict of its provider. */
 function unverifiedTokenWarning(
   provider: ProviderType,
   code: ProviderErrorCode,
