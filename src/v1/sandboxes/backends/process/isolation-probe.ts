@@ -27,9 +27,7 @@ type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;
 const PROBE_RUN = 'probe';
-/** Of the folders of probes. */
 export const PROBE_PREFIX = '.probe-';
-/** Checks that the program runs, access to its entry and its folder, then runs the rest of the command. */
 const CHECK = `
 "$1" --version > /dev/null || { echo "$1 cannot be run" >&2; exit 1; }
 test -r "$2" || { echo "$2 cannot be read" >&2; exit 1; }
@@ -38,7 +36,6 @@ shift 3
 exec "$@"
 `;
 
-/** Waits until the network is connected, as a program in the sandbox sees it. */
 const AWAIT_NETWORK = `
 attempts=0
 until grep -q "$1" /proc/net/dev; do
@@ -147,17 +144,16 @@ interface ProbeOptions {
 }
 
 interface StartedProbe {
-  /** Undefined when the program cannot be run. */
   pid: number | undefined;
   /** Aborted when it has ended, before what it left behind is killed. */
   ended: AbortSignal;
-  /** Why it failed; null: it did not. */
+  /** Null when it succeeded. */
   failure: Promise<string | null>;
 }
 
 function startProbe([program = '', ...args]: string[], { marker, ...identity }: ProbeOptions): StartedProbe {
   const [name = '', value = ''] = marker.split('=', 2);
-  // Nobody reads bubblewrap's reports here.
+  // The probe needs no reports of bubblewrap.
   const reports = openSync('/dev/null', 'w');
   const child = spawn(program, args, {
     ...identity,

@@ -10,13 +10,13 @@ const LONGEST_PAUSE_MS = 60 * 60_000;
 
 interface Attempts {
   failed: number;
-  /** When to try again, milliseconds of the monotonic clock. */
+  /** Milliseconds of the monotonic clock. */
   dueAt: number;
 }
 
 /**
- * The folders of sandboxes that are being removed (`.removed-ID-TIME`), also those that an earlier service left. What cannot
- * be removed is tried again, after pauses that grow from ten seconds to an hour.
+ * Removes the folders of removed sandboxes (`.removed-ID-TIME`), also an earlier service's. It tries again after
+ * pauses of ten seconds to an hour.
  */
 export class Leftovers {
   readonly #folder: string;
@@ -24,14 +24,12 @@ export class Leftovers {
   readonly #attempts = new Map<string, Attempts>();
   #notices: SandboxNotice[] = [];
 
-  /** @param folder of all sandboxes */
   constructor(folder: string) {
     this.#folder = folder;
   }
 
   /**
    * Removes what is left of one sandbox.
-   *
    * @throws SandboxFilesLeftError when some of it cannot be removed now
    */
   async remove(id: string): Promise<void> {
@@ -46,7 +44,7 @@ export class Leftovers {
     }
   }
 
-  /** Begins to remove what is due, and does not wait for it: a stranger may have made millions of files. */
+  /** Begins to remove what is due without waiting: a user may have made millions of files. */
   async retry(): Promise<void> {
     const names = await this.#names();
     const now = performance.now();
@@ -58,7 +56,7 @@ export class Leftovers {
     }
   }
 
-  /** How many folders are left, apart from those whose first removal is on its way. */
+  /** Does not count folders whose first removal is under way. */
   async count(): Promise<number> {
     const names = await this.#names();
     return names.filter((name) => this.#attempts.has(name) || !this.#running.has(name)).length;
@@ -82,7 +80,6 @@ export class Leftovers {
     }
   }
 
-  /** Removes a folder, once at a time. */
   async #attempt(name: string): Promise<void> {
     const running = this.#running.get(name) ?? this.#removeOnce(name);
     this.#running.set(name, running);
@@ -119,7 +116,7 @@ function sandboxIdOf(name: string): string {
   return name.slice(REMOVED_PREFIX.length).split('-', 1)[0] ?? '';
 }
 
-/** Without the path, which a stranger has chosen and which may be of any length. */
+/** Leaves out the path, which a user has chosen and which may be of any length. */
 function reasonOf(error: unknown): string {
   return errorCode(error) ?? errorMessage(error);
 }

@@ -39,15 +39,13 @@ import { terminateSandbox } from './sandbox-termination.js';
 import type { ProgramLimits } from './program-limits.js';
 import { pickSandboxUser, isInRange } from './sandbox-users.js';
 
-/** Names that sandboxes may reach are resolved within this time, or stay closed. */
+/** A name that takes longer to resolve stays closed. */
 const RESOLVE_TIMEOUT_MS = 2_000;
 
 export interface StartedProgram extends SpawnedProgram {
-  /** The user that only this sandbox runs as; null when it has none of its own. */
   user: number | null;
 }
 
-/** Creates the folders of sandboxes and starts their programs. */
 export class ProgramLauncher {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
@@ -62,9 +60,8 @@ export class ProgramLauncher {
   }
 
   /**
-   * Starts a sandbox's program; null when it already runs. One that waits for its session key gets it then.
-   *
-   * @param create whether to create a sandbox that does not exist
+   * Starts a sandbox's program, or gives a waiting one its session key; null when it already runs. `create` allows a
+   * new sandbox.
    * @throws SandboxBackendError when it cannot be started
    */
   async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
@@ -151,8 +148,7 @@ export class ProgramLauncher {
   }
 
   /**
-   * Connects the network of a program that runs; does nothing when it has none of its own, or is connected.
-   *
+   * Connects a running program to its network, unless it has none of its own or is connected.
    * @throws SandboxBackendError
    */
   async connect(id: string, paths: SandboxPaths, record: ProgramRecord): Promise<void> {
@@ -166,7 +162,7 @@ export class ProgramLauncher {
     unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
   }
 
-  /** A program without a network is of no use, so it ends where that cannot be connected. */
+  /** A program whose network cannot be connected is of no use, so it is ended. */
   async #connect(
     id: string,
     paths: SandboxPaths,
@@ -187,7 +183,6 @@ export class ProgramLauncher {
     }
   }
 
-  /** Connects a sandbox that has a network of its own; does nothing when that has happened. */
   async #attachNetwork(
     id: string,
     paths: SandboxPaths,
@@ -202,7 +197,6 @@ export class ProgramLauncher {
     await attachNetwork({ paths, network, pid, run, marker, signal });
   }
 
-  /** Null when sandboxes share the machine's network. */
   async #networkRules({ callbackUrl }: ProgramLaunch): Promise<NetworkRules | null> {
     if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
       return null;
@@ -224,7 +218,7 @@ export class ProgramLauncher {
     return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
-  /** @returns the user that the sandbox runs as; null: the service's own */
+  /** Returns the user that the sandbox runs as; null is the service's own. */
   async #prepareFiles(
     id: string,
     files: SandboxFiles,
@@ -278,7 +272,6 @@ export class ProgramLauncher {
   }
 }
 
-/** Host and port of an address, as an entry of what sandboxes may reach. */
 function hostOf(address: string): string {
   const { protocol, hostname, port } = new URL(address);
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
@@ -291,13 +284,13 @@ async function resolveBriefly(hostname: string): Promise<LookupAddress[]> {
   ]);
 }
 
-/** The sandbox sees it instead of the machine's own, whose name servers may be out of reach. */
+/** The machine's own name servers may be out of reach of the sandbox. */
 async function writeResolver(paths: SandboxPaths): Promise<void> {
   const machine = await readIfExists('/etc/resolv.conf');
   await writeFile(paths.resolver, resolverConfiguration(machine), { mode: 0o644 });
 }
 
-/** @throws SandboxBackendError when a command is installed on this machine, and sandboxes do not see it */
+/** @throws SandboxBackendError when a command is installed on this machine but hidden from sandboxes */
 async function requireShown(
   command: string,
   options: ProcessBackendOptions,
@@ -311,7 +304,6 @@ async function requireShown(
   }
 }
 
-/** @throws SandboxBackendError when the disk is nearly full */
 async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
   const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
   if (problem !== null) {

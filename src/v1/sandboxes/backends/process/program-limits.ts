@@ -8,17 +8,16 @@ import type { ProcessBackendOptions } from './process-options.js';
 const MEBIBYTE = 1024 * 1024;
 /** setrlimit's unit in POSIX shells. */
 const FILE_BLOCK = 512;
-/** A sandbox without a limit of its own leaves the rest of the machine's memory to the service and the database. */
+/** A sandbox without a limit of its own leaves the rest to the service and the database. */
 const MEMORY_SHARE = 0.75;
-/** A sandbox that is starting in another process of this host has its group before its record. */
+/** A sandbox that starts in another process of this host has its group before its record. */
 const STALE_AFTER_MS = 60_000;
 /** 128 + SIGKILL, which the kernel sends when a group has used up its memory. */
 const KILLED_EXIT_CODE = 137;
 
 /**
- * Joins the groups, then limits itself and becomes the program, all in one shell: a limit holds before the first line of a
- * sandbox's program runs. `oom_score_adj` makes the kernel prefer a sandbox to the service when all memory is used up.
- * Shells disagree about the option for processes (`-u` or `-p`).
+ * One shell joins the groups, sets the limits and becomes the program, so they hold from its first line.
+ * `oom_score_adj` makes the kernel kill a sandbox before the service. Shells name the process limit `-u` or `-p`.
  */
 const APPLY = `
 files=$1 processes=$2 size=$3
@@ -33,11 +32,11 @@ ulimit -n "$files" 2>/dev/null
 exec "$@"
 `;
 
-/** Limits what one sandbox may take of the machine: by control groups where they can be written, and by setrlimit(2). */
+/** Limits what one sandbox may take, by control groups where they are writable and by setrlimit(2). */
 export class ProgramLimits {
   readonly #options: ProcessBackendOptions['limits'];
   readonly #cgroups: Cgroups;
-  /** Groups without a record, and when they were first seen so. */
+  /** When each group without a record was first seen. */
   #staleSince = new Map<string, number>();
 
   constructor(options: ProcessBackendOptions['limits'], cgroups: Cgroups) {
@@ -65,10 +64,8 @@ export class ProgramLimits {
   }
 
   /**
-   * Makes the group of a start.
-   *
-   * @param user that nothing else runs as; null: processes cannot be counted by their user
-   * @returns the command that precedes the program
+   * Makes the group of a start and returns the command that precedes the program. Without an exclusive `user` the
+   * kernel cannot count processes by user.
    * @throws SandboxBackendError when limits that worked cannot be set any more
    */
   async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
@@ -87,7 +84,7 @@ export class ProgramLimits {
     return ['/bin/sh', '-c', APPLY, 'limits', ...numbers, ...joins, '--'];
   }
 
-  /** Says of an exit whether the kernel killed the program for its memory. */
+  /** Adds to an exit whether the kernel killed the program for its memory. */
   async explain(id: string, run: string, exit: SandboxExit | null): Promise<SandboxExit | null> {
     if (exit === null || (exit.signal !== 'SIGKILL' && exit.code !== KILLED_EXIT_CODE)) {
       return exit;
@@ -114,11 +111,8 @@ export class ProgramLimits {
   }
 
   /**
-   * Removes groups that a service left which died: those that have had no record for a minute. Time is this process's own,
-   * since the clock of the machine may jump.
-   *
-   * @param currentRun of a sandbox; null when there is no such sandbox
-   * @param now milliseconds of a clock that never jumps
+   * Removes groups that have had no record for a minute: their service died. `now` is monotonic milliseconds of this
+   * process; `currentRun` gives null for an unknown sandbox.
    */
   async removeStale(
     currentRun: (id: string) => Promise<string | null>,
