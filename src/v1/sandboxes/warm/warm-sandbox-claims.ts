@@ -11,7 +11,6 @@ const OUTCOMES = ['warm', 'none_ready', 'not_suitable'] as const;
 
 type ClaimListener = (fingerprint: string) => void;
 
-/** Hands out warm sandboxes. */
 @Injectable()
 export class WarmSandboxClaims {
   private listener: ClaimListener | null = null;
@@ -36,10 +35,8 @@ export class WarmSandboxClaims {
   }
 
   /**
-   * Takes a warm sandbox that is exactly what would be started, in the caller's transaction. The caller gives it an owner
-   * and a session key in the same transaction; the start that follows hands the key over.
-   *
-   * @returns its id; null when there is none, so that the sandbox is started anew
+   * Takes a matching warm sandbox; null when there is none. The caller's transaction must also give it an owner and a
+   * session key, which the start hands over.
    */
   async claim(
     manager: EntityManager,
