@@ -69,7 +69,6 @@ const KEY_PROPERTY = {
   example: MASK,
 } as const;
 
-/** Clients may store any members here. */
 const PREFERENCE = {
   description: 'As it was stored with `POST /api/v1/settings`; null when it was not.',
   anyOf: [
@@ -129,7 +128,6 @@ export interface ExposedSecrets {
   mcpConfig: StoredMcpConfig | null;
 }
 
-/** @param exposed null when all secrets are masked */
 export function toUserInfoDto(
   id: string,
   settings: NestedSettings,

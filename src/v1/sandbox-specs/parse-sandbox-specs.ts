@@ -17,9 +17,7 @@ const VOLUME_SIZE = /^[1-9]\d{0,8}(?:Mi|Gi|Ti|M|G|T)$/;
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const OBJECT_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
 
-/**
- * The name becomes an environment variable and part of a host name; its number avoids clashes with other variables.
- */
+/** The name becomes an environment variable and part of a host name; its number avoids clashes with others. */
 const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
 const MIN_PORT = 1024;
 const MAX_PORTS = 10;

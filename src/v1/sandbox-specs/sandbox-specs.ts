@@ -7,16 +7,13 @@ export type SandboxSpecProgram =
   | { kind: 'command'; command: string; args: string[] }
   | { kind: 'image'; image: string; args: string[] };
 
-/** A kind of sandbox that users may choose. It comes from the configuration; the API cannot change it. */
 export interface SandboxSpec {
   id: string;
   program: SandboxSpecProgram;
   /** Shown to every user, so it must not hold secrets. */
   env: Record<string, string>;
   workingDir: string;
-  /** Does not count the pull of an image. */
   startTimeoutSeconds: number;
-  /** Null: the backend's default. */
   cpu: number | null;
   memoryMb: number | null;
   runtime: string | null;
@@ -36,7 +33,6 @@ export const DEFAULT_PORTS: Readonly<Record<string, number>> = { WORKER_1: 8011,
 export class SandboxSpecs {
   readonly default: SandboxSpec;
 
-  /** @throws RangeError when the list is empty */
   constructor(private readonly specs: readonly SandboxSpec[]) {
     const [first] = specs;
     if (!first) {
@@ -71,7 +67,6 @@ export async function loadSandboxSpecs(file: string | null, now: Date): Promise<
   }
 }
 
-/** The list used without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */
 export function builtInSpecs(now: Date): SandboxSpec[] {
   return [
     {

@@ -23,9 +23,7 @@ export class ExposedPortRepository {
     private readonly cipher: SecretCipher,
   ) {}
 
-  /**
-   * Sandboxes that have a port or should get one. One that stopped before it had a port gets it with its next start.
-   */
+  /** Sandboxes that have a port or should get one; a stopped one without a port gets it at its next start. */
   async list(): Promise<ExposedSandbox[]> {
     const hostId = this.host.id;
     const found = await this.sandboxes.find({
@@ -38,7 +36,6 @@ export class ExposedPortRepository {
     return found.map(({ id, exposePort: port }) => ({ id, port }));
   }
 
-  /** Null when this host has no such sandbox. */
   async find(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
     const found = await this.sandboxes.findOne({
       select: { id: true, exposePort: true, sessionKey: true },
@@ -53,10 +50,7 @@ export class ExposedPortRepository {
       : null;
   }
 
-  /**
-   * Replaces the port `previous`; null is none. Returns false if that has changed, or another sandbox has the new
-   * port.
-   */
+  /** Replaces the port `previous`; false if that has changed, or another sandbox has the new port. */
   async assign(id: string, port: number | null, previous: number | null): Promise<boolean> {
     try {
       const { affected } = await this.sandboxes.update(

@@ -16,7 +16,7 @@ export class HostIdentity {
 const HOST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 /**
- * Reads `DATA_DIR/host-id`, which the first start writes. Replicas that share the folder share the host's sandboxes.
+ * Replicas that share `DATA_DIR/host-id`, which the first start writes, share the host's sandboxes.
  * @throws ConfigError when the file holds something else
  */
 export async function loadHostId(dataDir: string): Promise<string> {

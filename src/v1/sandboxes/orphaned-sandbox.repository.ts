@@ -22,21 +22,16 @@ const CLAIM_ONE = `
     WHERE orphaned_sandboxes.claimed_until < now()
   RETURNING id`;
 
-/**
- * Orphans have no row for a lease, and several replicas find them. A claim outlasts the removal: others' lists may be
- * older.
- */
+/** Orphans have no row for a lease. A claim outlasts the removal, because other replicas' lists may be older. */
 @Injectable()
 export class OrphanedSandboxRepository {
   constructor(@InjectRepository(OrphanedSandbox) private readonly orphans: Repository<OrphanedSandbox>) {}
 
-  /** False when another replica removes it, or has just done so. */
   async claim(id: string): Promise<boolean> {
     const rows = await this.orphans.query<unknown[]>(CLAIM_ONE, [id]);
     return rows.length === 1;
   }
 
-  /** After a failed removal, any replica may try again. */
   async release(id: string): Promise<void> {
     await this.orphans.delete({ id });
   }

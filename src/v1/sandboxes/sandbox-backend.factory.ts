@@ -9,7 +9,7 @@ import type { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 
-/** Creates the configured backend and loads no other. `callbackUrl` is known once the service listens. */
+/** Loads only the configured backend. `callbackUrl` is known once the service listens. */
 export async function createSandboxBackend(
   config: AppConfig,
   dataSource: DataSource,

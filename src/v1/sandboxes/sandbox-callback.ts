@@ -72,7 +72,6 @@ function servicePlace(facts: CallbackFacts): ServicePlace {
   return { ...facts, host: ANY_ADDRESS.has(facts.host) ? null : facts.host };
 }
 
-/** Prefers IPv4. */
 function ownAddress(): string | null {
   const addresses = Object.values(networkInterfaces())
     .flatMap((each) => each ?? [])

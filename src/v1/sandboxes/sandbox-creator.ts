@@ -15,29 +15,24 @@ import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 
-/** Read before the transaction that creates a sandbox. */
 export interface SandboxPlan {
   userId: string;
   spec: SandboxSpec;
   overrides: SandboxOverrides | null;
   /** Sentences for the user about settings without effect. */
   notes: string[];
-  /** Sandboxes that could be paused to make room (`SandboxQuota.findEvictable`). */
   evictable: Sandbox[] | null;
 }
 
 interface CreationOptions {
   /** From `newSandboxId()`; null takes a warm sandbox if one is ready, else a new id. */
   id?: string | null;
-  /** This host by default. */
   hostId?: string;
-  /** For how long it does not count as idle; 0 by default. */
   keepAliveSeconds?: number;
 }
 
 interface CreatedSandbox {
   id: string;
-  /** Ids that were paused to make room. */
   paused: readonly string[];
 }
 
@@ -57,7 +52,7 @@ export class SandboxCreator {
     private readonly clock: Clock,
   ) {}
 
-  /** Reads what `create` needs, before its transaction, because asking agent servers may take seconds. */
+  /** Call before the transaction of `create`, because asking agent servers may take seconds. */
   async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
     const [settings, evictable] = await Promise.all([
@@ -70,8 +65,7 @@ export class SandboxCreator {
   }
 
   /**
-   * Inserts a STARTING row in the caller's transaction; after its commit call `SandboxWorkerSignal.wake`. `busy`: the
-   * quota is exhausted and no sandbox can be paused.
+   * Inserts a STARTING row; call `SandboxWorkerSignal.wake` after the commit. `busy`: there is no room.
    * @throws DomainError forbidden when the user may have no sandboxes here; conflict (`stored_sandbox_limit`)
    */
   async create(

@@ -23,10 +23,7 @@ export class SandboxEvents {
     this.runningListeners.push(listener);
   }
 
-  /**
-   * The stop waits for the promise, within bounds. The agent server still answers
-   * (`RunningSandboxQueries.lastTarget`).
-   */
+  /** The stop waits for the promise, within bounds. The agent server still answers (`lastTarget`). */
   beforeStop(listener: (sandboxId: string) => Promise<void>): void {
     this.beforeStopListeners.push(listener);
   }
@@ -77,7 +74,6 @@ type WakeListener = (taken: Sandbox | null) => void;
 export class SandboxWorkerSignal {
   private listener: WakeListener | null = null;
 
-  /** A process has one worker. */
   onWake(listener: WakeListener): void {
     this.listener = listener;
   }

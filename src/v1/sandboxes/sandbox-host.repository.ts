@@ -42,10 +42,7 @@ export interface OtherHost {
 export class SandboxHostRepository {
   constructor(@InjectRepository(SandboxHost) private readonly hosts: Repository<SandboxHost>) {}
 
-  /**
-   * Registers a host; starting hosts take turns, so that the second sees the first. `check` gets the last other host;
-   * its error undoes the registration.
-   */
+  /** Starting hosts take turns, so that the second sees the first. An error of `check` undoes the registration. */
   async register(
     id: string,
     address: string | null,
@@ -72,9 +69,7 @@ export class SandboxHostRepository {
   }
 }
 
-/**
- * SQL: the host in `column` was not seen for `:seconds`. A stopped host counts at once, so give it time to come back.
- */
+/** SQL: the host in `column` was not seen for `:seconds`. A stopped host counts at once, so give it time to return. */
 export function hostIsLost(column: string): string {
   return `NOT EXISTS (SELECT 1 FROM sandbox_hosts host
     WHERE host.id = ${column} AND host.seen_at > now() - make_interval(secs => :seconds))`;

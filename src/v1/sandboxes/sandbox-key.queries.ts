@@ -16,7 +16,6 @@ export interface SandboxKeyHolder {
 export class SandboxKeyQueries {
   constructor(@InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>) {}
 
-  /** Null for a key of no sandbox. */
   async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
     const hash = sessionKeyHash(sessionKey);
     const found = await this.sandboxes.findOne({

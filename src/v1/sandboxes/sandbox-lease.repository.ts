@@ -35,7 +35,6 @@ const RELEASE = `
 
 /** Added to an update of a row to take the lease, if that is free and the row is of this host. */
 export interface LeaseClaim {
-  /** @param param adds a value to the statement's parameters and returns its placeholder */
   assignments: (param: (value: unknown) => string) => string[];
   isTaken: (sandbox: Sandbox) => boolean;
 }
@@ -53,7 +52,6 @@ export class SandboxLeaseRepository {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
   }
 
-  /** Takes due sandboxes of this host in one of these statuses, the longest unchanged first. */
   async takeDue(
     limit: number,
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,

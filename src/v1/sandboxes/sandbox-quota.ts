@@ -24,7 +24,7 @@ export class UserSeparation {
 
   /**
    * Call in the transaction that gives the user a sandbox to run.
-   * @throws DomainError forbidden when another user has sandboxes and nothing would separate them
+   * @throws DomainError forbidden when nothing would separate it from another user's sandboxes
    */
   async check(manager: EntityManager, userId: string): Promise<void> {
     // Where no sandbox can run at all there is nothing to separate; the start says why it fails.
@@ -65,15 +65,15 @@ export class SandboxQuota {
   ) {}
 
   /**
-   * Idle sandboxes that could be paused, longest idle first; null while there is room. Call before the transaction of
-   * `claim`: asking agent servers may take seconds.
+   * Idle sandboxes, longest idle first; null while there is room. Call before `claim`: agent servers may take
+   * seconds.
    */
   async findEvictable(userId: string, exceptId: string | null = null): Promise<Sandbox[] | null> {
     return (await this.surplus(null, userId, exceptId)) > 0 ? this.findIdle(null, userId, exceptId) : null;
   }
 
   /**
-   * Refuses early what `claim` would refuse. A policy that pauses decides only in `claim`.
+   * Refuses early what `claim` would refuse, under the policy that never pauses.
    * @throws DomainError rate_limited (`sandbox_limit`)
    */
   async assertAvailable(manager: EntityManager, userId: string): Promise<void> {
@@ -99,8 +99,7 @@ export class SandboxQuota {
   }
 
   /**
-   * Makes room for one more sandbox; the policy may pause the longest idle one. The room is the user's until
-   * `manager`'s transaction ends; then call `SandboxWorkerSignal.wake`. `exceptId` is the sandbox itself.
+   * Makes room, which is the user's until `manager`'s transaction ends. Then call `SandboxWorkerSignal.wake`.
    * @throws DomainError forbidden when the user may have no sandboxes here
    */
   async claim(
@@ -122,7 +121,7 @@ export class SandboxQuota {
   }
 
   /**
-   * Like `claim`, for callers that cannot wait for room. Returns the paused ids.
+   * Like `claim`, for callers that cannot wait.
    * @throws DomainError rate_limited (`sandbox_limit`) when the quota is exhausted
    */
   async claimOrFail(
@@ -138,7 +137,6 @@ export class SandboxQuota {
     return claim.paused;
   }
 
-  /** How many would have to stop before one more may start. */
   private async surplus(
     manager: EntityManager | null,
     userId: string,
@@ -214,7 +212,6 @@ export function quotaExceeded({
   );
 }
 
-/** For people: which idle sandboxes were paused; empty when none was. */
 export function pausedNotes(ids: readonly string[]): string[] {
   const [first, ...others] = ids;
   if (first === undefined) {

@@ -39,11 +39,8 @@ export function isShownRunning(table: string): string {
 
 export type SandboxTransition =
   | 'resume'
-  /** By the user, the idle reaper or the quota. */
   | 'pause'
-  /** By the user, or after the retention time. */
   | 'remove'
-  /** Its agent server answered after a start. */
   | 'started'
   | 'paused'
   /** It could not be started or stopped, or it exited by itself. */
@@ -69,7 +66,6 @@ const RULES: Record<SandboxTransition, TransitionRule> = {
   appear: { from: ['MISSING'], to: 'PAUSED' },
 };
 
-/** A row with a status that is not in `from` is left as it is. */
 export function transitionRule(transition: SandboxTransition): TransitionRule {
   return RULES[transition];
 }

@@ -24,10 +24,7 @@ export class SandboxUrls {
     private readonly service: ServiceAddress,
   ) {}
 
-  /**
-   * Base address of a sandbox's agent server for clients, without a trailing slash. Without an `exposePort`, or where
-   * the setting does not apply, it is the path below the service.
-   */
+  /** Without a trailing slash. Without an `exposePort` it may be the path below the service, which always works. */
   agentServer(sandboxId: string, exposePort: number | null): string {
     const { expose } = this.config.sandboxes;
     if (expose === 'ports' && exposePort !== null) {
@@ -44,12 +41,11 @@ export class SandboxUrls {
     return this.config.sandboxes.expose === 'hosts' ? parseAgentServerLabel(this.labelOf(host) ?? '') : null;
   }
 
-  /** Whether ports have addresses for clients. */
   get exposesPorts(): boolean {
     return this.portsUrl() !== null;
   }
 
-  /** Addresses of a sandbox's ports for clients. They open nothing without a token or key, so texts may show them. */
+  /** Addresses for clients. They open nothing without a token or key, so texts may show them. */
   ports(sandboxId: string, ports: Readonly<Record<string, string>>): PortAddress[] {
     const base = this.portsUrl();
     if (base === null) {
@@ -104,7 +100,6 @@ export class SandboxUrls {
     if (base === null || host === undefined) {
       return null;
     }
-    // Several steps of each request ask, and most requests name the same host.
     if (this.lastLabel?.host !== host || this.lastLabel.base !== base) {
       this.lastLabel = { host, base, label: this.parseLabel(host, base) };
     }
@@ -145,7 +140,6 @@ function portsUrl(configured: string | null, publicUrl: string): URL | null {
 
 interface SandboxPort {
   sandboxId: string;
-  /** As the specification names it: `WORKER_1`. */
   name: string;
 }
 
@@ -163,7 +157,6 @@ export function toHostLabels(sandboxId: string, names: readonly string[]): strin
   return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${code}`);
 }
 
-/** The port that a label was made for; null for any other label. */
 export function parseHostLabel(label: string): SandboxPort | null {
   const [, name, code] = HOST_LABEL.exec(label) ?? [];
   const sandboxId = decodeId(code ?? '');
@@ -177,7 +170,6 @@ export function toAgentServerLabel(sandboxId: string): string {
   return `agent-server-${encodeId(sandboxId)}`;
 }
 
-/** The sandbox that a label of an agent server was made for; null for any other label. */
 export function parseAgentServerLabel(label: string): string | null {
   return decodeId(AGENT_SERVER_LABEL.exec(label)?.[1] ?? '');
 }

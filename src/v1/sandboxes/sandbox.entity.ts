@@ -44,7 +44,6 @@ export class Sandbox {
   @Column('text', { name: 'host_id' })
   hostId: string;
 
-  /** Encrypted. */
   @Column('text', { name: 'session_key' })
   sessionKey: string;
 
@@ -82,7 +81,6 @@ export class Sandbox {
   @Column('timestamptz', { name: 'lease_until', nullable: true })
   leaseUntil: Date | null;
 
-  /** When a transitional status becomes ERROR. */
   @Column('timestamptz', { name: 'deadline_at', nullable: true })
   deadlineAt: Date | null;
 
@@ -90,7 +88,6 @@ export class Sandbox {
   @Column('timestamptz', { name: 'keep_alive_until', nullable: true })
   keepAliveUntil: Date | null;
 
-  /** The last request of its user to its agent server. */
   @Column('timestamptz', { name: 'traffic_at', nullable: true })
   trafficAt: Date | null;
 
@@ -109,7 +106,6 @@ export class Sandbox {
   updatedAt: Date;
 }
 
-/** Kept with the sandbox, so that every resume gets the same. */
 export interface SandboxOverrides {
   /** `remote_runtime_resource_factor`: multiplies the processors and the memory of the specification. */
   resourceFactor: number | null;

@@ -16,19 +16,15 @@ export interface SandboxView {
   specId: string;
   status: SandboxRowStatus;
   statusDetail: string | null;
-  /** Null unless it runs, or is about to be paused. */
   address: string | null;
-  /** The loopback port that forwards to it. */
   exposePort: number | null;
   /** Addresses by name; empty unless it is RUNNING. */
   ports: Readonly<Record<string, string>>;
-  /** Null unless it is RUNNING. */
   sessionKey: string | null;
   createdAt: Date;
 }
 
 export interface SandboxSnapshot {
-  /** Null when there is no row. */
   status: SandboxRowStatus | null;
   statusDetail: string | null;
 }
@@ -145,7 +141,7 @@ export class SandboxQueries {
     return { status: found?.status ?? null, statusDetail: found?.statusDetail ?? null };
   }
 
-  /** How many sandboxes of the user, apart from `exceptId`, start or run. */
+  /** Counts sandboxes that start or run, apart from `exceptId`. */
   async countActive(manager: EntityManager | null, userId: string, exceptId: string | null): Promise<number> {
     const values = [userId, exceptId ?? ''];
     const [row] = manager
@@ -234,7 +230,6 @@ export interface RunningSandbox extends AgentServerTarget {
   sandboxId: string;
   userId: string;
   ports: Readonly<Record<string, string>>;
-  /** Counts starts: what an agent server was told in an earlier generation is lost. */
   generation: number;
   /** Its user stopped it before this start: what ran then goes on only when the user says so. */
   stoppedByUser: boolean;
@@ -287,7 +282,7 @@ export class RunningSandboxQueries {
   }
 }
 
-/** SQL that joins, as `s`, the sandbox of a table's row (`sandbox_id`, `user_id`), if it is the same user's. */
+/** SQL that joins, as `s`, the sandbox of a row (`sandbox_id`, `user_id`), if it is the same user's. */
 export function joinSandbox(row: string): string {
   return `LEFT JOIN sandboxes s ON s.id = ${row}.sandbox_id AND s.user_id = ${row}.user_id`;
 }

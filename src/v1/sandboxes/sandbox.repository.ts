@@ -105,7 +105,6 @@ interface TransitionOptions {
   cause?: ServiceCause | undefined;
 }
 
-/** Transitions by request; others follow from what happens to the sandbox. */
 const AUDITED: Partial<Record<SandboxTransition, AuditAction>> = {
   pause: 'sandbox.pause',
   resume: 'sandbox.resume',
@@ -117,7 +116,6 @@ interface ConditionalUpdate {
   from: readonly SandboxRowStatus[];
   condition: SandboxCondition;
   set: Partial<Omit<Sandbox, 'user'>>;
-  /** Null leaves the lease alone. */
   claim: LeaseClaim | null;
   /** From `AuditRepository.record`; null leaves no entry. */
   entry: string | null;
@@ -127,7 +125,6 @@ interface ConditionalUpdate {
 @Injectable()
 export class SandboxRepository {
   private readonly logger = new Logger(SandboxRepository.name);
-  /** Epoch milliseconds by sandbox. */
   private readonly touches = new BoundedCache<string, number>(MAX_TOUCHES);
   private readonly rows: EntityRows<Sandbox>;
   private readonly changedRows: EntityRows<Sandbox>;
@@ -228,7 +225,6 @@ export class SandboxRepository {
     return updated !== null;
   }
 
-  /** Changes a row without a transition. */
   async update(id: string, change: SandboxRowChange, condition: SandboxCondition = {}): Promise<boolean> {
     const { affected } = await this.sandboxes.update(
       { ...condition, id },
@@ -283,7 +279,6 @@ export class SandboxRepository {
         });
   }
 
-  /** Returns the row after the update; null when no row met the conditions. */
   private async updateRow(
     { id, from, condition, set, claim, entry }: ConditionalUpdate,
     manager: EntityManager = this.sandboxes.manager,

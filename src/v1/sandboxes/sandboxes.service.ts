@@ -13,7 +13,6 @@ import { type SandboxRowStatus, type SandboxStatus, statusAfter, toWireStatus } 
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
-/** How long a request waits for a sandbox that it wakes, and for one that it pauses. */
 const WAKE_MS = 60_000;
 const PAUSE_MS = 10_000;
 const POLL_MS = 50;
@@ -38,9 +37,9 @@ export class SandboxesService {
   ) {}
 
   /**
-   * Makes a STARTING sandbox; a repetition under the idempotency key returns the same one.
+   * A repetition under the idempotency key returns the same sandbox, STARTING at first.
    * @throws DomainError not_found for an unknown specification, rate_limited (`sandbox_limit`), forbidden when
-   * nothing would separate it from other users' sandboxes, gone when the repeated request's sandbox was deleted
+   * isolation is missing, gone when the sandbox of the repeated request was deleted
    */
   async create(userId: string, specId: string | null, idempotencyKey: string | null): Promise<SandboxView> {
     const spec = specId === null ? this.specs.default : this.specs.find(specId);
@@ -60,8 +59,7 @@ export class SandboxesService {
   }
 
   /**
-   * Requests a stop that keeps the files and waits for it, at most ten seconds. What ran stays stopped after a
-   * resume, also if the sandbox was paused already.
+   * Waits at most ten seconds for the stop. What ran stays stopped after a resume.
    * @throws DomainError not_found
    */
   async pause(userId: string, id: string): Promise<void> {
@@ -89,7 +87,7 @@ export class SandboxesService {
   }
 
   /**
-   * Requests a start unless it starts or runs; returns the ids that were paused to make room.
+   * Starts it unless it starts or runs; returns the ids that were paused to make room.
    * @throws DomainError not_found, rate_limited (`sandbox_limit`), forbidden as `create` does
    */
   async resume(userId: string, id: string): Promise<readonly string[]> {
@@ -112,10 +110,7 @@ export class SandboxesService {
     return paused;
   }
 
-  /**
-   * Resumes a sandbox and waits until it runs, at most a minute; concurrent callers share the start.
-   * @throws DomainError as `resume` does
-   */
+  /** Resumes a sandbox and waits at most a minute; concurrent callers share the start. Throws as `resume` does. */
   async wake(userId: string, id: string): Promise<SandboxStatus> {
     const wake = this.wakes.get(id) ?? this.resumeAndWait(userId, id).finally(() => this.wakes.delete(id));
     this.wakes.set(id, wake);
@@ -154,7 +149,7 @@ export class SandboxesService {
   }
 
   /**
-   * Requests the removal with all files, in any status; it is unknown from now on. Its conversations stay readable.
+   * Removes it with all files, in any status. Its conversations stay readable.
    * @throws DomainError not_found
    */
   async remove(userId: string, id: string): Promise<void> {
@@ -164,7 +159,6 @@ export class SandboxesService {
     }
   }
 
-  /** Returns the id of the new sandbox, or of the one that an earlier request under this key made. */
   private async createOnce(
     userId: string,
     spec: SandboxSpec,

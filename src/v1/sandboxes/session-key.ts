@@ -27,7 +27,6 @@ export function sessionKeyBinding(sandboxId: string): string {
   return `sandboxes.session_key:${sandboxId}`;
 }
 
-/** The columns that a change of the encryption key has to encrypt again. */
 export const SANDBOX_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'sandboxes',
@@ -37,7 +36,6 @@ export const SANDBOX_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** The query parameter with the token of a port. */
 export const TOKEN_PARAMETER = 'slipway_token';
 
 /** Opens only the ports of a sandbox, for as long as it exists. The session key cannot be derived from it. */

@@ -4,7 +4,6 @@ import { PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 
-/** Routes that start conversations document it too. */
 export const TOO_MANY_SANDBOXES: DocumentedProblem = {
   status: 409,
   code: 'stored_sandbox_limit',

@@ -2,7 +2,6 @@ import path from 'node:path';
 import { AGENT_SERVER_FLAGS } from './launch-variables.js';
 import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER, type WarmLaunch } from './sandbox-backend.js';
 
-
 /** Whether an image of ours was built locally: a registry could have anything under a name without a host. */
 export function isBuiltHere(image: string): boolean {
   return !image.includes('/');
@@ -11,7 +10,6 @@ export function isBuiltHere(image: string): boolean {
 export const INSTANCE_LABEL = 'slipway.instance';
 export const SANDBOX_LABEL = 'slipway.sandbox-id';
 
-/** The port on which agent servers listen inside their containers. */
 export const AGENT_PORT = 8000;
 export const EVERY_ADDRESS = '0.0.0.0';
 /** The user and group of the agent image (Dockerfile). Other images do not assign this number. */
@@ -32,24 +30,19 @@ export const AGENT_SERVER_COMMAND = [
   '--secrets-stdin',
 ];
 
-/** The session key is null when the program gets it later. */
 export type ContainerLaunch = WarmLaunch & { sessionKey: string | null };
 
 export interface SandboxLayout {
   image: string;
   folder: string;
-  /** A second mount point of the volume; null when there is none. */
   secondFolder: string | null;
   args: string[] | undefined;
   env: Record<string, string>;
-  /** Whether the session key is written to standard input. */
   keyOnStdin: boolean;
 }
 
 /**
- * The folders inside a container, and the arguments and variables of its agent server. A stock agent server
- * (openhands.agent_server) reads its key only from its environment, which its tools can see; ours reads standard
- * input.
+ * A stock agent server (openhands.agent_server) reads its key only from its environment, which its tools can see.
  * @throws SandboxBackendError when a container cannot run the program or use its working folder
  */
 export function sandboxLayout(launch: ContainerLaunch, defaultImage: string): SandboxLayout {

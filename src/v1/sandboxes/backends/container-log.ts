@@ -22,8 +22,7 @@ const INCOMPATIBILITIES: [symptom: RegExp, explain: (found: string) => string][]
 ];
 
 /**
- * The text of a container's log: frames of 8 bytes (stream, 3 unused, big-endian length) and a payload (Engine API,
- * "Attach to a container"). `modem.demuxStream` of dockerode 5 overflows the stack at some 4,000 frames.
+ * Strips the 8-byte frames (Engine API, "Attach to a container"): `modem.demuxStream` overflows the stack at 4,000.
  */
 export function demultiplexLog(log: Buffer): string {
   const payloads: Buffer[] = [];
@@ -45,9 +44,7 @@ export function lastLines(text: string, maxCharacters: number): string {
   return newline === -1 || newline === end.length - 1 ? end : end.slice(newline + 1);
 }
 
-/**
- * Why our agent server cannot run in a foreign image, judged by the program's last lines; null when they do not say.
- */
+/** Why our agent server cannot run in a foreign image, by the last lines of its log; null when unknown. */
 export function explainIncompatibleImage(log: string, image: string): string | null {
   for (const [symptom, explain] of INCOMPATIBILITIES) {
     const found = symptom.exec(log);

@@ -10,14 +10,11 @@ const MEASURES_AT_ONCE = 4;
 /** Pause between two measurements while the disk has room, and between two of the same sandbox. */
 const PAUSE_MS = 5_000;
 const REPEAT_MS = 60_000;
-/** After a resume the owner has this long to delete files. */
 const EXCUSE_MS = 10 * 60_000;
 
 export interface GuardedSandboxes {
   running(): Promise<string[]>;
-  /** Bytes on the disk; null when measuring takes too long. */
   measure(id: string): Promise<number | null>;
-  /** Null when counting takes too long. */
   countFiles(id: string): Promise<number | null>;
   freeze(id: string): Promise<void>;
   thaw(id: string): Promise<void>;
@@ -26,11 +23,9 @@ export interface GuardedSandboxes {
 }
 
 export interface DiskGuardOptions {
-  /** The name of the disk in messages: "the disk of DATA_DIR". */
   disk: string;
   /** Free bytes that sandboxes must leave to everything else on the disk. */
   reserveBytes: number;
-  /** The most that one sandbox may have on the disk; 0 means any amount. */
   sandboxBytes: number;
 }
 
@@ -42,8 +37,7 @@ interface Measure {
 }
 
 /**
- * Keeps sandboxes from filling the disk that they share with the database. While there is room it costs one
- * statfs(2). Below the reserve it freezes all sandboxes, ends the one that has grown most, and thaws the others.
+ * Keeps sandboxes from filling their disk, which the database shares: below the reserve the fastest-growing one ends.
  */
 export class DiskGuard {
   readonly #measured = new Map<string, Measure>();
@@ -52,7 +46,6 @@ export class DiskGuard {
   readonly #limit = pLimit(MEASURES_AT_ONCE);
   #measuring = false;
   #nextAt = 0;
-  /** The free space at the last action; null while there is room. */
   #low: DiskSpace | null = null;
 
   constructor(
@@ -61,9 +54,7 @@ export class DiskGuard {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /**
-   * Checks the disk and acts if necessary; call it about twice a second. Without `space` it measures sandboxes only.
-   */
+  /** Checks the disk and acts; call it about twice a second. Without `space` it measures sandboxes only. */
   async check(space: DiskSpace | null): Promise<void> {
     if (space === null || (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space))) {
       this.#low = null;
@@ -123,7 +114,6 @@ export class DiskGuard {
     return `It was stopped because it was filling the disk: ${state}; ${size}. Delete the sandbox, or resume it when there is room again and delete files.`;
   }
 
-  /** A sandbox that cannot be measured counts as grown without limit. */
   async #growth(id: string): Promise<{ growth: number; bytes: number }> {
     const before = this.#measured.get(id)?.bytes ?? 0;
     const bytes = (await this.sandboxes.measure(id)) ?? Number.POSITIVE_INFINITY;
@@ -138,7 +128,6 @@ export class DiskGuard {
     this.#measuring = true;
     this.#nextAt = this.now() + PAUSE_MS;
     this.#measureOldest()
-      // The next one is measured after the pause.
       .catch(() => undefined)
       .finally(() => {
         this.#measuring = false;

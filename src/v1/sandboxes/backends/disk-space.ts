@@ -4,7 +4,6 @@ import { jsonText } from '@slipway/common/json-access.js';
 const MEBIBYTE = 1024 * 1024;
 /** The free space that sandboxes leave by default. Below it none starts, and one that fills the disk is ended. */
 export const MIN_FREE_BYTES = 512 * MEBIBYTE;
-/** Sandboxes leave room for this many more files. */
 const MIN_FREE_FILES = 10_000;
 const INVISIBLE = new Set(['ENOENT', 'ENOTDIR', 'EACCES']);
 

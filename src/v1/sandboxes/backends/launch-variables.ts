@@ -6,19 +6,15 @@ const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
 const PROXY_VARIABLE = /^(HTTPS?|ALL)_PROXY$/i;
 /** Variables that our agent server passes on to tools, besides those it knows by name. */
 export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
-/** Variables that are not of the image: our agent server passes on all others where an image cannot be inspected. */
+/** Variables that are not of the image, which cannot be inspected here: our agent server passes on all others. */
 export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 
-/**
- * Memory of an agent server, which mostly waits: a small young generation and WebAssembly (only the HTTP parser of
- * `fetch`) without optimizing compilation save ten megabytes each, one worker thread two (docs/adr/0055).
- */
+/** A small young generation and WebAssembly without optimizing compilation save 10 MB each (docs/adr/0055). */
 export const AGENT_SERVER_FLAGS = ['--max-semi-space-size=2', '--liftoff-only', '--v8-pool-size=1'];
 
 /**
- * Variables that make programs use the operator's proxy, if there is one; Node.js reads them from 22.21 and 24.5 on
- * (https://nodejs.org/api/cli.html#node_use_env_proxy1). Loopback and the service are exempt: a proxy reaches
- * neither. Those that the specification sets, in any case, stay.
+ * Variables for the operator's proxy (https://nodejs.org/api/cli.html#node_use_env_proxy1). Loopback and the service
+ * are exempt, as a proxy reaches neither; the specification's own variables stay.
  * @param sharesLoopback whether the sandbox can reach a proxy on this machine's loopback
  */
 export function proxyVariables(
@@ -51,7 +47,6 @@ export function proxyVariables(
   return Object.fromEntries(variables.filter(([name]) => !specified.has(name.toLowerCase())));
 }
 
-/** Proxies may be given as `host:port`. */
 function listensOnLoopback(proxy: string): boolean {
   const url = URL.parse(proxy.includes('://') ? proxy : `http://${proxy}`);
   return url !== null && isLoopbackHost(url.hostname);

@@ -6,9 +6,8 @@ export const GRACE_SECONDS = 10;
 
 export interface ServicePlace {
   host: string | null;
-  /** Host name of the machine, or of the service's container. */
   ownHostname: string;
-  /** `SANDBOX_ADDRESS`, else an address of the machine or of the service's own pod; null when only loopback exists. */
+  /** `SANDBOX_ADDRESS`, else an address of the machine or pod; null when only loopback exists. */
   ownAddress: string | null;
   dockerNetwork: string | null;
 }
@@ -23,7 +22,6 @@ export interface SandboxBackendSetup {
   defaults: { cpu: number; memoryMb: number };
   /** Destinations that are not public and that sandboxes may still reach. */
   allow: readonly string[];
-  /** Hidden from sandboxes: the service's data and home, and ways into the database. */
   hiddenPaths: readonly string[];
 }
 

@@ -39,7 +39,6 @@ export type SandboxProgram =
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
 
-/** Null members mean the backend's default. */
 export interface PodSettings {
   /** Fixed at the first start. */
   volumeSize: string | null;
@@ -60,15 +59,14 @@ export interface SandboxLaunch {
   env: Record<string, string>;
   /** Relative to the sandbox's own folder; `PROJECT_FOLDER` is wherever the backend keeps the workspace. */
   workingDir: string;
-  /** Null is the backend's default. */
   cpu: number | null;
   memoryMb: number | null;
   runtime: string | null;
   network: string | null;
   pod: PodSettings | null;
   /**
-   * Ports for agents' programs, by name (`WORKER_1`): the number inside a network of its own; elsewhere the backend
-   * picks one. Programs find it in the variable of that name, and their address in `LISTEN_HOST`.
+   * Numbers inside a network of its own; elsewhere the backend picks them. Programs find each in the variable of its
+   * name.
    */
   ports: Readonly<Record<string, number>>;
   /** Base address of the service's webhooks (`…/api/v1/webhooks`) as seen from the sandbox; null sends none. */
@@ -79,7 +77,6 @@ export interface SandboxLaunch {
   onShortfall?: (sentence: string) => void;
 }
 
-/** A launch ahead of any request: its program waits for its session key. */
 export type WarmLaunch = Omit<SandboxLaunch, 'sessionKey'>;
 
 export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>;
@@ -88,8 +85,7 @@ export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>
 export interface WarmStarts {
   kind: 'starts';
   /**
-   * A name for what `start` would give now (image, limits, version); a warm sandbox of another name is outdated. Null
-   * when the program cannot wait for a key.
+   * Names what `start` would give now; a warm sandbox of another name is outdated. Null when the program cannot wait.
    */
   fingerprint(template: WarmTemplate): Promise<string | null>;
   /** Like `SandboxBackend.start`, which must then be called for the id before the program serves clients. */
@@ -112,7 +108,6 @@ export interface SandboxFacts {
   address: string | null;
   /** Addresses of the launch's other ports, by name; empty unless it runs. A program need not listen there. */
   ports: Readonly<Record<string, string>>;
-  /** Null also when the reason of the stop is unknown. */
   exit: SandboxExit | null;
   /** Epoch milliseconds of the first start; null when it is not known. */
   createdAt: number | null;
@@ -124,7 +119,6 @@ export type SandboxIsolation = 'none' | 'bwrap' | 'container';
 
 export interface SandboxNotice {
   level: 'log' | 'warn';
-  /** A constant text. */
   message: string;
   sandboxId: string;
   detail: string;
@@ -137,7 +131,6 @@ export interface PreparationLine {
 }
 
 export interface BackendSweep {
-  /** Removed sandboxes of which some files are left. */
   leftovers: number;
   notices: SandboxNotice[];
 }
@@ -146,15 +139,15 @@ export interface SandboxBackendOptions {
   /** Marks what is ours (the label `slipway.instance`, or a file in the sandbox's folder). */
   instanceId: string;
   /**
-   * `SANDBOX_ADDRESS`: host name or IP of this machine, without port, where programs listen (docker publishes there,
-   * for a name on all addresses). Null is loopback only.
+   * `SANDBOX_ADDRESS`: host name or IP of this machine where programs listen (docker publishes a name on all
+   * addresses).
    */
   listenAddress: string | null;
 }
 
 /**
- * Port to where sandboxes run. Every method is idempotent and safe to repeat after a crash between its steps. No
- * state is only in memory: a second process of the host must see it.
+ * Port to where sandboxes run. Every method is idempotent and safe to repeat after a crash between its steps.
+ * A second process of the host must see all state, so none is only in memory.
  */
 export abstract class SandboxBackend {
   abstract readonly kind: SandboxBackendKind;
@@ -170,8 +163,7 @@ export abstract class SandboxBackend {
 
   /**
    * Checks that sandboxes can run here, before the service listens; returns lines for the log.
-   * @throws SandboxBackendError with one line for the operator when they cannot; SandboxBackendUnavailableError when
-   * that cannot be found out now
+   * @throws SandboxBackendError with one line for the operator; SandboxBackendUnavailableError without an answer
    */
   abstract prepare(): Promise<PreparationLine[]>;
 
@@ -189,8 +181,8 @@ export abstract class SandboxBackend {
   abstract logTail(id: string): Promise<string>;
 
   /**
-   * Ends the program and everything it started, SIGTERM first, and keeps its files. `mayStop` is asked once it is
-   * known what runs: the caller may have lost its lease, and that may be a later start.
+   * Ends the program and all it started, SIGTERM first, and keeps its files. `mayStop` is asked once it is known what
+   * runs: after a stall that may be a later start.
    * @throws SandboxBackendError when something is left, or when it must not be stopped any more
    */
   abstract pause(id: string, mayStop?: () => boolean): Promise<void>;

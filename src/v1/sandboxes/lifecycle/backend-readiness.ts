@@ -18,7 +18,6 @@ import {
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 
-/** An id of the right form that no sandbox has. */
 const NO_SANDBOX = '0'.repeat(22);
 const ADVICE =
   'Sandboxes cannot run: conversations cannot be started or resumed. Look at the engine that SANDBOX_BACKEND names, and at the log of the service.';
@@ -59,7 +58,6 @@ export class BackendReadiness
 
   /** Waits, so that a stopped service no longer makes folders. */
   async beforeApplicationShutdown(): Promise<void> {
-    // A failure was logged at the start.
     await this.preparing?.catch(() => undefined);
   }
 

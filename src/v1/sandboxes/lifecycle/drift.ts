@@ -8,24 +8,16 @@ import { type ExpectedSandbox, FIRST_ROW, SandboxLifecycleQueries } from './sand
 
 /** A difference between a row and the backend, named after what is found. */
 export type Drift =
-  /** It should run, and does not. */
   | { kind: 'ended'; id: string }
-  /** It runs at another address than its row says. */
   | { kind: 'moved'; id: string }
-  /** It runs, and should not. */
   | { kind: 'left-over'; id: string }
-  /** It is stopped, and its files are missing. */
   | { kind: 'gone'; id: string }
-  /** Its row says MISSING, and its files are there. */
   | { kind: 'back'; id: string }
   | { kind: 'orphan'; id: string };
 
 const STOPPED_PER_ROUND = 1_000;
 
-/**
- * Compares rows with this host's backend: all that run each time, and a part of the stopped ones, which may be
- * thousands.
- */
+/** Compares all sandboxes that run each time, and a part of the stopped ones, of which there may be thousands. */
 @Injectable()
 export class DriftDetector {
   private readonly firstSeen = new Map<string, number>();
@@ -85,19 +77,16 @@ export class DriftDetector {
 }
 
 interface DriftOptions {
-  /** Epoch milliseconds. */
   now: number;
   /** Milliseconds; what has no row is an orphan from this age on. */
   graceMs: number;
-  /** For backends that do not know the age of what they have. */
   firstSeen: ReadonlyMap<string, number>;
   /** The ids whose rows were looked for. */
   compared: ReadonlySet<string>;
 }
 
 /**
- * Compares rows with the backend. Workers handle rows in transitional statuses. `facts` were read before the
- * `expected` rows, so that a new row is no orphan.
+ * Leaves transitional rows to workers. `facts` were read before the `expected` rows, so that a new row is no orphan.
  */
 export function findDrift(
   expected: readonly ExpectedSandbox[],

@@ -16,7 +16,6 @@ import { IdlenessProbe } from './idleness-probe.js';
 import { LostHostReaper } from './lost-host.reaper.js';
 import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
-/** An idle sandbox whose agent server has not answered for this long counts as hanging. */
 const MAX_UNRESPONSIVE_SECONDS = 600;
 
 const MAX_INTERVAL_MS = 30_000;
@@ -29,7 +28,6 @@ const RUNS_PER_TIMEOUT = 4;
 export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly loop: RepeatedWork;
-  /** Epoch milliseconds of the first missing answer, by sandbox and generation. */
   private unresponsive = new Map<string, number>();
 
   constructor(
@@ -142,7 +140,6 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
   }
 }
 
-/** @param config the timeouts in seconds; 0 disables one */
 function intervalMs({
   idleTimeoutSeconds,
   retentionSeconds,

@@ -22,7 +22,6 @@ const STORAGE_KEY = 'OH_SECRET_KEY';
 
 interface PlannedLaunch {
   launch: SandboxLaunch;
-  /** Sentences about settings of the user that have no effect. */
   notes: string[];
   startTimeoutSeconds: number;
 }
@@ -38,7 +37,6 @@ export class LaunchPlanner {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /** @throws SandboxBackendError when its specification, or its backend, is not configured any more */
   plan(sandbox: Sandbox): PlannedLaunch {
     const { backend } = this.config.sandboxes;
     if (sandbox.backend !== backend) {
@@ -61,15 +59,11 @@ export class LaunchPlanner {
     };
   }
 
-  /**
-   * A stock agent server would encrypt its files, model keys included, with the session key, which each resume
-   * changes.
-   */
+  /** A stock agent server would encrypt its files with the session key, which each resume changes. */
   private storageVariables({ program }: WarmTemplate, id: string): Record<string, string> {
     return program.kind === 'native' ? {} : { [STORAGE_KEY]: this.cipher.derive(`sandboxes.storage:${id}`) };
   }
 
-  /** What each sandbox of a specification is started with, regardless of its user. */
   template(
     spec: SandboxSpec,
     overrides: SandboxOverrides | null,
@@ -87,7 +81,6 @@ interface SandboxSettings {
   sandbox_runtime_container_image: string | null;
 }
 
-/** @param settings null when the user has stored none */
 export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {
   if (settings === null) {
     return null;
@@ -108,7 +101,7 @@ export function toOverrides(settings: SandboxSettings | null): SandboxOverrides 
 
 type LaunchPlan = Omit<WarmTemplate, 'callbackUrl'>;
 
-/** Applies a user's overrides to a specification. Returns a sentence for each override that has no effect. */
+/** Applies a user's overrides to a specification, with a sentence for each that has no effect. */
 export function toLaunch(
   spec: SandboxSpec,
   overrides: SandboxOverrides | null,
@@ -155,7 +148,7 @@ export function toLaunch(
   return { launch: plan, notes };
 }
 
-/** Which parts of the specifications have no effect without containers, in one line for the log; null if none. */
+/** Parts of the specifications that have no effect without containers, in one line for the log; null if none. */
 export function specsProblem(specs: readonly SandboxSpec[], backend: SandboxBackendKind): string | null {
   const unmet = SANDBOX_BACKENDS[backend].runsContainers ? [] : specs.filter(asksForContainer);
   return unmet.length === 0

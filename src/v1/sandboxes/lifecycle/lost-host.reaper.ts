@@ -10,7 +10,7 @@ const GRACE_SECONDS = 60;
 /** How long a lost host may take to come back and remove what it should. */
 const REMOVAL_GRACE_SECONDS = 86_400;
 
-/** Cleans up after hosts that are gone. Every host does; the updates are conditional. */
+/** Every host does this; the updates are conditional. */
 @Injectable()
 export class LostHostReaper {
   private readonly logger = new Logger('Sandboxes');
@@ -29,7 +29,7 @@ export class LostHostReaper {
     await this.forgetUnremoved();
   }
 
-  /** Fails starts and stops that a lost host left. When the host is back a resume starts the sandbox there. */
+  /** When the host is back, a resume starts the sandbox there. */
   private async failAbandoned(): Promise<void> {
     const abandoned = await this.queries.abandonedSince(this.host.id, this.ago(GRACE_SECONDS));
     await Promise.all(

@@ -8,8 +8,7 @@ import { SandboxRepository } from '../sandbox.repository.js';
 import { sessionKeyHash } from '../session-key.js';
 
 /**
- * Ends sandboxes that send more than the service accepts. The row becomes ERROR for good; the reconciler stops the
- * program.
+ * Ends sandboxes that send more than the service accepts: the row becomes ERROR, and the reconciler stops the rest.
  */
 @Injectable()
 export class SandboxBreachService implements OnModuleInit {
@@ -31,7 +30,7 @@ export class SandboxBreachService implements OnModuleInit {
     });
   }
 
-  /** Fails the target's sandbox, unless it was stopped or restarted meanwhile. `cause` is a sentence for its user. */
+  /** Fails the target's sandbox unless it was restarted meanwhile. `cause` is a sentence for its user. */
   async fail({ sessionKey }: AgentServerTarget, cause: string): Promise<void> {
     const holder = await this.keys.find(sessionKey);
     const sandbox = holder && (await this.sandboxes.find(holder.sandboxId));

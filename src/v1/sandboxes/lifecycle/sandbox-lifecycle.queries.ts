@@ -6,18 +6,13 @@ import { hostIsLost } from '../sandbox-host.repository.js';
 import type { SandboxRowStatus } from '../sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from '../sandbox.entity.js';
 
-/** The next run finds the rest. */
 const MAX_BATCH = 50;
 
 /** Bounds a comparison, which runs every two seconds: there may be thousands of stopped rows. */
 const STOPPED_ROWS = 1_000;
-/** The cursor before all stopped rows. */
 export const FIRST_ROW = '-infinity ';
 
-/**
- * One statement, so that a warm sandbox claimed meanwhile is in either table. Stopped rows come in index order; a
- * changed row moves to the end.
- */
+/** One statement: a warm sandbox claimed meanwhile is in either table. A changed row moves to the end of the index. */
 const EXPECTED = `
   WITH stopped AS MATERIALIZED (
     SELECT id, updated_at FROM sandboxes
@@ -41,7 +36,6 @@ interface ExpectedRow {
   port_addresses: PortAddresses | null;
   generation: number;
   ours: boolean;
-  /** Cursor of the last stopped row; null when there are no more. */
   cursor: string | null;
 }
 
@@ -66,10 +60,7 @@ export class SandboxLifecycleQueries {
     return rows.map(({ id }) => id);
   }
 
-  /**
-   * Rows to compare with the backend of a host: those that are RUNNING, the stopped ones after the cursor `after`,
-   * and those of the `ids` that the backend has.
-   */
+  /** RUNNING rows of a host, stopped ones after the cursor `after`, and those of the `ids` that the backend has. */
   async expected(
     hostId: string,
     backend: Sandbox['backend'],
@@ -95,7 +86,6 @@ export class SandboxLifecycleQueries {
     };
   }
 
-  /** RUNNING sandboxes of a host without known activity since then, the longest idle first. */
   async idleSince(hostId: string, moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: { hostId, status: 'RUNNING', lastActivityAt: LessThan(moment) },
@@ -125,10 +115,7 @@ export class SandboxLifecycleQueries {
     });
   }
 
-  /**
-   * RUNNING sandboxes unchanged since then of other hosts not seen for `seconds` (the database's clock, as
-   * heartbeats).
-   */
+  /** RUNNING sandboxes of hosts not seen for `seconds`, by the database's clock as heartbeats are. */
   async runningOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')

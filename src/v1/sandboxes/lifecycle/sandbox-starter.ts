@@ -44,7 +44,6 @@ export class StartDeadline {
     return this.endsAt;
   }
 
-  /** Whether the signal aborted because the time is up. */
   get isOver(): boolean {
     return this.over.signal.aborted;
   }
@@ -72,7 +71,6 @@ const MAX_ASSIGNING_POLLS = 10;
 
 interface AwaitedProgram {
   id: string;
-  /** Masked in output before that is shown; null when it has no key yet. */
   sessionKey: string | null;
 }
 
@@ -84,9 +82,8 @@ export class AgentServerProbe {
   ) {}
 
   /**
-   * Waits until the agent server answers and has its session key; with null, until it waits for one. Returns the
-   * addresses.
-   * @throws SandboxBackendError with the cause when it ends, or does not answer in time; the signal's reason
+   * Waits until the agent server answers and has its session key; if that is null, until it waits for one.
+   * @throws SandboxBackendError with the cause when it ends or is late; the signal's reason
    */
   async waitUntilReady(
     program: AwaitedProgram,
@@ -123,7 +120,6 @@ export class AgentServerProbe {
     }
   }
 
-  /** @throws SandboxBackendError when it has ended; `tried` is its last known address */
   private async inspectRunning(
     { id, sessionKey }: AwaitedProgram,
     tried: string | null,
@@ -137,7 +133,6 @@ export class AgentServerProbe {
     return facts;
   }
 
-  /** Returns early when the time is up, for one last poll. */
   private async wait(pauseMs: number, deadline: StartDeadline): Promise<void> {
     try {
       await delay(pauseMs, undefined, { signal: deadline.signal });
@@ -162,7 +157,6 @@ export interface StartProgress {
   deadlineAt: number;
 }
 
-/** Aborts a step that need not go on; it is no failure. */
 export class StepInterrupted extends Error {}
 
 /** Starts the program of a sandbox under a new session key, and waits until its agent server answers. */
@@ -180,10 +174,8 @@ export class SandboxStarter {
   ) {}
 
   /**
-   * Starts or resumes the sandbox; a first start of a worker that died is only waited for. An abort leaves the rest
-   * to the row's next worker.
-   * @throws SandboxBackendError with the cause when it cannot be started; StepInterrupted when the lease or status
-   * changed
+   * Starts or resumes the sandbox; an abort leaves the rest to the row's next worker.
+   * @throws SandboxBackendError with the cause; StepInterrupted when the lease or the status has changed
    */
   async start(
     sandbox: Sandbox,
@@ -235,10 +227,7 @@ export class SandboxStarter {
     return error;
   }
 
-  /**
-   * Calls `begun` once the backend has answered: until then the deadline of the row counts. Returns the program's
-   * key.
-   */
+  /** Calls `begun` once the backend has answered: until then the deadline of the row counts. */
   private async launch(
     sandbox: Sandbox,
     launch: SandboxLaunch,
@@ -284,10 +273,7 @@ export class SandboxStarter {
   }
 }
 
-/**
- * A program in the sandbox may have forged what the backend reports.
- * @throws SandboxBackendError unless the service may connect to each address
- */
+/** @throws SandboxBackendError for a forbidden address: a program in the sandbox may have forged it */
 export function requireAddresses({ address, ports }: SandboxFacts): void {
   const reported = [...(address === null ? [] : [address]), ...Object.values(ports)];
   if (reported.some((each) => parseSandboxAddress(each) === null)) {

@@ -16,8 +16,7 @@ import { SandboxStarter, type StartProgress, StepInterrupted } from './sandbox-s
 const BEFORE_STOP_MS = 10_000;
 
 /**
- * Does what a transitional status asks for, until it can change. A crash may happen at any point, so every step is
- * repeatable. The caller holds the lease that `sandbox.leaseOwner` names.
+ * A crash may happen at any point, so every step is repeatable. The caller holds the lease of `sandbox.leaseOwner`.
  */
 @Injectable()
 export class SandboxTransitionsRunner {
@@ -32,10 +31,7 @@ export class SandboxTransitionsRunner {
     private readonly metrics: SandboxMetrics,
   ) {}
 
-  /**
-   * @param signal aborts when the row has another status, or the service stops
-   * @throws the signal's reason, or an error after which the step may be repeated
-   */
+  /** @throws the signal's reason, or an error after which the step may be repeated */
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     switch (sandbox.status) {
       case 'STARTING':
@@ -130,7 +126,6 @@ export class SandboxTransitionsRunner {
     }
   }
 
-  /** Returns whether all files are gone. */
   private async removeFiles({ id, backend }: Sandbox): Promise<boolean> {
     if (backend !== this.backend.kind) {
       this.logger.warn('failed to remove sandbox files: another backend made them', {
@@ -168,8 +163,8 @@ export class SandboxTransitionsRunner {
   }
 
   /**
-   * A backend's work is not undone when the row changes: while this process stalled, another one may have finished
-   * the step and restarted the sandbox. Returns the lease's end, epoch milliseconds.
+   * After a stall another process may have restarted the sandbox, and a backend's work is not undone. Returns the
+   * lease's end, epoch milliseconds.
    * @throws the reason of the signal; StepInterrupted
    */
   private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<number> {
@@ -182,7 +177,6 @@ export class SandboxTransitionsRunner {
     return until;
   }
 
-  /** Returns false when another worker has the sandbox by now. */
   private async fail({ id, leaseOwner }: Sandbox, detail: string): Promise<boolean> {
     const failed = await this.sandboxes.transition(id, 'fail', {
       change: { statusDetail: detail },

@@ -25,7 +25,6 @@ import { requireAddresses } from './sandbox-starter.js';
 const EVERY_MS = 2_000;
 /** Reported changes come in groups; short enough that each shows within a second. */
 const AFTER_CHANGE_MS = 100;
-/** These repairs stop a program or remove files. */
 const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 
 /** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
@@ -40,7 +39,6 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     },
   );
 
-  /** By sandbox; comparisons go on meanwhile. */
   private readonly slowRepairs = new Map<string, Promise<void>>();
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();

@@ -27,7 +27,6 @@ interface LeaseSessionTools {
   processId: string;
 }
 
-/** Work on one sandbox from taking its lease, through as many steps as necessary, to releasing it. */
 class LeaseSession {
   private step: { status: string; control: AbortController } | null = null;
   private stopped = false;
@@ -114,7 +113,6 @@ class LeaseSession {
 }
 
 const SWEEP_MS = 1_000;
-/** Sandboxes per process; requests may add a few. Starting more at once makes none of them faster. */
 const MAX_SESSIONS = 16;
 /** Starts leave these free: a start may pull an image for an hour, and stops are done soon. */
 const RESERVED_FOR_STOPS = 4;
@@ -122,7 +120,6 @@ const STOPPING_STATUSES = ['PAUSING', 'DELETING'] as const;
 
 interface Work {
   session: LeaseSession;
-  /** Its lease was taken once more meanwhile, so the session runs again. */
   isTakenAgain: boolean;
   done: Promise<void>;
 }
@@ -159,7 +156,6 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     this.signal.wake();
   }
 
-  /** The programs of sandboxes live on. */
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped = true;
     await this.loop.stop();
@@ -197,7 +193,6 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
         error: errorMessage(error),
       });
     }
-    // A session may have ended meanwhile.
     await this.loop.now();
   }
 

@@ -34,10 +34,7 @@ export class WarmSandboxClaims {
     this.listener = listener;
   }
 
-  /**
-   * Takes a matching warm sandbox; null when there is none. The caller's transaction must also give it an owner and a
-   * session key, which the start hands over.
-   */
+  /** Takes a matching warm sandbox; null when there is none. Give it an owner and a key in the same transaction. */
   async claim(
     manager: EntityManager,
     spec: SandboxSpec,

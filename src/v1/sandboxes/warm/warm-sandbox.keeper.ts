@@ -39,7 +39,6 @@ export class WarmBackOff {
     return this.clock.now() >= (this.failures.get(fingerprint)?.retryAt ?? 0);
   }
 
-  /** Returns how long to wait, milliseconds. */
   failed(fingerprint: string): number {
     const now = this.clock.now();
     const known = this.failures.get(fingerprint);
@@ -59,7 +58,6 @@ const EVERY_MS = 1_000;
 const AFTER_CLAIM_MS = 750;
 /** Images seldom change, and waiting sandboxes seldom end. */
 const CHECK_EVERY_MS = 5_000;
-/** Specifications that are filled at the same time; users' starts need the processors too. */
 const MAX_FILLS = 2;
 /** A replica of another version or configuration may be about to end, and this one must not fight it. */
 const OUTDATED_GRACE_MS = 30_000;
@@ -69,10 +67,7 @@ const ABANDONED_MS = 15 * 60_000;
 const NOT_RUNNING_YET_MS = 2 * 60_000;
 const LOST_HOST_SECONDS = 600;
 
-/**
- * Keeps `SANDBOX_WARM` sandboxes of each specification started on this host. The database has their state, so a
- * restart keeps them.
- */
+/** Keeps `SANDBOX_WARM` sandboxes of each specification. The database has their state, so a restart keeps them. */
 @Injectable()
 export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
@@ -86,10 +81,8 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
 
   private readonly backOff: WarmBackOff;
   private readonly stopping = new AbortController();
-  /** Fingerprints of which there may be too few. */
   private readonly short = new Set<string>();
   private readonly starting = new Set<string>();
-  /** By fingerprint. */
   private readonly fills = new Map<string, Promise<void>>();
   private readonly fillLimit = pLimit(MAX_FILLS);
   private plans: readonly WarmPlan[] = [];
@@ -127,7 +120,6 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     await Promise.all(this.fills.values());
   }
 
-  /** Keeps them now instead of within a second, and waits for the starts that this begins. */
   async keepNow(): Promise<void> {
     this.checkedAt = -Infinity;
     this.claimedAt = -Infinity;

@@ -105,7 +105,6 @@ export class WarmSandboxRepository {
     return this.rows.existsBy({ id });
   }
 
-  /** Those of this host, the oldest first. */
   async ofHost(): Promise<WarmSandbox[]> {
     return this.rows.find({ where: { hostId: this.host.id }, order: { createdAt: 'ASC', id: 'ASC' } });
   }

@@ -20,7 +20,6 @@ const FILL_DEADLINE_MS = 10 * 60_000;
 const STALE_MS = 60 * 60 * 1000;
 const READY_SUFFIX = '-ready';
 
-/** A volume with the files of an agent server, or the mark of one. */
 export interface AgentServerVolume {
   name: string;
   image: string;
@@ -66,10 +65,7 @@ export class AgentServerVolumes {
     return { volume, image };
   }
 
-  /**
-   * Removes volumes that no container uses, except those of `image`. A failure costs only disk space, so it is
-   * returned as a line for the log.
-   */
+  /** Removes unused volumes, except those of `image`. A failure costs only disk space, so it becomes a line to log. */
   async removeStale(image: string | null): Promise<string[]> {
     try {
       await callEngine('files of earlier agent servers cannot be removed', async () => {
@@ -86,7 +82,6 @@ export class AgentServerVolumes {
     }
   }
 
-  /** Services that died while they filled a volume leave these. */
   async #removeStaleContainers(): Promise<void> {
     const containers = await this.#docker.listContainers({ all: true, filters: { label: this.#labels() } });
     const now = Date.now();
@@ -102,7 +97,6 @@ export class AgentServerVolumes {
     await nullOnStatus([404, 409], this.#docker.getVolume(name).remove());
   }
 
-  /** Returns the name of a volume that is filled and marked. */
   async #createFilled(image: string): Promise<string> {
     const [, content = image] = image.split(':');
     const name = `slipway-agent-server-${content.slice(0, 12)}-${randomBytes(4).toString('hex')}`;
@@ -182,8 +176,7 @@ function missingAgentServer(wantedBy: string, defaultImage: string, isThere: boo
 }
 
 /**
- * Name of the empty volume that marks another one as complete. An interrupted copy looks like a finished one to the
- * engine, so each attempt fills a volume of its own and is marked afterwards.
+ * The empty volume that marks another one as complete: an interrupted copy looks like a finished one to the engine.
  */
 export function readyMarkOf(name: string): string {
   return `${name}${READY_SUFFIX}`;
@@ -195,9 +188,7 @@ export function readyVolume(volumes: readonly AgentServerVolume[], image: string
   return first;
 }
 
-/**
- * Volumes to remove unless a container uses them: files of earlier images, and interrupted attempts. `image` is kept.
- */
+/** Volumes of earlier images and interrupted attempts, to be removed unless used. `image` is kept. */
 export function staleVolumes(
   volumes: readonly AgentServerVolume[],
   image: string | null,

@@ -24,7 +24,6 @@ import type { DockerBackendOptions } from './docker-options.js';
 import type { EngineFacts } from './engine.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** Per process. */
 const OPEN_FILES = 16_384;
 const NANO = 1e9;
 const LOG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
@@ -125,10 +124,7 @@ function networkOf(launch: ContainerLaunch, serviceNetwork: string | null): stri
   return launch.network ?? serviceNetwork;
 }
 
-/**
- * Lets tools see the image's own variables such as `JAVA_HOME`: our agent server passes on only names that it knows
- * or that this list contains. `variables` are `NAME=value`.
- */
+/** Lets tools see the image's own variables (`JAVA_HOME`): our agent server passes on only names that it knows. */
 export function exposeImageVariables(
   options: ContainerCreateOptions,
   variables: readonly string[],
@@ -148,7 +144,6 @@ export function exposeImageVariables(
   };
 }
 
-/** Adds a read-only mount of our agent server, from `volume`, for an image that has none. */
 export function mountAgentServer(options: ContainerCreateOptions, volume: string): ContainerCreateOptions {
   const mount: MountSettings = {
     Type: 'volume',
@@ -165,15 +160,15 @@ export function mountAgentServer(options: ContainerCreateOptions, volume: string
   };
 }
 
-/** Whether a container runs our agent server in an image that has none. */
 export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
   return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
 }
 
 /**
- * A container that never starts: an engine gives an empty volume the owner and content of the folder it is mounted
- * over, so one of `image` precedes an image without `/sandbox`. It has the sandbox's name and labels, and so its
- * clean-up.
+ * An engine gives an empty volume the owner and content of the folder it is mounted over. So this container of
+ * `image`,
+ * which never starts, precedes one whose image has no `/sandbox`. Its name and labels lead the sandbox's clean-up to
+ * it.
  */
 export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
   return {

@@ -11,7 +11,6 @@ export const CREATED_LABEL = 'slipway.created-at';
 export const PORTS_LABEL = 'slipway.ports';
 /** Marks containers whose agent server gets its session key later. */
 export const WARM_LABEL = 'slipway.warm';
-/** Marks images that have our agent server. */
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
 /** The id of the image that agent server files come from; set on their volumes and on containers that fill these. */
 export const AGENT_FILES_LABEL = 'slipway.agent-server-of';
@@ -31,14 +30,11 @@ export function sandboxHostName(id: string): string {
   return sandboxName(id).toLowerCase();
 }
 
-/** How the service reaches the agent server in a container. */
 export type SandboxReach =
-  /** The service and the container share a network of the engine. */
   | { by: 'name' }
   /** `hostIp` is where the engine publishes the port; `urlHost` is how an address spells that. */
   | { by: 'port'; hostIp: string; urlHost: string };
 
-/** Decides how containers are reached. */
 export function sandboxReach({
   network,
   listenAddress,
@@ -109,7 +105,6 @@ function portAddress(
   return published ? `http://${reach.urlHost}:${published.HostPort}` : null;
 }
 
-/** The engine reports signals as exit codes above 128. */
 function exitOf({ State }: InspectedContainer): SandboxExit | null {
   if (State.Status === 'created' && State.ExitCode === 0) {
     return null;

@@ -16,6 +16,5 @@ export interface DockerBackendOptions extends SandboxBackendOptions {
   sandboxBytes: number;
   /** The service's variables; a container gets those that name a proxy. */
   environment: Readonly<Record<string, string>>;
-  /** Seconds between SIGTERM and SIGKILL. */
   graceSeconds: number;
 }

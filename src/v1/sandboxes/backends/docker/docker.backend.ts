@@ -65,10 +65,7 @@ const DISK = 'the disk of the Docker engine';
 const START_RETRIES = 3;
 const START_RETRY_DELAY_MS = 200;
 
-/**
- * Runs sandboxes as containers of a Docker engine. The volume is the sandbox; each start makes a new container, so
- * that changes of limits, image and variables apply.
- */
+/** Runs sandboxes as containers of a Docker engine. The volume is the sandbox; each start makes a new container. */
 export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
   readonly isolation = 'container';
@@ -166,7 +163,6 @@ export class DockerSandboxBackend extends SandboxBackend {
     const log = await callEngine('the output of the sandbox cannot be read', () =>
       this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
     );
-    // `Error` is what the engine says about a program that it could not start.
     const text = lastLines(`${demultiplexLog(log)}${container.State.Error}`, LOG_CHARACTERS);
     const explanation =
       container.State.Running || !hasMountedAgentServer(container)
@@ -234,7 +230,6 @@ export class DockerSandboxBackend extends SandboxBackend {
     return hash('sha256', JSON.stringify([template, this.#options, await Promise.all(images)]));
   }
 
-  /** Creates what is missing and starts the container. A running one that waits for its session key gets it. */
   async #run(launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const found = await this.#find(launch.id);
@@ -318,7 +313,6 @@ export class DockerSandboxBackend extends SandboxBackend {
     return engine;
   }
 
-  /** @throws SandboxBackendError when the engine's disk is nearly full */
   async #requireSpace(): Promise<void> {
     const { minFreeBytes } = this.#options;
     const problem = spaceProblem(await this.disk(), minFreeBytes, DISK);
@@ -338,7 +332,6 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   async #stop({ Id }: ContainerInspectInfo): Promise<void> {
     await callEngine('the sandbox cannot be stopped', () =>
-      // 304: it has stopped already.
       nullOnStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
     );
   }

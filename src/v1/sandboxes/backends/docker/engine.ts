@@ -4,7 +4,6 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
-/** Defaults of the Docker engine without and with TLS. */
 const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
 /** Longer than the grace time of a stop, the slowest call. It does not bound pulls. */
 const DEADLINE_MS = 60_000;
@@ -18,7 +17,6 @@ const UNREACHABLE_CODES = new Set([
   'EHOSTUNREACH',
   'ETIMEDOUT',
 ]);
-/** The client library puts this before the engine's message. */
 const STATUS_PREFIX = /^\(HTTP code \d+\) .*? - /;
 /** The kernel's message, which the engine wraps in various ways. */
 const DISK_FULL = /no space left on device/i;
@@ -45,7 +43,7 @@ export function connectEngine(dockerHost: string | null): Docker {
 }
 
 /**
- * Parses `DOCKER_HOST`. For https the library reads certificates from `DOCKER_CERT_PATH`, as the docker command does.
+ * For https the library reads certificates from `DOCKER_CERT_PATH`, as the docker command does.
  * @throws SandboxBackendError for other kinds of addresses
  */
 export function engineEndpoint(dockerHost: string): EngineEndpoint {
@@ -88,11 +86,7 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
   };
 }
 
-/**
- * Calls the engine within a deadline. `failure` begins the error message.
- * @throws SandboxBackendError with the engine's reason; SandboxBackendUnavailableError when the engine cannot be
- * asked
- */
+/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
 export async function callEngine<T>(
   failure: string,
   call: () => Promise<T>,
@@ -136,16 +130,12 @@ export function engineStatus(error: unknown): number | null {
   return jsonNumber(error, 'statusCode');
 }
 
-/**
- * Whether another try may work: Docker 20.10 at times fails to run its own init process while other containers start.
- */
+/** Whether a retry may work: Docker 20.10 can fail to run its own init process while other containers start. */
 export function isTemporaryStartFailure(error: unknown): boolean {
   return /docker-init.*permission denied/s.test(errorMessage(error));
 }
 
-/**
- * Turns an engine failure into an error for users; `failure` begins its message. Other errors are returned unchanged.
- */
+/** Turns an engine failure into an error for users, which `failure` begins. Other errors are returned unchanged. */
 export function engineFailure(
   failure: string,
   cause: unknown,
@@ -183,7 +173,6 @@ function engineMessage(error: unknown): string {
     .trim();
 }
 
-/** Removes a container without force, so that a running one stays. */
 export async function removeContainer(docker: Docker, id: string): Promise<void> {
   const container = docker.getContainer(id);
   try {
@@ -193,7 +182,6 @@ export async function removeContainer(docker: Docker, id: string): Promise<void>
     if (engineStatus(error) !== 409 || (await nullOnStatus([404], container.inspect()))?.State.Running) {
       throw error;
     }
-    // Another removal is under way.
     await nullOnStatus([404], container.wait({ condition: 'removed' }));
   }
 }

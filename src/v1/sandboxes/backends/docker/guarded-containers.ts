@@ -33,7 +33,6 @@ export class GuardedContainers implements GuardedSandboxes {
     return (await this.#sizes.of).get(sandboxName(id)) ?? null;
   }
 
-  /** The engine does not count files. */
   async countFiles(): Promise<number | null> {
     return 0;
   }
@@ -53,7 +52,6 @@ export class GuardedContainers implements GuardedSandboxes {
     );
   }
 
-  /** Thaws what a service left frozen when it died. */
   async thawAll(): Promise<void> {
     const ids = [...(await this.#containers('paused')).keys()];
     await Promise.all(ids.map(async (id) => await this.thaw(id)));

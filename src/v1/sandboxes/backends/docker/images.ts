@@ -13,7 +13,6 @@ const DONE_STATUSES = new Set(['Pull complete', 'Already exists']);
 
 interface RequestedImage {
   image: string;
-  /** A command of ours built it here, so no registry has it. */
   isOurs: boolean;
 }
 
@@ -24,10 +23,7 @@ interface FoundImage {
   variables: readonly string[];
 }
 
-/**
- * Makes sure that the engine has an image; `onProgress` receives lines about a pull.
- * @throws SandboxBackendError that names the image and says what to do
- */
+/** @throws SandboxBackendError that names the image and says what to do */
 export async function ensureImage(
   docker: Docker,
   { image, isOurs }: RequestedImage,
@@ -54,7 +50,6 @@ export async function ensureImage(
   return pulled;
 }
 
-/** Null when the engine does not have it. */
 export async function findImage(docker: Docker, image: string): Promise<FoundImage | null> {
   const found = await callEngine(`the image ${image} cannot be inspected`, () =>
     nullOnStatus([404], docker.getImage(image).inspect()),

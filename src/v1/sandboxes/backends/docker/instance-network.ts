@@ -10,10 +10,7 @@ const BRIDGE_PREFIX = 'slw';
 /** An interface name has at most 15 characters on Linux. */
 const BRIDGE_HASH = 10;
 
-/**
- * The network of an installation's sandboxes, which cannot connect to each other in it. There is one for all: an
- * engine has addresses for some thirty networks only.
- */
+/** Its sandboxes cannot connect to each other. All share it: an engine has addresses for some thirty networks only. */
 export class InstanceNetwork {
   readonly name: string;
 

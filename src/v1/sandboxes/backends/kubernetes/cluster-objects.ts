@@ -65,7 +65,6 @@ export class ClusterObjects {
     await Promise.all([this.#watches.sandboxes.stop(), this.#watches.pods.stop()]);
   }
 
-  /** Calls the listener soon after anything has changed. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
@@ -127,10 +126,7 @@ export class ClusterObjects {
     });
   }
 
-  /**
-   * Every sandbox as the watch last reported it.
-   * @throws ApiServerError when the cluster cannot be asked
-   */
+  /** Every sandbox as the watch last reported it. Throws ApiServerError when the cluster cannot be asked. */
   async list(): Promise<ClusterSandbox[]> {
     const [sandboxes, pods] = await Promise.all([
       this.#watches.sandboxes.objects(),
@@ -151,16 +147,12 @@ export class ClusterObjects {
   }
 }
 
-/** Of two pods, the one that is not ending. */
 function podOf({ uid }: ObservedSandbox, pods: readonly ObservedPod[]): ObservedPod | null {
   const own = pods.filter(({ owner }) => owner === uid);
   return own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null;
 }
 
-/**
- * Calls the cluster. `failure` begins the error message.
- * @throws SandboxBackendError with the API server's reason; SandboxBackendUnavailableError when it cannot be asked
- */
+/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
 export async function callCluster<T>(failure: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

@@ -17,18 +17,14 @@ export interface KubernetesBackendOptions extends Pick<SandboxBackendOptions, 'i
   runtimeClass: string | null;
   serviceAccount: string | null;
   cpu: number;
-  /** Mebibytes of a sandbox whose specification sets none. */
   memoryMb: number;
   /** Address ranges and pod labels that may connect to pods; when empty they are found out. */
   reachedFrom: readonly string[];
-  /** Ranges and hosts that are not public and that pods may connect to. */
   allow: readonly string[];
   /** Base address of the service for pods; it is known once the service listens. */
   callbackUrl: () => string;
-  /** How long a pod may wait for a node. */
   nodeWaitMs: number;
   /** The service's variables; a pod gets those that name a proxy. */
   environment: Readonly<Record<string, string>>;
-  /** Seconds between SIGTERM and SIGKILL. */
   graceSeconds: number;
 }

@@ -43,13 +43,9 @@ const END_DEADLINE_MS = 90_000;
 const LOOK_AGAIN_MS = 1_000;
 /** A start repeats its requests for this long before its worker begins again. */
 const PATIENCE_MS = 20_000;
-/** Pods of one start that may end before they have their key. */
 const MAX_LOST_PODS = 3;
 
-/**
- * Runs sandboxes as objects of kubernetes-sigs/agent-sandbox, whose controller makes a pod for each start. They
- * belong to no machine, so any replica works on any of them.
- */
+/** Objects of kubernetes-sigs/agent-sandbox, whose controller makes the pods. Any replica works on any sandbox. */
 export class KubernetesSandboxBackend extends SandboxBackend {
   readonly kind = 'kubernetes';
   readonly isolation = 'container';
@@ -128,7 +124,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     const log = await callCluster('the output of the sandbox cannot be read', () =>
       this.#readLog(`${objects.podsPath}/${name}/log`, container.name),
     );
-    // What the node says about a program that it could not start.
     const said =
       container.state === 'terminated' && container.reason !== 'Error' ? (container.message ?? '') : '';
     const text = lastLines(`${log}${said}`, LOG_CHARACTERS);
@@ -214,7 +209,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** @param missing what to do when the cluster has no such sandbox */
   async #run(launch: ContainerLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
     signal.throwIfAborted();
     const objects = await this.#cluster();
@@ -301,7 +295,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     await this.#until(objects, sandbox.sandboxId, isSuspended, 'its pod has not ended', signal);
   }
 
-  /** @throws SandboxBackendUnavailableError when it takes too long */
   async #until(
     objects: ClusterObjects,
     id: string,

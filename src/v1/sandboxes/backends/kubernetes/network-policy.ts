@@ -37,7 +37,6 @@ const RETRY_MS = 30_000;
 const PASSING_LABELS =
   /^(pod-template-hash|controller-revision-hash|statefulset\.kubernetes\.io\/.*|apps\.kubernetes\.io\/.*)$/;
 
-/** A null port means all ports of the peer. */
 interface Destination {
   peer: V1NetworkPolicyPeer;
   port: number | null;
@@ -49,15 +48,11 @@ interface PolicyFacts {
   destinations: readonly Destination[];
 }
 
-/** The policy facts, with this machine's addresses if they are among the sources. */
 interface FoundFacts extends PolicyFacts {
   ownAddresses: readonly string[] | null;
 }
 
-/**
- * The network policy of an installation's pods: in only from the service; out to public addresses, name servers and
- * the service's webhooks. Whether it is enforced is up to the cluster's network.
- */
+/** In only from the service; out to public addresses, name servers and the webhooks, if the cluster enforces it. */
 export class InstancePolicy {
   /** This machine's addresses in the stored policy; null when it has none, or was not stored yet. */
   #admitted: readonly string[] | null = null;
@@ -90,10 +85,7 @@ export class InstancePolicy {
     }
   }
 
-  /**
-   * Admits new addresses of this machine, since the bridge to its pods may come with the first pod.
-   * @throws ApiServerError; a later call tries again
-   */
+  /** Admits new addresses of this machine: the bridge to its pods may come with the first pod. */
   async follow(): Promise<void> {
     const isDue = performance.now() >= this.#failedAt + RETRY_MS;
     if (this.#admitted === null || !isDue || isDeepStrictEqual(this.#admitted, this.addresses())) {
@@ -156,7 +148,6 @@ export class InstancePolicy {
     };
   }
 
-  /** Null when the service runs in no workload, or in one that its labels do not identify. */
   async #ownPods(): Promise<V1NetworkPolicyPeer[] | null> {
     if (this.options.kubeconfig !== null) {
       return null;

@@ -11,7 +11,6 @@ const MAX_TEXT = 1_000;
 interface ObservedObject {
   name: string;
   uid: string;
-  /** Its removal was requested. */
   isDeleting: boolean;
 }
 
@@ -24,7 +23,6 @@ export interface ObservedSandbox extends ObservedObject {
   isSuspended: boolean;
   /** Uid of the pod that was given its session key in this start. */
   keyedPod: string | null;
-  /** The controller's own error. */
   problem: string | null;
 }
 
@@ -35,7 +33,6 @@ export interface ObservedPod extends ObservedObject {
   phase: string;
   /** Why the node or the cluster ended it: `Evicted: The node was low on resource: memory`. */
   endedBy: string | null;
-  /** Why it has no node yet. */
   unscheduled: string | null;
   container: ObservedContainer;
 }

@@ -8,7 +8,6 @@ const KILLED_EXIT_CODE = 137;
 /** 128 + SIGTERM. */
 const STOPPED_EXIT_CODE = 143;
 
-/** A container that waits for one of these reasons needs a change from outside. */
 const IMAGE_CAUSES = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -25,7 +24,6 @@ export interface PodReach {
   namespace: string;
 }
 
-/** A sandbox's object, and the pod that belongs to it. */
 export interface ClusterSandbox {
   sandbox: ObservedSandbox;
   pod: ObservedPod | null;

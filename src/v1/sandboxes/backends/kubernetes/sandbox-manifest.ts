@@ -19,7 +19,6 @@ export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
 export const AGENT_CONTAINER = 'agent';
 /** This init container copies our agent server into images without it. */
 export const COPY_CONTAINER = 'agent-server';
-/** JSON of port numbers inside the pod by name. */
 export const PORTS_ANNOTATION = 'slipway.ports';
 /** Uid of the pod that was given its session key; set on the Sandbox until the next start. */
 export const POD_ANNOTATION = 'slipway.pod';
@@ -56,7 +55,6 @@ export interface SandboxManifest {
   spec: {
     operatingMode: 'Running';
     podTemplate: PodTemplate;
-    /** Immutable. */
     volumeClaimTemplates: Pick<V1PersistentVolumeClaim, 'metadata' | 'spec'>[];
   };
 }
@@ -83,10 +81,7 @@ export function sandboxLabels(
   return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
 }
 
-/**
- * The Sandbox of a first start.
- * @throws SandboxBackendError when a pod cannot run the program or use its working folder
- */
+/** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
 export function sandboxManifest(launch: ContainerLaunch, options: ManifestOptions): SandboxManifest {
   const labels = sandboxLabels(options, launch.id);
   return {
@@ -118,7 +113,7 @@ export function volumeClaimTemplate(
 }
 
 /**
- * The pod of a sandbox, by the pod security standard `restricted` and with a read-only root.
+ * The pod security standard `restricted`, with a read-only root.
  * @throws SandboxBackendError when a pod cannot run the program or use its working folder
  */
 export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): PodTemplate {
@@ -210,7 +205,6 @@ function agentContainer(
   };
 }
 
-/** Runs as another user, so that the agent's user can start the copied Node.js and not read it. */
 function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>): V1Container {
   const target = '/copy';
   const script = [

@@ -11,15 +11,13 @@ const CLOSE = 255;
 const WRITE_TIMEOUT_MS = 10_000;
 
 export interface WriteMoments {
-  /** The connection opens at once; the line is written when this is fulfilled. */
   permitted: Promise<void>;
   /** Aborts when the program is seen to have read the line: some nodes keep the attach open for longer. */
   arrived: AbortSignal;
 }
 
 /**
- * Writes a line to the standard input of a pod's agent server and closes it; `pods` is the path of the namespace's
- * pods.
+ * Writes a line to the standard input of a pod's agent server and closes it.
  * @throws ApiServerError, although the line may have been written; the signal's reason
  */
 export async function writeToStandardInput(

@@ -9,10 +9,7 @@ import { removeTree } from './tree-removal.js';
 /** Twice as long as a probe may take before it is killed. */
 const ABANDONED_MS = 40_000;
 
-/**
- * Removes folders and processes of probes whose service was killed. Replicas that share the folder may not see each
- * other's processes, so only age tells, by a clock that never jumps.
- */
+/** Replicas that share the folder may not see each other's processes, so only age tells which probes are abandoned. */
 export class AbandonedProbes {
   readonly #options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>;
   readonly #monotonic: () => number;
@@ -26,7 +23,6 @@ export class AbandonedProbes {
     this.#monotonic = monotonic;
   }
 
-  /** Removes those that were already there 40 seconds ago. */
   async remove(): Promise<void> {
     const { folder, instanceId } = this.#options;
     const now = this.#monotonic();

@@ -9,7 +9,6 @@ export type CgroupResource = (typeof CGROUP_RESOURCES)[number];
 export interface CgroupLimits {
   processes: number;
   memoryBytes: number;
-  /** May have a fraction. */
   cpu: number;
 }
 
@@ -21,9 +20,7 @@ export interface Hierarchy {
 }
 
 export interface CgroupSources {
-  /** Text of `/proc/self/mountinfo`. */
   mounts: string;
-  /** Text of `/proc/self/cgroup`. */
   membership: string;
 }
 
@@ -46,7 +43,7 @@ export class Cgroups {
     return [...new Set(this.hierarchies.map(({ version }) => `v${version}`))].toSorted().join(' and ');
   }
 
-  /** Creates a group. A process joins it by writing `0` to the files that this returns. */
+  /** Creates a group. A process joins it by writing `0` to the returned files. */
   async create(name: string, limits: CgroupLimits): Promise<string[]> {
     return await Promise.all(
       this.hierarchies.map(async (hierarchy) => {
@@ -80,7 +77,6 @@ export class Cgroups {
     return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
   }
 
-  /** Lets no process of a group start another one, so that all of them can be ended. */
   async seal(name: string): Promise<void> {
     const hierarchy = this.hierarchies.find(({ resources }) => resources.includes('pids'));
     if (hierarchy !== undefined) {
@@ -88,7 +84,6 @@ export class Cgroups {
     }
   }
 
-  /** Pids of a group in our own pid namespace. */
   async members(name: string): Promise<number[]> {
     const [hierarchy] = this.hierarchies;
     const text =
@@ -117,10 +112,7 @@ export class Cgroups {
   }
 }
 
-/**
- * Finds writable control groups by making our folder there. Groups of the same `owner` are found again. Returns what
- * can be used, and for the log why nothing else can.
- */
+/** Finds writable control groups by making our folder there, and says for the log why others are not usable. */
 export async function findCgroups(
   owner: string,
   sources?: CgroupSources,
@@ -149,7 +141,6 @@ export async function findCgroups(
 
 interface CgroupPlace {
   version: 1 | 2;
-  /** Set for a first-version hierarchy; a second-version one says them in a file. */
   resources: CgroupResource[];
   root: string;
   own: string;
@@ -193,8 +184,8 @@ async function openFirst({ resources, own }: CgroupPlace, name: string): Promise
 }
 
 /**
- * A second-version group can limit its children only while it holds no processes itself, unless it is the real root.
- * As a last resort our own processes move into a group of their own.
+ * A second-version group limits children only while it holds no processes itself (cgroups(7)), so ours may have to
+ * move.
  */
 async function openSecond({ root, own }: CgroupPlace, name: string): Promise<Hierarchy> {
   let failure: unknown;
@@ -288,7 +279,6 @@ function quota(cpu: number): string {
   return String(Math.max(1000, Math.round(cpu * PERIOD_US)));
 }
 
-/** Another process of this host may just now remove our folder with its last group. */
 async function makeGroup({ version, resources, folder }: Hierarchy, group: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const made = await mkdir(folder, { recursive: true });

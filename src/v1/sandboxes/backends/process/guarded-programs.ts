@@ -15,7 +15,6 @@ const MEASURE_TIMEOUT_MS = 10_000;
 const KIBIBYTE = 1024;
 /** The unit of `st_blocks` (inode(7)). */
 const BLOCK_BYTES = 512;
-/** Descriptors that one measurement looks at. */
 const MAX_DESCRIPTORS = 20_000;
 /** A process that is just being made may slip through the first rounds. */
 const FREEZE_ROUNDS = 3;
@@ -23,7 +22,6 @@ const FREEZE_ROUNDS = 3;
 export class GuardedPrograms implements GuardedSandboxes {
   readonly #causes = new Map<string, { run: string; cause: string }>();
 
-  /** @param members pids of everything a running program started; null where the kernel keeps no list */
   constructor(
     private readonly options: Pick<ProcessBackendOptions, 'folder' | 'instanceId' | 'hostId'>,
     private readonly members: (id: string, record: ProgramRecord) => Promise<number[] | null>,

@@ -45,7 +45,7 @@ until grep -q "$1" /proc/net/dev; do
 done
 `;
 
-/** Runs a tool's command in a sandbox, in a tool's namespaces; returns why that fails, or null. */
+/** Runs a tool's command in a sandbox's namespaces; returns why that fails, or null. */
 export async function probeBubblewrap(
   options: ProcessBackendOptions,
   platform: IsolatedPlatform,
@@ -56,7 +56,7 @@ export async function probeBubblewrap(
   });
 }
 
-/** Runs a command in a sandbox with a network of its own, and connects that; returns why that fails, or null. */
+/** Runs a command in a sandbox and connects its network; returns why that fails, or null. */
 export async function probeNetwork(
   options: ProcessBackendOptions,
   platform: IsolatedPlatform,
@@ -77,7 +77,6 @@ export async function probeNetwork(
       return await failure;
     } catch (error) {
       if (ended.aborted) {
-        // The program may have seen the interface, and ended, before slirp4netns said that it is done.
         return await failure;
       }
       await endProcesses({ root: null, marker, user: null });
@@ -145,9 +144,7 @@ interface ProbeOptions {
 
 interface StartedProbe {
   pid: number | undefined;
-  /** Aborted when it has ended, before what it left behind is killed. */
   ended: AbortSignal;
-  /** Null when it succeeded. */
   failure: Promise<string | null>;
 }
 

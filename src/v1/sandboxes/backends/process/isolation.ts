@@ -6,15 +6,12 @@ import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
 export type Platform = {
-  /** Path of util-linux's setpriv; null when it is not installed. */
   setpriv: string | null;
-  /** Users that sandboxes run as; null is the service's own. */
   users: UserRange | null;
 } & (
   | {
       isolation: 'bwrap';
       programs: BubblewrapPrograms;
-      /** Null: sandboxes share the machine's network. */
       network: IsolatedNetwork | null;
       hasProject: boolean;
     }
@@ -32,7 +29,6 @@ export interface IsolatedNetwork {
 }
 
 const STATUS_FD = 3;
-/** Applies the rules of the network, then becomes the rest of the command. */
 const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';
 const NAMESPACES = [
   ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
@@ -46,7 +42,7 @@ export interface BubblewrapPrograms {
   setpriv: string | null;
 }
 
-/** The command that precedes a sandbox's program; `rules` is null for a sandbox without a network of its own. */
+/** The command that precedes a sandbox's program; `rules` is null when the network is shared. */
 export async function programWrapper(
   options: ProcessBackendOptions,
   platform: Platform,
@@ -76,17 +72,13 @@ export async function programWrapper(
   ];
 }
 
-/** The user to spawn the program as, where no wrapper changes it. */
 export function spawnIdentity(platform: Platform, user: number | null): { uid?: number; gid?: number } {
   return platform.isolation === 'none' && platform.setpriv === null && user !== null
     ? { uid: user, gid: user }
     : {};
 }
 
-/**
- * The command that precedes each tool in a sandbox: the tool sees no other process, so neither memory nor environment
- * of the agent server, and of the box only its workspace, home and temporary files.
- */
+/** Precedes each tool: it sees no other process, and of the box only its workspace, home and temporary files. */
 export function toolWrapper(bwrap: string, paths: SandboxPaths, hasProject: boolean): string[] {
   const writable = [paths.workspace, paths.home];
   return [
@@ -128,16 +120,14 @@ interface BubblewrapInput {
   user: number | null;
   network: {
     programs: IsolatedNetwork;
-    /** Input of `ip` before the program starts. */
     commands: string;
   } | null;
 }
 
 /**
- * New namespaces for processes, mounts and names; all is read-only but the box. Root mounts, since only root can
- * traverse every folder, then becomes the sandbox's user, whose user namespace can be nested for each tool.
- * `/proc` and `/dev` are bound whole: the kernel mounts a new `/proc` only where an unobscured one is visible. The
- * network namespace comes first, so that no capability inside can change its rules.
+ * Root mounts, since only root can traverse every folder; the sandbox's user can nest user namespaces for its tools.
+ * `/proc` and `/dev` are bound whole: the kernel mounts a new `/proc` only where an unobscured one is visible.
+ * The network namespace comes first, so that no capability inside can change its rules.
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
   const { programs, user, paths, network } = input;

@@ -13,9 +13,8 @@ export function sessionKeyLine(sessionKey: string): string {
 }
 
 /**
- * Makes the named pipe that gives a waiting program its session key. The program opens it for reading and writing, so
- * it sees no end of input without a writer.
- * @throws SandboxBackendError
+ * Makes the named pipe for the key of a waiting program, which opens it for both directions and so sees no end of
+ * input.
  */
 export async function createKeyPipe(file: string): Promise<void> {
   await rm(file, { force: true });

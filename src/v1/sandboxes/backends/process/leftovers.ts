@@ -10,14 +10,10 @@ const LONGEST_PAUSE_MS = 60 * 60_000;
 
 interface Attempts {
   failed: number;
-  /** Milliseconds of the monotonic clock. */
   dueAt: number;
 }
 
-/**
- * Removes the folders of removed sandboxes (`.removed-ID-TIME`), also an earlier service's. It tries again after
- * pauses of ten seconds to an hour.
- */
+/** Removes folders of removed sandboxes (`.removed-ID-TIME`), with pauses of ten seconds to an hour after failures. */
 export class Leftovers {
   readonly #folder: string;
   readonly #running = new Map<string, Promise<void>>();
@@ -28,10 +24,7 @@ export class Leftovers {
     this.#folder = folder;
   }
 
-  /**
-   * Removes what is left of one sandbox.
-   * @throws SandboxFilesLeftError when some of it cannot be removed now
-   */
+  /** @throws SandboxFilesLeftError when some of it cannot be removed now */
   async remove(id: string): Promise<void> {
     const names = (await this.#names()).filter((name) => sandboxIdOf(name) === id);
     try {
@@ -50,7 +43,6 @@ export class Leftovers {
     const now = performance.now();
     for (const name of names) {
       if (!this.#running.has(name) && (this.#attempts.get(name)?.dueAt ?? 0) <= now) {
-        // A failure is counted and reported.
         this.#attempt(name).catch(() => undefined);
       }
     }
@@ -62,7 +54,6 @@ export class Leftovers {
     return names.filter((name) => this.#attempts.has(name) || !this.#running.has(name)).length;
   }
 
-  /** What to log since the last call. */
   takeNotices(): SandboxNotice[] {
     const notices = this.#notices;
     this.#notices = [];

@@ -4,10 +4,7 @@ import path from 'node:path';
 import type { ProcessBackendOptions } from './process-options.js';
 
 const SYSTEM = /^(usr|bin|sbin|lib|lib32|lib64|libx32)$/;
-/**
- * What programs need of `/etc`, and nothing in which operators keep credentials (`npmrc`, `pip.conf`, `gitconfig`,
- * `profile.d`).
- */
+/** Excludes what operators keep credentials in (`npmrc`, `pip.conf`, `gitconfig`, `profile.d`). */
 const CONFIGURATION = [
   /^(passwd|group|nsswitch\.conf|hosts|host\.conf|gai\.conf|protocols|services)$/,
   /^(ld\.so\.cache|ld\.so\.conf|ld\.so\.conf\.d|ld-musl-\w+\.path)$/,
@@ -16,7 +13,6 @@ const CONFIGURATION = [
   /^(ca-certificates|crypto-policies)$/,
   /^(alternatives|fonts|mime\.types|ImageMagick-\d+|texmf|java(-.*)?|perl|python[\d.]*|R)$/,
 ];
-/** Parts of folders that also have private keys or credentials. */
 const PARTS_OF_CONFIGURATION = [
   '/etc/ssl/certs',
   '/etc/ssl/cert.pem',
@@ -35,23 +31,16 @@ const RESOLVER_CONFIGURATION = '/etc/resolv.conf';
 /** The whole folder, so that changes are seen. */
 const RESOLVER_FOLDER = '/run/systemd/resolve';
 const CERTIFICATE_VARIABLES = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE'];
-/** Each sandbox has its own. */
 const TEMPORARY_FOLDERS = ['/tmp', '/var/tmp'];
 
-/** An entry of a sandbox's root folder at its absolute path; everything else is absent. */
-export type Mount = { path: string } &
-  /** The machine's own, read-only, under its real path. */
-  (
-    | { kind: 'shown' }
-    /** Hidden, although its parent folder is shown. */
-    | { kind: 'hidden'; isFolder: boolean }
-    /** Another name of a real path. */
-    | { kind: 'link'; target: string }
-    | { kind: 'empty' }
-    /** The sandbox's own folder in a temporary one, which leads to other mounts. */
-    | { kind: 'anchor' }
-    | { kind: 'own'; source: string; isWritable: boolean }
-  );
+export type Mount = { path: string } & (
+  | { kind: 'shown' }
+  | { kind: 'hidden'; isFolder: boolean }
+  | { kind: 'link'; target: string }
+  | { kind: 'empty' }
+  | { kind: 'anchor' }
+  | { kind: 'own'; source: string; isWritable: boolean }
+);
 
 export async function neededFiles(options: ProcessBackendOptions): Promise<string[]> {
   const { agentServer, environment, readPaths } = options;
@@ -65,8 +54,8 @@ export async function neededFiles(options: ProcessBackendOptions): Promise<strin
 }
 
 /**
- * The node that runs our agent server. A folder of its own (`…/v24/bin/node`) also has what was installed with it
- * (npm). The folder above may be a home.
+ * A node in a folder of its own (`…/v24/bin/node`) also has what was installed with it. The folder above may be a
+ * home.
  */
 async function nodeFiles(node: string): Promise<string[]> {
   const prefix = path.dirname(path.dirname(node));
@@ -79,7 +68,7 @@ function bundleOf(entry: string): string {
   return path.resolve(path.dirname(entry), '..');
 }
 
-/** What a sandbox sees of the machine; `resolver` is a file that names its DNS servers, or null for the machine's. */
+/** What a sandbox sees of the machine; `resolver` replaces the machine's list of DNS servers. */
 export async function machineView(options: ProcessBackendOptions, resolver: string | null): Promise<Mount[]> {
   const { folder, hiddenPaths, agentServer } = options;
   const product = path.resolve(bundleOf(agentServer.entry), '../..');
@@ -101,7 +90,7 @@ export async function machineView(options: ProcessBackendOptions, resolver: stri
   return [...found.flat(), ...own];
 }
 
-/** Arguments of bubblewrap for these mounts. At one path a sandbox's own mount comes first, then a hiding one. */
+/** Arguments of bubblewrap for these mounts. At one path a sandbox's own mount precedes a hiding one. */
 export function rootArguments(mounts: readonly Mount[]): string[] {
   const needed = neededMounts(mounts);
   const closed = needed.filter(
@@ -165,15 +154,11 @@ function isLinkOfTools({ kind, path: name }: Mount): boolean {
   return kind === 'link' && TEMPORARY_FOLDERS.includes(path.dirname(name));
 }
 
-/** The list has parents first. */
 function lastAbove(mounts: readonly Mount[], name: string): Mount | undefined {
   return mounts.findLast((mount) => isInside(name, mount.path));
 }
 
-/**
- * The topmost folder above a mount point in a temporary folder. Unless it is a mount itself, a tool, which owns all
- * of `/tmp`, could rename it with its mounts and put another in its place.
- */
+/** Mounted itself, since a tool, which owns all of `/tmp`, could rename an ordinary folder with the mounts in it. */
 function anchorOf({ path: name, kind }: Mount): Mount[] {
   const temporary = TEMPORARY_FOLDERS.find((folder) => name.startsWith(`${folder}/`));
   if (temporary === undefined || kind === 'hidden') {
@@ -231,7 +216,6 @@ async function entriesOf(folder: string, names: readonly RegExp[]): Promise<Moun
   return (await Promise.all(mounts)).flat();
 }
 
-/** A file or folder under its real path, with a link from its own name; empty when it does not exist. */
 async function shownAs(name: string): Promise<Mount[]> {
   const real = await realpath(name).catch(() => null);
   if (real === null || real === '/') {

@@ -5,7 +5,6 @@ import { parseDestination } from '../../../../common/http/network-destination.js
 
 /** The machine's loopback as slirp4netns(1) maps it. */
 export const HOST_LOOPBACK = '10.0.2.2';
-/** Where slirp4netns answers DNS queries. */
 const NAME_SERVER = '10.0.2.3';
 
 /** https://www.iana.org/assignments/iana-ipv4-special-registry */
@@ -21,7 +20,6 @@ const NOT_PUBLIC = [
   '224.0.0.0/4',
   '240.0.0.0/4',
 ];
-/** Lower numbers come first. */
 const OPEN_PRIORITY = 100;
 const CLOSED_PRIORITY = 200;
 
@@ -33,15 +31,13 @@ export interface NetworkRules {
 }
 
 interface OpenedDestination {
-  /** IPv4 address or range. */
   range: string;
   /** A TCP port; null opens everything. */
   port: number | null;
 }
 
 /**
- * What a sandbox may reach. Names are resolved now, and open nothing if that fails. `allow` is in the form of
- * `parseDestination`; `ownAddresses` of the machine are closed.
+ * What a sandbox may reach. Names are resolved now, and open nothing if that fails.
  * @throws RangeError for an invalid entry
  */
 export async function networkRules(
@@ -63,9 +59,8 @@ export async function networkRules(
 }
 
 /**
- * Commands for `ip -batch` inside a network namespace, before it is connected. IPsec policies (ip-xfrm(8)) also apply
- * to SO_BINDTODEVICE, SO_DONTROUTE and broadcasts, which skip routes; packet filters are on fewer machines. The
- * gateway (the machine's loopback) is closed like every private address.
+ * Commands for `ip -batch` before the network is connected. IPsec policies (ip-xfrm(8)) apply to SO_BINDTODEVICE,
+ * SO_DONTROUTE and broadcasts too, which skip routes; packet filters are on fewer machines.
  */
 export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
   const exceptions = [
@@ -82,7 +77,7 @@ export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules):
   ].join('\n');
 }
 
-/** The `/etc/resolv.conf` of a sandbox keeps the machine's search domains and names the network's own server. */
+/** Keeps the machine's search domains and names the network's own server. */
 export function resolverConfiguration(machine: string): string {
   const kept = machine.split('\n').filter((line) => /^\s*(search|domain|options)\s/.test(line));
   return [...kept, `nameserver ${NAME_SERVER}`, ''].join('\n');

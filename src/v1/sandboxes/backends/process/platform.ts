@@ -17,10 +17,7 @@ const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbi
 
 const NO_PROJECT = `tools in sandboxes have no ${PROJECT_FOLDER}: the service, its Node.js or its data is in ${SHARED_FOLDER}`;
 
-/**
- * Finds the isolation that the options ask for and that works here, with lines for the log.
- * @throws SandboxBackendError when sandboxes cannot run like that
- */
+/** @throws SandboxBackendError when sandboxes cannot run as the options ask */
 export async function detectPlatform(
   options: ProcessBackendOptions,
 ): Promise<{ platform: Platform; lines: PreparationLine[] }> {
@@ -72,10 +69,7 @@ export async function detectPlatform(
   };
 }
 
-/**
- * Null is the machine's network.
- * @throws SandboxBackendError when the options insist on what does not work
- */
+/** @throws SandboxBackendError when the options insist on a network that does not work */
 async function detectNetwork(
   options: ProcessBackendOptions,
   platform: Extract<Platform, { isolation: 'bwrap' }>,
@@ -168,7 +162,6 @@ function missingProgram(bwrap: string | null, setpriv: string | null): string | 
   return setpriv === null ? 'setpriv is not installed (package util-linux), which root needs' : null;
 }
 
-/** Lets the sandboxes' users traverse the data folder, and checks that they reach all that they need. */
 async function prepareWithoutIsolation(
   options: ProcessBackendOptions,
   platform: Platform,

@@ -23,7 +23,7 @@ export class PortReservations {
   }
 
   /**
-   * Picks a port for each name, if possible the same as before. No other sandbox gets a port until `record` is done.
+   * Picks a free port for each name, if possible the same as before, until `record` has stored it.
    * @throws SandboxBackendError when all are taken
    */
   async reserve<T>(
@@ -71,10 +71,7 @@ export class PortReservations {
   }
 }
 
-/**
- * A port that is free now. If another program takes it first, the sandbox's program ends and gets another at its next
- * start.
- */
+/** A port that is free now; a program that loses it to another one ends, and gets a new port at its next start. */
 export async function freePort(host: string): Promise<number> {
   const port = await listenBriefly(host, 0);
   if (port === null) {
@@ -87,7 +84,6 @@ async function isPortFree(host: string, port: number): Promise<boolean> {
   return (await listenBriefly(host, port)) !== null;
 }
 
-/** Null when the port is taken. */
 async function listenBriefly(host: string, requested: number): Promise<number | null> {
   const server = createServer();
   server.listen(requested, host);

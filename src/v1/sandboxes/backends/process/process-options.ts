@@ -9,11 +9,9 @@ export type ProcessNetwork = 'isolated' | 'shared';
 export interface ProcessBackendOptions extends SandboxBackendOptions {
   folder: string;
   hostId: string;
-  /** `auto`: bubblewrap where it works. */
   isolation: 'auto' | ProcessIsolation;
   /** What all sandboxes may read of the machine besides its system. */
   readPaths: readonly string[];
-  /** Hidden parts of those: the service's data and home, the database's socket. */
   hiddenPaths: readonly string[];
   agentServer: {
     node: string;
@@ -23,14 +21,12 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
     args: readonly string[];
   };
   network: {
-    /** `auto`: isolated where that works. */
     mode: 'auto' | ProcessNetwork;
     /** Destinations that are not public, in the form of `parseDestination`. */
     allow: readonly string[];
   };
   /** The service's variables; sandboxes get an allow-list of them. */
   environment: Readonly<Record<string, string | undefined>>;
-  /** Milliseconds between SIGTERM and SIGKILL. */
   graceMs: number;
   limits: {
     processes: number;
@@ -42,11 +38,8 @@ export interface ProcessBackendOptions extends SandboxBackendOptions {
     fileMb: number;
   };
   fileLimits: {
-    /** Size at which a sandbox's log is rotated. */
     logBytes: number;
-    /** Below this no sandbox starts, and one that fills the disk is ended. */
     minFreeBytes: number;
-    /** 0 means any amount. */
     sandboxBytes: number;
   };
 }

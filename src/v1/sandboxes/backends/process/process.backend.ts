@@ -54,10 +54,7 @@ interface PreparedBackend {
   limits: ProgramLimits;
 }
 
-/**
- * Runs sandboxes as processes of this machine that outlive the service. All state is in their folders; pid, start
- * time and boot id identify their processes.
- */
+/** They outlive the service. All state is in their folders; pid, start time and boot id identify their processes. */
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   override readonly warm: WarmStarts = {
@@ -71,7 +68,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #guarded: GuardedPrograms;
   readonly #guard: DiskGuard;
   readonly #queue = new KeyedLimit(1);
-  /** Programs that this process started, until their exit is written down. */
   readonly #programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
   readonly #terminating = new Set<string>();
   readonly #reconnecting = new Set<string>();
@@ -96,10 +92,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     this.#guard = new DiskGuard({ disk, reserveBytes, sandboxBytes }, this.#guarded);
   }
 
-  /**
-   * What keeps sandboxes apart; `none` does not suit several users.
-   * @throws SandboxBackendError before `prepare` has found out
-   */
+  /** @throws SandboxBackendError before `prepare` has found out */
   get isolation(): ProcessIsolation {
     return this.#requirePrepared().platform.isolation;
   }
@@ -230,7 +223,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** Programs other than our own agent server read their key from a variable, so they cannot wait for it. */
   async #fingerprint(template: WarmTemplate): Promise<string | null> {
     if (template.program.kind !== 'native') {
       return null;
@@ -256,7 +248,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
 
   async #terminate(id: string, graceMs: number, mayStop?: () => boolean): Promise<void> {
     const known = this.#programs.get(id);
-    // Another process of this host may have started it since.
     const program =
       known !== undefined && isProgramAlive(known.record) ? known : await this.#find(this.#files(id));
     if (program === null) {
@@ -283,7 +274,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** Null when there is no such sandbox. */
   async #find(files: SandboxFiles): Promise<Pick<TerminationInput, 'record' | 'user'> | null> {
     if (!(await files.exists())) {
       return null;
@@ -306,7 +296,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
           await this.#requirePrepared().launcher.connect(id, files.paths, record);
         }
       })
-      // The next inspection tries again.
       .catch(() => undefined)
       .finally(() => this.#reconnecting.delete(id));
   }
@@ -325,8 +314,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       if (isExpected) {
         return;
       }
-      // The marker is of this start, because another process may have begun the next one. The next start or the
-      // removal ends what survives.
+      // Another process may have begun the next start already, so only processes of this one are ended.
       const marker = programMarker(this.#options.instanceId, id, record.run);
       await terminateSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(
         () => undefined,

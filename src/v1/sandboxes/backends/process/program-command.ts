@@ -20,7 +20,6 @@ export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
 export type ProgramInput =
   | { kind: 'none' }
-  /** The input is closed after the text. */
   | { kind: 'text'; text: string }
   /** The program waits for a line in the sandbox's key pipe. */
   | { kind: 'key-pipe' };
@@ -39,7 +38,6 @@ interface CommandInput {
   host: string;
   /** TCP port of this machine; null when a Unix socket in its box leads to the program. */
   port: number | null;
-  /** Null when it has no network of its own. */
   rules: NetworkRules | null;
 }
 
@@ -84,7 +82,6 @@ export function programCommand(input: CommandInput): ProgramCommand {
   };
 }
 
-/** Relays lead into a network of its own (a socket for each port) and out of it (the opened loopback ports). */
 function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: NetworkRules): string[] {
   const inbound = Object.entries(ports).map(
     ([name, port]) => `unix:${portSocket(paths, name)}=tcp:${LOOPBACK}:${port}`,
@@ -93,7 +90,6 @@ function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: Ne
   return [...inbound, ...outbound].flatMap((relay) => ['--relay', relay]);
 }
 
-/** Whether a program listens on a TCP port of this machine that it must be told. */
 export function needsAssignedPort(
   program: SandboxProgram,
   { networked, listenAddress }: { networked: boolean; listenAddress: string | null },
@@ -131,10 +127,7 @@ interface EnvironmentInput {
   host: string;
 }
 
-/**
- * The whole environment of a sandbox's program, with an allow-list of the service's variables. Programs other than
- * our agent server get their key in a variable, which their tools see too.
- */
+/** Only an allow-list of the service's variables, and a key variable for programs other than our agent server. */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
   const { serviceEnvironment, launch, paths, workspace, tmp, marker, port, ports, host } = input;
   const inherited = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
@@ -155,7 +148,6 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
   };
 }
 
-/** What the stock agent server reads. */
 function protocolVariables(
   launch: ProgramLaunch,
   paths: SandboxPaths,
@@ -187,7 +179,6 @@ export function programAddress(listenAddress: string | null, port: number): stri
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** The addresses of a running program's ports, by name. */
 export function portAddresses(
   { networked, ports }: Pick<ProgramRecord, 'networked' | 'ports'>,
   paths: SandboxPaths,

@@ -60,8 +60,7 @@ export class ProgramLauncher {
   }
 
   /**
-   * Starts a sandbox's program, or gives a waiting one its session key; null when it already runs. `create` allows a
-   * new sandbox.
+   * Starts a program, or gives a waiting one its key; null when it already runs. `create` allows a new sandbox.
    * @throws SandboxBackendError when it cannot be started
    */
   async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
@@ -147,10 +146,7 @@ export class ProgramLauncher {
     return { ...spawned, user: this.#exclusive(user) };
   }
 
-  /**
-   * Connects a running program to its network, unless it has none of its own or is connected.
-   * @throws SandboxBackendError
-   */
+  /** Connects a running program to its network, unless it is connected or shares the machine's. */
   async connect(id: string, paths: SandboxPaths, record: ProgramRecord): Promise<void> {
     if (record.networked) {
       await this.#attachNetwork(id, paths, record, new AbortController().signal);
@@ -175,7 +171,6 @@ export class ProgramLauncher {
       await this.#attachNetwork(id, paths, record, AbortSignal.any([signal, gone.signal]));
     } catch (error) {
       if (gone.signal.aborted) {
-        // Its exit and its log say more.
         return;
       }
       sendSignal(-record.pid, 'SIGKILL');
@@ -208,7 +203,6 @@ export class ProgramLauncher {
     return await networkRules([...allow, ...callback], addresses, resolveBriefly);
   }
 
-  /** The user that only this sandbox runs as; null when it has none of its own. */
   async exclusiveUser(files: SandboxFiles): Promise<number | null> {
     return this.#platform.users === null ? null : this.#exclusive(await files.owner());
   }
@@ -218,7 +212,6 @@ export class ProgramLauncher {
     return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
-  /** Returns the user that the sandbox runs as; null is the service's own. */
   async #prepareFiles(
     id: string,
     files: SandboxFiles,
@@ -290,7 +283,6 @@ async function writeResolver(paths: SandboxPaths): Promise<void> {
   await writeFile(paths.resolver, resolverConfiguration(machine), { mode: 0o644 });
 }
 
-/** @throws SandboxBackendError when a command is installed on this machine but hidden from sandboxes */
 async function requireShown(
   command: string,
   options: ProcessBackendOptions,

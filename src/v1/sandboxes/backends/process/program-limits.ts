@@ -15,10 +15,7 @@ const STALE_AFTER_MS = 60_000;
 /** 128 + SIGKILL, which the kernel sends when a group has used up its memory. */
 const KILLED_EXIT_CODE = 137;
 
-/**
- * One shell joins the groups, sets the limits and becomes the program, so they hold from its first line.
- * `oom_score_adj` makes the kernel kill a sandbox before the service. Shells name the process limit `-u` or `-p`.
- */
+/** One shell joins the groups, sets limits and becomes the program. Shells name the process limit `-u` or `-p`. */
 const APPLY = `
 files=$1 processes=$2 size=$3
 shift 3
@@ -36,7 +33,6 @@ exec "$@"
 export class ProgramLimits {
   readonly #options: ProcessBackendOptions['limits'];
   readonly #cgroups: Cgroups;
-  /** When each group without a record was first seen. */
   #staleSince = new Map<string, number>();
 
   constructor(options: ProcessBackendOptions['limits'], cgroups: Cgroups) {
@@ -44,7 +40,6 @@ export class ProgramLimits {
     this.#cgroups = cgroups;
   }
 
-  /** Finds out which limits can be applied here; returns them with a line for the log. */
   static async detect(
     { folder, limits }: ProcessBackendOptions,
     platform: Platform,
@@ -64,8 +59,8 @@ export class ProgramLimits {
   }
 
   /**
-   * Makes the group of a start and returns the command that precedes the program. Without an exclusive `user` the
-   * kernel cannot count processes by user.
+   * Makes the group of a start; returns the command before the program. Processes are counted only for an exclusive
+   * `user`.
    * @throws SandboxBackendError when limits that worked cannot be set any more
    */
   async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
@@ -98,22 +93,17 @@ export class ProgramLimits {
     return this.#cgroups.hierarchies.length === 0 ? null : await this.#cgroups.members(groupName(id, run));
   }
 
-  /** Lets nothing in a sandbox start another process, so that all of them can be ended. */
   async seal(id: string): Promise<void> {
     const names = await this.#groupsOf(id);
     await Promise.all(names.map(async (name) => await this.#cgroups.seal(name)));
   }
 
-  /** Removes the groups of a sandbox in which nothing runs. */
   async release(id: string): Promise<void> {
     const names = await this.#groupsOf(id);
     await Promise.all(names.map(async (name) => await this.#cgroups.remove(name)));
   }
 
-  /**
-   * Removes groups that have had no record for a minute: their service died. `now` is monotonic milliseconds of this
-   * process; `currentRun` gives null for an unknown sandbox.
-   */
+  /** Removes groups without a record for a minute: their service died. `now` is monotonic milliseconds. */
   async removeStale(
     currentRun: (id: string) => Promise<string | null>,
     now: number = performance.now(),

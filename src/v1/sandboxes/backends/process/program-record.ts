@@ -11,22 +11,19 @@ export interface ProcessIdentity {
 }
 
 export interface ProgramRecord extends ProcessIdentity {
-  /** Identifies this start of the sandbox. */
   run: string;
   /** TCP port of this machine; null when it listens on the Unix socket in its box. */
   port: number | null;
   ports: Record<string, number>;
-  /** Its ports are then in that network, and Unix sockets in its box lead to them. */
   networked: boolean;
   namespaced: boolean;
 }
 
-/** The identity of a process that we just started and have not waited for; it may have ended. */
 export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: startTimeOf(pid) ?? '', bootId: bootId() };
 }
 
-/** Whether this very process is alive; a zombie is not. */
+/** A zombie is not alive. */
 export function isProgramAlive(record: ProcessIdentity): boolean {
   const found = readProcess(record.pid);
   return found !== null && found.startTime === record.startTime && bootId() === record.bootId;
@@ -65,7 +62,6 @@ export function parseBubblewrapStatus(text: string): SandboxExit | null {
   return null;
 }
 
-/** Parses the exit that we wrote down; null when the text is about another start. */
 export function parseExit(text: string, { run }: ProgramRecord): SandboxExit | null {
   const value = parseJson(text);
   return jsonText(value, 'run') === run

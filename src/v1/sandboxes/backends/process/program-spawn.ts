@@ -12,7 +12,6 @@ interface SpawnInput {
   cwd: string;
   env: Record<string, string>;
   input: ProgramInput;
-  /** The user to spawn as, where the command does not change it. */
   identity: { uid?: number; gid?: number };
   paths: SandboxPaths;
   record: Omit<ProgramRecord, keyof ProcessIdentity>;
@@ -24,7 +23,7 @@ export interface SpawnedProgram {
 }
 
 /**
- * Starts a program that outlives this process, records its identity and detaches from it.
+ * Starts a program that outlives this process, and records its identity.
  * @throws SandboxBackendError when there is no such program
  */
 export async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {

@@ -5,14 +5,12 @@ import type { SandboxPaths } from './sandbox-files.js';
 export interface WorkspaceNames {
   /** The name that tools see and the agent server reports. */
   workspace: string;
-  /** Other names, as `NAME=FOLDER`. */
   aliases: string[];
   fileRoots: string[];
 }
 
 /**
- * Whether sandboxes can mount the project folder: none of the `needed` paths may be below it, as with a service that
- * is installed there.
+ * Whether the folder can be mounted: none of the `needed` paths may be below it, as with a service installed there.
  */
 export async function canMountProject(needed: readonly string[]): Promise<boolean> {
   const real = needed.map(async (name) => await realpath(name).catch(() => name));

@@ -23,7 +23,6 @@ const LOG_TAIL_BYTES = 4096;
 const CAUSE_BYTES = 1024;
 export const REMOVED_PREFIX = '.removed-';
 const DEFAULT_WORKING_DIR = 'workspace';
-/** Names in the box that a working folder must not have. */
 const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'run']);
 
 interface SandboxLabel {
@@ -33,27 +32,20 @@ interface SandboxLabel {
 }
 
 /**
- * The paths of one sandbox. What the service trusts (`label`, `program`, `exit`, `status`) is outside the box, since
- * the sandbox's user owns the box.
+ * What the service trusts (`label`, `program`, `exit`, `status`) is outside the box, which the sandbox's user owns.
  */
 export interface SandboxPaths {
   root: string;
   label: string;
   program: string;
-  /** The exit that we saw. */
   exit: string;
-  /** The exit that bubblewrap reported. */
   status: string;
-  /** Why the guard of the disk ended a start. */
   cause: string;
   log: string;
   keyPipe: string;
-  /** Record of the process that connects its network. */
   network: string;
   networkLog: string;
-  /** Its `/etc/resolv.conf`, for a network of its own. */
   resolver: string;
-  /** Its `/etc/passwd`, with its own user. */
   users: string;
   box: string;
   home: string;
@@ -70,7 +62,6 @@ export interface SandboxPaths {
 export class SandboxFiles {
   readonly paths: SandboxPaths;
 
-  /** @param workingDir relative to the box */
   constructor(folder: string, id: string, workingDir = DEFAULT_WORKING_DIR) {
     this.paths = sandboxPaths(folder, id, workingDir);
   }
@@ -79,10 +70,7 @@ export class SandboxFiles {
     return (await stat(this.paths.root).catch(nullIfMissing)) !== null;
   }
 
-  /**
-   * Creates what is missing before the first start; later starts must not, because a program may have put links in
-   * the box. A null `user` is the service's own.
-   */
+  /** Before the first start only: later a program may have put links in the box. */
   async create(label: SandboxLabel, user: number | null): Promise<void> {
     const { root, box, home, tmp, conversations, bashEvents, sockets, workspace } = this.paths;
     await mkdir(root, { recursive: true });
@@ -129,7 +117,6 @@ export class SandboxFiles {
       : { instanceId, hostId, createdAt };
   }
 
-  /** The user that owns the box; null when there is no box. */
   async owner(): Promise<number | null> {
     return (await stat(this.paths.box).catch(nullIfMissing))?.uid ?? null;
   }
@@ -139,9 +126,8 @@ export class SandboxFiles {
   }
 
   /**
-   * Makes sure that no other process of this host started the sandbox again while this one stalled: marker, user and
-   * files are the same. `known` was the latest start when the step began.
-   * @throws SandboxBackendError when there has been another one
+   * While this process stalled, another one may have repeated the step and started the sandbox again.
+   * @throws SandboxBackendError when the latest start is not the `known` one
    */
   async requireStart(known: ProgramRecord | null): Promise<void> {
     if ((await this.program())?.run !== known?.run) {
@@ -182,7 +168,6 @@ export class SandboxFiles {
   }
 }
 
-/** @param workingDir relative to the box */
 export function sandboxPaths(folder: string, id: string, workingDir: string): SandboxPaths {
   const root = path.join(folder, id);
   const box = path.join(root, 'box');
@@ -229,7 +214,6 @@ export function agentSocket(paths: SandboxPaths): string {
   return path.join(paths.sockets, 'agent.sock');
 }
 
-/** The socket that leads to a port of a sandbox with a network of its own. */
 export function portSocket(paths: SandboxPaths, name: string): string {
   return path.join(paths.sockets, `${name}.sock`);
 }
@@ -267,10 +251,7 @@ export async function readLogTail(file: string): Promise<string> {
   }
 }
 
-/**
- * Moves the content of a large log to `.1`. The program keeps appending to the same file, so what it writes between
- * copy and truncation may be lost.
- */
+/** The program keeps appending to the same file; what it writes between copy and truncation may be lost. */
 export async function rotateLog(file: string, maxBytes: number): Promise<void> {
   if ((await sizeOf(file)) > maxBytes) {
     try {
@@ -289,7 +270,6 @@ async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }
 
-/** The text of a file; empty when it is missing. */
 export async function readIfExists(file: string): Promise<string> {
   return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
 }

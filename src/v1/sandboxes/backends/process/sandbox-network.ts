@@ -32,16 +32,14 @@ interface NetworkRecord extends ProcessIdentity {
 interface AttachInput {
   paths: SandboxPaths;
   network: IsolatedNetwork;
-  /** The sandbox's first process, which creates the namespace. */
   pid: number;
   run: string;
-  /** `NAME=value`, which marks the processes of that start. */
   marker: string;
   signal: AbortSignal;
 }
 
 /**
- * Connects a sandbox's network namespace by a slirp4netns that outlives the service, unless one does already.
+ * Connects a network namespace by a slirp4netns that outlives the service, unless one does already.
  * @throws SandboxBackendError when the namespace does not come up or cannot be connected
  */
 export async function attachNetwork(input: AttachInput): Promise<void> {
@@ -103,19 +101,14 @@ export async function detachNetwork(paths: SandboxPaths, run: string | null): Pr
 
 async function endConnector(record: NetworkRecord): Promise<void> {
   const deadline = performance.now() + KILL_TIMEOUT_MS;
-  // A process without arguments has ended. The kernel removes its network interface tens of milliseconds later, which
-  // does not matter here.
+  // The kernel removes its interface tens of milliseconds after it has lost its arguments; that may happen later.
   while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
     sendSignal(record.pid, 'SIGKILL');
     await delay(POLL_MS);
   }
 }
 
-/**
- * Whether an earlier connector connects the namespace. It may still need time, and one whose service was killed ends
- * without doing so.
- * @throws the signal's reason
- */
+/** An earlier connector may still need time; one whose service was killed ends without connecting. */
 async function becomesConnected(known: NetworkRecord, { pid, signal }: AttachInput): Promise<boolean> {
   const deadline = performance.now() + EARLIER_TIMEOUT_MS;
   while (isProgramAlive(known) && performance.now() < deadline) {
@@ -154,8 +147,8 @@ async function isReady(report: unknown, signal: AbortSignal): Promise<boolean> {
 }
 
 /**
- * slirp4netns's sandbox unmounts the machine's folders. Without a mount namespace of its own, mounts below them
- * (network namespaces of pods and of `ip netns`) would end on the machine too.
+ * slirp4netns unmounts the machine's folders in its sandbox. Without a mount namespace of its own, mounts below them,
+ * such as network namespaces of pods, would end on the machine too.
  */
 function slirpCommand({ network, pid }: AttachInput): string[] {
   // The rules in the namespace close the machine's loopback, except for single ports.
@@ -169,10 +162,7 @@ function slirpCommand({ network, pid }: AttachInput): string[] {
   ].flat();
 }
 
-/**
- * Waits until the process has applied the rules and become bubblewrap. An earlier slirp4netns would configure the
- * namespace at the same time.
- */
+/** Waits until the rules are applied: an earlier slirp4netns would configure the namespace at the same time. */
 async function namespaceReady({ pid, signal, network }: AttachInput): Promise<void> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
   const bubblewrap = await realpath(network.bwrap);

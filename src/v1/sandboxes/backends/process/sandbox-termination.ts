@@ -19,7 +19,6 @@ export interface TerminationInput {
   record: ProgramRecord | null;
   /** Resolves when the program has ended; null when another process started it, so that it is polled. */
   ended: Promise<unknown> | null;
-  /** `NAME=value`, which all processes of the sandbox were given. */
   marker: string;
   user: number | null;
   /** Milliseconds between SIGTERM and SIGKILL; 0 kills at once. */
@@ -27,10 +26,7 @@ export interface TerminationInput {
   beforeKill?: () => Promise<void>;
 }
 
-/**
- * Ends a sandbox's program and every process that it started.
- * @throws SandboxBackendError when some of them survive
- */
+/** @throws SandboxBackendError when some processes survive */
 export async function terminateSandbox(input: TerminationInput): Promise<void> {
   const { record, marker, user, beforeKill } = input;
   const isGone = record !== null && isProgramAlive(record) && (await terminateProgram(input, record));
@@ -45,7 +41,7 @@ export async function terminateSandbox(input: TerminationInput): Promise<void> {
   }
 }
 
-/** Returns true when nothing can be left of the program, which only a namespace guarantees. */
+/** True when nothing can be left of the program, which only a namespace guarantees. */
 async function terminateProgram(
   { ended, graceMs }: TerminationInput,
   record: ProgramRecord,
@@ -76,7 +72,6 @@ interface ProgramNamespace {
   program: number;
 }
 
-/** Null while the namespace is still being created, and when it is gone. */
 function findNamespace(root: number): ProgramNamespace | null {
   const ownDepth = namespacePids(process.pid).length;
   let generation = [root];
@@ -93,7 +88,6 @@ function findNamespace(root: number): ProgramNamespace | null {
   return null;
 }
 
-/** Whether a process has this number in a namespace directly below ours. */
 function hasNumberInside(pid: number, ownDepth: number, number: number): boolean {
   const pids = namespacePids(pid);
   return pids.length === ownDepth + 1 && pids.at(-1) === number;

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { SandboxBackendError } from '../sandbox-backend.js';
 
-/** Numbers of users, and equally of groups, that sandboxes run as when the service is root. */
+/** Users, and groups of the same numbers, for sandboxes when the service is root. */
 export interface UserRange {
   first: number;
   count: number;
 }
 
 /**
- * Above the numbers of distributions, systemd and container engines; in a container with the usual 65536 numbers,
- * below systemd's dynamic ones.
+ * Above the numbers of distributions, systemd and engines; in a container of 65536 numbers, below systemd's dynamic
+ * ones.
  */
 const RANGES: readonly UserRange[] = [
   { first: 0x7000_0000, count: 0x0800_0000 },
@@ -18,7 +18,7 @@ const RANGES: readonly UserRange[] = [
 ];
 
 /**
- * The users that sandboxes run as; null (the service's own) when the service is not root.
+ * Null, the service's own user, when the service is not root.
  * @throws SandboxBackendError when the service is root and there are no other users
  */
 export async function findSandboxUsers(): Promise<UserRange | null> {

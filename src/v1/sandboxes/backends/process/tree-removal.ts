@@ -7,17 +7,14 @@ import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** open(2), Linux: a handle on the place alone, which needs no permission. Node.js does not name it. */
 const O_PATH = 0o10_000_000;
-/** Entries that are removed at the same time, and read ahead. */
 const BATCH = 32;
 /** A concurrent removal or replacement between two calls. */
 const CHANGED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENOTEMPTY', 'EEXIST']);
 const ENDLESS = 1_000_000;
 
 /**
- * Removes a folder whatever a user made there: any nesting, missing permissions, names of any bytes, links (never
- * followed), millions of files. Folders are opened relative to their parent's descriptor and moved up, so no path is
- * long and only one batch is held.
- * @throws the first error, after everything else has been removed
+ * Removes what a user may have made: any nesting, missing permissions, links (never followed), millions of files.
+ * Folders are opened by their parent's descriptor and moved up, so no path is long and only one batch is held.
  */
 export async function removeTree(folder: string): Promise<void> {
   await permitAccess(Buffer.from(folder)).catch(ignoreChanged);
@@ -135,7 +132,6 @@ async function forEachEntry(
   return found;
 }
 
-/** Null for anything but a folder. */
 async function openFolder(place: string | Buffer): Promise<FileHandle | null> {
   try {
     return await open(place, FOLDER);
