@@ -12,6 +12,7 @@ import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-k
 import { NestedSettingsService } from '../settings/nested-settings.service.js';
 import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
+/** Reads a user's settings and secrets for programs in the user's sandboxes. */
 @Injectable()
 export class SandboxSettingsService {
   constructor(
@@ -25,12 +26,12 @@ export class SandboxSettingsService {
     private readonly nested: NestedSettingsService,
   ) {}
 
+  /** The user's settings with all secrets masked. */
   async userInfo(userId: string): Promise<UserInfoDto> {
     return toUserInfoDto(userId, await this.nested.find(userId), null);
   }
 
   /**
-   * The user's settings with all secrets in clear.
    * @throws DomainError unauthorized unless `sandboxKey` (`X-Session-API-Key`) is the key of a running sandbox,
    * forbidden when that sandbox is another user's
    */

@@ -67,6 +67,7 @@ export async function loadSandboxSpecs(file: string | null, now: Date): Promise<
   }
 }
 
+/** The list used without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */
 export function builtInSpecs(now: Date): SandboxSpec[] {
   return [
     {

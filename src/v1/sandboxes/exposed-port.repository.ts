@@ -36,6 +36,7 @@ export class ExposedPortRepository {
     return found.map(({ id, exposePort: port }) => ({ id, port }));
   }
 
+  /** Null when this host has no such sandbox. */
   async find(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
     const found = await this.sandboxes.findOne({
       select: { id: true, exposePort: true, sessionKey: true },

@@ -27,6 +27,7 @@ const CLAIM_ONE = `
 export class OrphanedSandboxRepository {
   constructor(@InjectRepository(OrphanedSandbox) private readonly orphans: Repository<OrphanedSandbox>) {}
 
+  /** False when another replica removes it, or has just done so. */
   async claim(id: string): Promise<boolean> {
     const rows = await this.orphans.query<unknown[]>(CLAIM_ONE, [id]);
     return rows.length === 1;

@@ -58,10 +58,7 @@ function urlOf({ options }: DataSource): string | null {
   return 'url' in options && typeof options.url === 'string' ? options.url : null;
 }
 
-/**
- * Files that give access to the database: its socket's folder and the client's key (`?host=/folder`,
- * `?sslkey=/file`).
- */
+/** Files that open the database: its socket's folder and the client's key (`?host=/folder`, `?sslkey=/file`). */
 export function databasePaths(databaseUrl: string | null): string[] {
   if (databaseUrl === null || !URL.canParse(databaseUrl)) {
     return [];

@@ -16,6 +16,7 @@ export interface SandboxKeyHolder {
 export class SandboxKeyQueries {
   constructor(@InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>) {}
 
+  /** Null for a key of no sandbox. */
   async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
     const hash = sessionKeyHash(sessionKey);
     const found = await this.sandboxes.findOne({

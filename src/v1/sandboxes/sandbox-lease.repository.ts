@@ -52,6 +52,7 @@ export class SandboxLeaseRepository {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
   }
 
+  /** Takes due sandboxes of this host in one of these statuses, the longest unchanged first. */
   async takeDue(
     limit: number,
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,

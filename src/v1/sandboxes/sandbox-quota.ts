@@ -64,10 +64,7 @@ export class SandboxQuota {
     private readonly metrics: SandboxMetrics,
   ) {}
 
-  /**
-   * Idle sandboxes, longest idle first; null while there is room. Call before `claim`: agent servers may take
-   * seconds.
-   */
+  /** Idle sandboxes, longest idle first; null while there is room. Slow, so call it before `claim`'s transaction. */
   async findEvictable(userId: string, exceptId: string | null = null): Promise<Sandbox[] | null> {
     return (await this.surplus(null, userId, exceptId)) > 0 ? this.findIdle(null, userId, exceptId) : null;
   }
@@ -212,6 +209,7 @@ export function quotaExceeded({
   );
 }
 
+/** For people: which idle sandboxes were paused; empty when none was. */
 export function pausedNotes(ids: readonly string[]): string[] {
   const [first, ...others] = ids;
   if (first === undefined) {

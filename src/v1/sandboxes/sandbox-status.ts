@@ -66,6 +66,7 @@ const RULES: Record<SandboxTransition, TransitionRule> = {
   appear: { from: ['MISSING'], to: 'PAUSED' },
 };
 
+/** A row with a status that is not in `from` is left as it is. */
 export function transitionRule(transition: SandboxTransition): TransitionRule {
   return RULES[transition];
 }

@@ -41,6 +41,7 @@ export class SandboxUrls {
     return this.config.sandboxes.expose === 'hosts' ? parseAgentServerLabel(this.labelOf(host) ?? '') : null;
   }
 
+  /** Whether ports have addresses for clients. */
   get exposesPorts(): boolean {
     return this.portsUrl() !== null;
   }
@@ -157,6 +158,7 @@ export function toHostLabels(sandboxId: string, names: readonly string[]): strin
   return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${code}`);
 }
 
+/** The port that a label was made for; null for any other label. */
 export function parseHostLabel(label: string): SandboxPort | null {
   const [, name, code] = HOST_LABEL.exec(label) ?? [];
   const sandboxId = decodeId(code ?? '');
@@ -170,6 +172,7 @@ export function toAgentServerLabel(sandboxId: string): string {
   return `agent-server-${encodeId(sandboxId)}`;
 }
 
+/** The sandbox that a label of an agent server was made for; null for any other label. */
 export function parseAgentServerLabel(label: string): string | null {
   return decodeId(AGENT_SERVER_LABEL.exec(label)?.[1] ?? '');
 }

@@ -106,6 +106,7 @@ export class Sandbox {
   updatedAt: Date;
 }
 
+/** Kept with the sandbox, so that every resume gets the same. */
 export interface SandboxOverrides {
   /** `remote_runtime_resource_factor`: multiplies the processors and the memory of the specification. */
   resourceFactor: number | null;

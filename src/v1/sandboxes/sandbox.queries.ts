@@ -166,9 +166,7 @@ export class SandboxQueries {
     return sandboxes.findBy({ userId, status: In(ACTIVE), ...(exceptId !== null && { id: Not(exceptId) }) });
   }
 
-  /**
-   * Whether another user has a sandbox. A lock until the end of the transaction makes two first users see each other.
-   */
+  /** Whether another user has a sandbox. Its lock until the transaction ends makes two first users see each other. */
   async othersHaveSandboxes(manager: EntityManager, userId: string): Promise<boolean> {
     await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_USER_LOCK]);
     const [row] = await manager.query<{ found: boolean }[]>(EXISTS_OF_OTHERS, [userId]);
@@ -230,6 +228,7 @@ export interface RunningSandbox extends AgentServerTarget {
   sandboxId: string;
   userId: string;
   ports: Readonly<Record<string, string>>;
+  /** Counts starts: what an agent server was told in an earlier generation is lost. */
   generation: number;
   /** Its user stopped it before this start: what ran then goes on only when the user says so. */
   stoppedByUser: boolean;
@@ -250,10 +249,7 @@ export class RunningSandboxQueries {
     return found?.status === 'RUNNING' ? found : null;
   }
 
-  /**
-   * Like `target`, also during a stop or removal, for listeners of `SandboxEvents.beforeStop`; not for users'
-   * requests.
-   */
+  /** Like `target`, also during a stop or removal. For listeners of `SandboxEvents.beforeStop`, not for requests. */
   async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
     if (!isSandboxId(sandboxId)) {
       return null;

@@ -97,9 +97,7 @@ interface TransitionOptions {
   /** Address and deadline follow from the new status unless they are given here. */
   change?: SandboxChange;
   condition?: SandboxCondition;
-  /**
-   * The caller wakes the worker after the commit (`SandboxWorkerSignal.wake`); without `manager` that happens here.
-   */
+  /** The caller wakes the worker (`SandboxWorkerSignal.wake`) after the commit; without it, that happens here. */
   manager?: EntityManager;
   /** Set when the service decides by itself rather than for a request. */
   cause?: ServiceCause | undefined;
@@ -233,9 +231,7 @@ export class SandboxRepository {
     return affected === 1;
   }
 
-  /**
-   * Its user did something in it (asking for its status does not count). Returns at once: no request waits for this.
-   */
+  /** Its user did something in it (a status request does not count). Returns at once: no request waits for it. */
   touch(id: string): void {
     const now = this.clock.now();
     if (now - (this.touches.get(id) ?? 0) < TOUCH_EVERY_MS) {

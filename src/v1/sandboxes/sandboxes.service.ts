@@ -122,7 +122,6 @@ export class SandboxesService {
     return this.wakes.has(id);
   }
 
-  /** Records activity of its user. */
   touch(id: string): void {
     this.sandboxes.touch(id);
   }

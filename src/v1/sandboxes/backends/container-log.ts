@@ -21,9 +21,7 @@ const INCOMPATIBILITIES: [symptom: RegExp, explain: (found: string) => string][]
   ],
 ];
 
-/**
- * Strips the 8-byte frames (Engine API, "Attach to a container"): `modem.demuxStream` overflows the stack at 4,000.
- */
+/** Strips the 8-byte frame headers (Engine API, "Attach to a container"). `modem.demuxStream` overflows the stack. */
 export function demultiplexLog(log: Buffer): string {
   const payloads: Buffer[] = [];
   for (let at = 0; at + FRAME_HEADER_BYTES <= log.length;) {

@@ -36,9 +36,7 @@ interface Measure {
   at: number;
 }
 
-/**
- * Keeps sandboxes from filling their disk, which the database shares: below the reserve the fastest-growing one ends.
- */
+/** Keeps sandboxes from filling the disk of the database: below the reserve it ends the one that has grown most. */
 export class DiskGuard {
   readonly #measured = new Map<string, Measure>();
   /** Sandboxes that were ended for their size and may run for a while so that files can be deleted. */
@@ -114,6 +112,7 @@ export class DiskGuard {
     return `It was stopped because it was filling the disk: ${state}; ${size}. Delete the sandbox, or resume it when there is room again and delete files.`;
   }
 
+  /** A sandbox that cannot be measured counts as grown without limit. */
   async #growth(id: string): Promise<{ growth: number; bytes: number }> {
     const before = this.#measured.get(id)?.bytes ?? 0;
     const bytes = (await this.sandboxes.measure(id)) ?? Number.POSITIVE_INFINITY;

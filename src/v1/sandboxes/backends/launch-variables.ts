@@ -13,8 +13,8 @@ export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 export const AGENT_SERVER_FLAGS = ['--max-semi-space-size=2', '--liftoff-only', '--v8-pool-size=1'];
 
 /**
- * Variables for the operator's proxy (https://nodejs.org/api/cli.html#node_use_env_proxy1). Loopback and the service
- * are exempt, as a proxy reaches neither; the specification's own variables stay.
+ * Programs use the operator's proxy (https://nodejs.org/api/cli.html#node_use_env_proxy1), except for loopback and
+ * the service, which it does not reach. Variables of the specification stay.
  * @param sharesLoopback whether the sandbox can reach a proxy on this machine's loopback
  */
 export function proxyVariables(

@@ -50,9 +50,7 @@ export interface PodSettings {
 export interface SandboxLaunch {
   /** 22 characters of base62, chosen before the backend is called. */
   id: string;
-  /**
-   * The key of the agent server's clients. It is never an argument, and never in the environment of our own server.
-   */
+  /** The key of the agent server's clients, never in an argument nor in the environment of our own server. */
   sessionKey: string;
   program: SandboxProgram;
   /** The specification's variables, without secrets, and the storage key of a stock agent server. */
@@ -64,10 +62,7 @@ export interface SandboxLaunch {
   runtime: string | null;
   network: string | null;
   pod: PodSettings | null;
-  /**
-   * Numbers inside a network of its own; elsewhere the backend picks them. Programs find each in the variable of its
-   * name.
-   */
+  /** Numbers inside a network of its own; elsewhere the backend picks them. Variables of these names tell programs. */
   ports: Readonly<Record<string, number>>;
   /** Base address of the service's webhooks (`…/api/v1/webhooks`) as seen from the sandbox; null sends none. */
   callbackUrl: string | null;
@@ -84,9 +79,7 @@ export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>
 /** Starts programs that wait for their session keys. The service tracks them and hands each out once. */
 export interface WarmStarts {
   kind: 'starts';
-  /**
-   * Names what `start` would give now; a warm sandbox of another name is outdated. Null when the program cannot wait.
-   */
+  /** Names what `start` would give now; other names are outdated. Null when the program cannot wait for a key. */
   fingerprint(template: WarmTemplate): Promise<string | null>;
   /** Like `SandboxBackend.start`, which must then be called for the id before the program serves clients. */
   start(launch: WarmLaunch, signal: AbortSignal): Promise<void>;
@@ -138,10 +131,7 @@ export interface BackendSweep {
 export interface SandboxBackendOptions {
   /** Marks what is ours (the label `slipway.instance`, or a file in the sandbox's folder). */
   instanceId: string;
-  /**
-   * `SANDBOX_ADDRESS`: host name or IP of this machine where programs listen (docker publishes a name on all
-   * addresses).
-   */
+  /** `SANDBOX_ADDRESS`: a host name or IP of this machine, without port. Null: programs listen on loopback only. */
   listenAddress: string | null;
 }
 
@@ -168,8 +158,7 @@ export abstract class SandboxBackend {
   abstract prepare(): Promise<PreparationLine[]>;
 
   /**
-   * Gets or creates by id: starts the program, or gives a waiting one (`warm`) its session key. Returns before it
-   * answers.
+   * Gets or creates by id: starts the program, or gives a waiting one its session key. Returns before it answers.
    * @throws SandboxBackendError with a cause that a user can act on
    */
   abstract start(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
@@ -211,10 +200,7 @@ export abstract class SandboxBackend {
   /** Ends what the backend itself has open. Sandboxes run on. */
   async disconnect(): Promise<void> {}
 
-  /**
-   * Removes what earlier removals left and ends what fills the disk. Called repeatedly; long work goes on after it
-   * returns.
-   */
+  /** Removes leftovers and ends what fills the disk. Called repeatedly; long work goes on after it returns. */
   async sweep(): Promise<BackendSweep> {
     return { leftovers: 0, notices: [] };
   }

@@ -30,6 +30,7 @@ export class BackendSweeper implements OnApplicationBootstrap, BeforeApplication
     private readonly readiness: BackendReadiness,
   ) {}
 
+  /** Removed sandboxes of which some files are left; null before the first sweep. */
   get leftovers(): number | null {
     return this.found;
   }

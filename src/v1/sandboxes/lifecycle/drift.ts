@@ -85,9 +85,7 @@ interface DriftOptions {
   compared: ReadonlySet<string>;
 }
 
-/**
- * Leaves transitional rows to workers. `facts` were read before the `expected` rows, so that a new row is no orphan.
- */
+/** Leaves transitional rows to workers. `facts` precede the `expected` rows, so that a new row is no orphan. */
 export function findDrift(
   expected: readonly ExpectedSandbox[],
   facts: readonly SandboxFacts[],

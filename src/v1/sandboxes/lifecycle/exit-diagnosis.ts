@@ -47,7 +47,6 @@ export function madeByOtherBackend(made: Sandbox['backend'], configured: Sandbox
   return `It was made by the ${made} backend, and the service runs with SANDBOX_BACKEND=${configured} now.`;
 }
 
-/** The sandbox exited before its agent server answered. */
 export function failedWhileStarting(failure: FailureFacts, tried: string | null): string {
   const where = tried === null ? 'before it listened' : `while ${tried}/alive was asked`;
   return withLog(
@@ -58,7 +57,6 @@ export function failedWhileStarting(failure: FailureFacts, tried: string | null)
   );
 }
 
-/** The program lives, and its agent server does not answer. */
 export function startTimedOut(
   failure: Omit<FailureFacts, 'facts'>,
   tried: string | null,

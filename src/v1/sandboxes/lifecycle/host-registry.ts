@@ -32,6 +32,7 @@ export class HostRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     private readonly config: AppConfig,
   ) {}
 
+  /** @throws ConfigError when another host serves this database and this one gives no address to reach it at */
   async onModuleInit(): Promise<void> {
     await this.hosts.register(this.host.id, this.config.sandboxes.address, (other) => this.check(other));
   }

@@ -102,9 +102,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     await this.sandboxes.transition(id, 'pause', options);
   }
 
-  /**
-   * Otherwise it would use up its user's quota for ever. The reconciler stops its program; a resume starts it again.
-   */
+  /** Otherwise it would use up quota for ever. The reconciler stops its program; a resume starts it again. */
   private async failIfUnresponsive(
     { id, generation, updatedAt }: Sandbox,
     unresponsiveBefore: ReadonlyMap<string, number>,

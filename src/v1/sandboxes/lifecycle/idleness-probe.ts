@@ -23,6 +23,7 @@ export class IdlenessProbe {
     private readonly clock: Clock,
   ) {}
 
+  /** The idle ones, the longest idle first. */
   async findIdle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
     const unused = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isInUse(sandbox));
     const busy = await Promise.all(unused.map((sandbox) => this.isBusy(sandbox)));
@@ -34,7 +35,7 @@ export class IdlenessProbe {
   /** What has just begun or ended looks busy for a moment, so the sandbox is asked again after it. */
   private async isBusy(sandbox: Sandbox): Promise<boolean> {
     const first = await this.activity(sandbox);
-    // A sandbox that has just started has not been idle for long, and is asked only once.
+    // An unused agent server that has just started has a short idle time too, and needs no second look.
     if (first === null || first.running || first.isUnused || first.idleSeconds >= BUSY_SECONDS) {
       return first === null || first.running;
     }
@@ -43,6 +44,7 @@ export class IdlenessProbe {
     return second === null || second.running || second.idleSeconds < BUSY_SECONDS;
   }
 
+  /** What the agent server reports; null when it does not (in time). */
   async activity(sandbox: Sandbox): Promise<AgentServerActivity | null> {
     // Read again, since a sandbox of the list may have stopped meanwhile.
     const target = await this.sandboxes.target(sandbox.id);

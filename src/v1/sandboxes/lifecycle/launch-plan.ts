@@ -37,6 +37,7 @@ export class LaunchPlanner {
     private readonly urls: SandboxUrls,
   ) {}
 
+  /** @throws SandboxBackendError when its specification, or its backend, is not configured any more */
   plan(sandbox: Sandbox): PlannedLaunch {
     const { backend } = this.config.sandboxes;
     if (sandbox.backend !== backend) {
@@ -64,12 +65,13 @@ export class LaunchPlanner {
     return program.kind === 'native' ? {} : { [STORAGE_KEY]: this.cipher.derive(`sandboxes.storage:${id}`) };
   }
 
+  /** What each sandbox of a specification is started with, regardless of its user. */
   template(
     spec: SandboxSpec,
     overrides: SandboxOverrides | null,
   ): { template: WarmTemplate; notes: string[] } {
     const { launch, notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
-    // Without public addresses there is no use for ports.
+    // Ports without addresses for clients are not opened.
     const ports = this.urls.exposesPorts ? launch.ports : {};
     return { template: { ...launch, ports, callbackUrl: this.callback.webhooksUrl }, notes };
   }

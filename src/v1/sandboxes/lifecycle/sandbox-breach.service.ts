@@ -7,9 +7,7 @@ import { SandboxKeyQueries } from '../sandbox-key.queries.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { sessionKeyHash } from '../session-key.js';
 
-/**
- * Ends sandboxes that send more than the service accepts: the row becomes ERROR, and the reconciler stops the rest.
- */
+/** Ends sandboxes that send more than the service accepts. The row becomes ERROR; the reconciler does the rest. */
 @Injectable()
 export class SandboxBreachService implements OnModuleInit {
   private readonly logger = new Logger('Sandboxes');

@@ -86,6 +86,7 @@ export class SandboxLifecycleQueries {
     };
   }
 
+  /** RUNNING sandboxes of a host without known activity since then, the longest idle first. */
   async idleSince(hostId: string, moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: { hostId, status: 'RUNNING', lastActivityAt: LessThan(moment) },

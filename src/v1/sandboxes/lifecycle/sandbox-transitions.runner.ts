@@ -15,9 +15,7 @@ import { SandboxStarter, type StartProgress, StepInterrupted } from './sandbox-s
 /** A stop waits this long for listeners; what they have not read by then they read from the files. */
 const BEFORE_STOP_MS = 10_000;
 
-/**
- * A crash may happen at any point, so every step is repeatable. The caller holds the lease of `sandbox.leaseOwner`.
- */
+/** A crash may happen at any point, so every step is repeatable. The caller holds the sandbox's lease. */
 @Injectable()
 export class SandboxTransitionsRunner {
   private readonly logger = new Logger('Sandboxes');

@@ -120,6 +120,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     await Promise.all(this.fills.values());
   }
 
+  /** Keeps them now instead of within a second, and waits for the starts that this begins. */
   async keepNow(): Promise<void> {
     this.checkedAt = -Infinity;
     this.claimedAt = -Infinity;
@@ -241,8 +242,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
       await warm.start({ ...template, id, onProgress: () => void deadline.extend() }, deadline.signal);
       deadline.extend();
       await this.probe.waitUntilReady({ id, sessionKey: null }, deadline);
-      // Another replica may have seen it first, and a user may have it by now. What was dropped meanwhile is an
-      // orphan.
+      // Another replica may have seen it first, and it may have a user by now. If it was dropped, it is an orphan.
       if (await this.repository.markReady(id)) {
         this.logger.log('warm sandbox ready', { sandbox_id: id, sandbox_spec_id: spec.id });
       }

@@ -7,10 +7,7 @@ import { countRows } from '../../../observability/metrics.js';
 import { HostIdentity } from '../host-identity.js';
 import { hostIsLost } from '../sandbox-host.repository.js';
 
-/**
- * A sandbox started ahead of requests. A claim moves its row to `sandboxes` under the same id, with an owner and a
- * key.
- */
+/** A sandbox started ahead of requests. A claim moves its row to `sandboxes` under the same id. */
 @Entity('warm_sandboxes')
 @Index('warm_sandboxes_host_id_idx', ['hostId', 'fingerprint', 'status', 'createdAt'])
 export class WarmSandbox {

@@ -24,9 +24,7 @@ export class WarmTemplates {
     private readonly config: AppConfig,
   ) {}
 
-  /**
-   * Plans anew for each specification whose program can wait for a key, since images may have been built meanwhile.
-   */
+  /** Plans each specification whose program can wait for a key anew: images may have been built meanwhile. */
   async refresh(): Promise<readonly WarmPlan[]> {
     const { warm } = this.backend;
     if (warm === null || this.config.sandboxes.warm === 0) {

@@ -44,7 +44,7 @@ export class AgentServerVolumes {
   }
 
   /**
-   * Gets or creates the volume for images such as `wantedBy` that have no agent server.
+   * Gets or creates the volume. `wantedBy` is an image that has no agent server.
    * @throws SandboxBackendError when there is no agent server to copy
    */
   async source(wantedBy: string, onProgress: (line: string) => void): Promise<AgentServerSource> {
@@ -175,9 +175,7 @@ function missingAgentServer(wantedBy: string, defaultImage: string, isThere: boo
   return `${without}, and ${other} to take it from: build that with ${build}`;
 }
 
-/**
- * The empty volume that marks another one as complete: an interrupted copy looks like a finished one to the engine.
- */
+/** The empty volume that marks another one as complete: to the engine an interrupted copy looks finished. */
 export function readyMarkOf(name: string): string {
   return `${name}${READY_SUFFIX}`;
 }

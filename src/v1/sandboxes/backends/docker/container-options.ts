@@ -144,6 +144,7 @@ export function exposeImageVariables(
   };
 }
 
+/** Adds a read-only mount of our agent server, from `volume`, for an image that has none. */
 export function mountAgentServer(options: ContainerCreateOptions, volume: string): ContainerCreateOptions {
   const mount: MountSettings = {
     Type: 'volume',
@@ -160,15 +161,14 @@ export function mountAgentServer(options: ContainerCreateOptions, volume: string
   };
 }
 
+/** Whether a container runs our agent server in an image that has none. */
 export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
   return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
 }
 
 /**
- * An engine gives an empty volume the owner and content of the folder it is mounted over. So this container of
- * `image`,
- * which never starts, precedes one whose image has no `/sandbox`. Its name and labels lead the sandbox's clean-up to
- * it.
+ * The container of `image` that gives a volume its owner: an engine copies them from the folder it is mounted over.
+ * It never starts. The sandbox's name and labels make sure that it is removed.
  */
 export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
   return {

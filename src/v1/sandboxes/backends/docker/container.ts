@@ -35,6 +35,7 @@ export type SandboxReach =
   /** `hostIp` is where the engine publishes the port; `urlHost` is how an address spells that. */
   | { by: 'port'; hostIp: string; urlHost: string };
 
+/** How the service reaches containers: by name within a network of the engine, or by a published port. */
 export function sandboxReach({
   network,
   listenAddress,

@@ -230,6 +230,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     return hash('sha256', JSON.stringify([template, this.#options, await Promise.all(images)]));
   }
 
+  /** Creates what is missing and starts the container. A running one that waits for its session key gets it. */
   async #run(launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const found = await this.#find(launch.id);

@@ -86,7 +86,10 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
   };
 }
 
-/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
+/**
+ * Calls the engine within a deadline.
+ * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
+ */
 export async function callEngine<T>(
   failure: string,
   call: () => Promise<T>,
@@ -173,6 +176,7 @@ function engineMessage(error: unknown): string {
     .trim();
 }
 
+/** Removes a container without force, so that a running one stays. */
 export async function removeContainer(docker: Docker, id: string): Promise<void> {
   const container = docker.getContainer(id);
   try {

@@ -52,6 +52,7 @@ export class GuardedContainers implements GuardedSandboxes {
     );
   }
 
+  /** Thaws what a service left frozen when it died. */
   async thawAll(): Promise<void> {
     const ids = [...(await this.#containers('paused')).keys()];
     await Promise.all(ids.map(async (id) => await this.thaw(id)));

@@ -50,6 +50,7 @@ export async function ensureImage(
   return pulled;
 }
 
+/** Null when the engine does not have it. */
 export async function findImage(docker: Docker, image: string): Promise<FoundImage | null> {
   const found = await callEngine(`the image ${image} cannot be inspected`, () =>
     nullOnStatus([404], docker.getImage(image).inspect()),

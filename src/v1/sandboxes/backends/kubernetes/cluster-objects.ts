@@ -152,7 +152,10 @@ function podOf({ uid }: ObservedSandbox, pods: readonly ObservedPod[]): Observed
   return own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null;
 }
 
-/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
+/**
+ * Calls the cluster.
+ * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
+ */
 export async function callCluster<T>(failure: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

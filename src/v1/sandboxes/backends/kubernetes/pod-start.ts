@@ -203,9 +203,7 @@ export class PodStart {
     return 0;
   }
 
-  /**
-   * A busy kubelet may stop the program of a new pod, which never restarts. Ours ends in order then, without its key.
-   */
+  /** A busy kubelet may stop the program of a new pod for good. Ours ends in order then, without its key. */
   #wasStopped(pod: ObservedPod): boolean {
     const { exitCode } = pod.container;
     return wasKilled(pod) || (this.launch.program.kind === 'native' && exitCode === 0);
@@ -333,6 +331,7 @@ async function readAliveness(
   }
 }
 
+/** @throws Error for anything but a short response with status 200 */
 async function getAlive(
   api: ApiServer,
   reach: PodReach,

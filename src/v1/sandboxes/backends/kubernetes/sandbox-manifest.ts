@@ -113,7 +113,7 @@ export function volumeClaimTemplate(
 }
 
 /**
- * The pod security standard `restricted`, with a read-only root.
+ * Meets the pod security standard `restricted` and has a read-only root.
  * @throws SandboxBackendError when a pod cannot run the program or use its working folder
  */
 export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): PodTemplate {
@@ -132,8 +132,8 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      // The node's pause program becomes the first process: it reaps orphans. As first process the agent server would
-      // also ignore SIGTERM until it has a handler, and use up its grace time.
+      // The node's pause program becomes the first process and reaps orphans. A first process also ignores SIGTERM
+      // until it has a handler, so an agent server that is still loading would use up its grace time.
       shareProcessNamespace: true,
       terminationGracePeriodSeconds: options.graceSeconds,
       ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),

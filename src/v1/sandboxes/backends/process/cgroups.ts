@@ -77,6 +77,7 @@ export class Cgroups {
     return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
   }
 
+  /** Lets no process of a group start another one, so that all of them can be ended. */
   async seal(name: string): Promise<void> {
     const hierarchy = this.hierarchies.find(({ resources }) => resources.includes('pids'));
     if (hierarchy !== undefined) {
@@ -183,10 +184,7 @@ async function openFirst({ resources, own }: CgroupPlace, name: string): Promise
   return { version: 1, resources, folder };
 }
 
-/**
- * A second-version group limits children only while it holds no processes itself (cgroups(7)), so ours may have to
- * move.
- */
+/** A second-version group that limits children may hold no processes (cgroups(7)), so ours may have to move. */
 async function openSecond({ root, own }: CgroupPlace, name: string): Promise<Hierarchy> {
   let failure: unknown;
   for (const [parent, moves] of [

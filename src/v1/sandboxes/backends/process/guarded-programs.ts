@@ -123,7 +123,6 @@ export class GuardedPrograms implements GuardedSandboxes {
   }
 }
 
-/** Bytes of deleted files that one of the processes still has open (proc(5), `/proc/PID/fd`). */
 async function deletedBytes(pids: readonly number[]): Promise<number> {
   const found = new Map<string, number>();
   let looked = 0;

@@ -72,6 +72,7 @@ export async function programWrapper(
   ];
 }
 
+/** The user to spawn the program as, where no wrapper changes it. */
 export function spawnIdentity(platform: Platform, user: number | null): { uid?: number; gid?: number } {
   return platform.isolation === 'none' && platform.setpriv === null && user !== null
     ? { uid: user, gid: user }

@@ -12,10 +12,7 @@ export function sessionKeyLine(sessionKey: string): string {
   return `${JSON.stringify({ session_api_key: sessionKey })}\n`;
 }
 
-/**
- * Makes the named pipe for the key of a waiting program, which opens it for both directions and so sees no end of
- * input.
- */
+/** Makes the pipe for a waiting program's key. The program opens both ends, so that its input does not end. */
 export async function createKeyPipe(file: string): Promise<void> {
   await rm(file, { force: true });
   try {

@@ -53,10 +53,7 @@ export async function neededFiles(options: ProcessBackendOptions): Promise<strin
   ];
 }
 
-/**
- * A node in a folder of its own (`…/v24/bin/node`) also has what was installed with it. The folder above may be a
- * home.
- */
+/** A node with headers is an installation, whose tools (npm) are shown too; its prefix is not, as it may be a home. */
 async function nodeFiles(node: string): Promise<string[]> {
   const prefix = path.dirname(path.dirname(node));
   const headers = path.join(prefix, 'include/node');

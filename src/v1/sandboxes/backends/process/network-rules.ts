@@ -59,8 +59,8 @@ export async function networkRules(
 }
 
 /**
- * Commands for `ip -batch` before the network is connected. IPsec policies (ip-xfrm(8)) apply to SO_BINDTODEVICE,
- * SO_DONTROUTE and broadcasts too, which skip routes; packet filters are on fewer machines.
+ * Commands for `ip -batch` before the network is connected. IPsec policies (ip-xfrm(8)) also apply to
+ * SO_BINDTODEVICE, SO_DONTROUTE and broadcasts, which skip routes; packet filters are on fewer machines.
  */
 export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
   const exceptions = [

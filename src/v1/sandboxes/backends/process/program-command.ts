@@ -127,7 +127,7 @@ interface EnvironmentInput {
   host: string;
 }
 
-/** Only an allow-list of the service's variables, and a key variable for programs other than our agent server. */
+/** The environment has an allow-list of the service's variables. Only programs other than ours get their key in it. */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
   const { serviceEnvironment, launch, paths, workspace, tmp, marker, port, ports, host } = input;
   const inherited = Object.entries(serviceEnvironment).flatMap(([name, value]) =>

@@ -203,6 +203,7 @@ export class ProgramLauncher {
     return await networkRules([...allow, ...callback], addresses, resolveBriefly);
   }
 
+  /** The user that only this sandbox runs as; null when it has none of its own. */
   async exclusiveUser(files: SandboxFiles): Promise<number | null> {
     return this.#platform.users === null ? null : this.#exclusive(await files.owner());
   }

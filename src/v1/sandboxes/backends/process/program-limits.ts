@@ -59,8 +59,7 @@ export class ProgramLimits {
   }
 
   /**
-   * Makes the group of a start; returns the command before the program. Processes are counted only for an exclusive
-   * `user`.
+   * Makes the group of a start; returns the command that precedes the program.
    * @throws SandboxBackendError when limits that worked cannot be set any more
    */
   async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
@@ -93,11 +92,13 @@ export class ProgramLimits {
     return this.#cgroups.hierarchies.length === 0 ? null : await this.#cgroups.members(groupName(id, run));
   }
 
+  /** Lets nothing in a sandbox start another process, so that all of them can be ended. */
   async seal(id: string): Promise<void> {
     const names = await this.#groupsOf(id);
     await Promise.all(names.map(async (name) => await this.#cgroups.seal(name)));
   }
 
+  /** Removes the groups of a sandbox in which nothing runs. */
   async release(id: string): Promise<void> {
     const names = await this.#groupsOf(id);
     await Promise.all(names.map(async (name) => await this.#cgroups.remove(name)));

@@ -19,6 +19,7 @@ export interface ProgramRecord extends ProcessIdentity {
   namespaced: boolean;
 }
 
+/** The identity of a process that we just started and have not waited for; it may have ended. */
 export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: startTimeOf(pid) ?? '', bootId: bootId() };
 }
@@ -62,6 +63,7 @@ export function parseBubblewrapStatus(text: string): SandboxExit | null {
   return null;
 }
 
+/** Parses the exit that we wrote down; null when the text is about another start. */
 export function parseExit(text: string, { run }: ProgramRecord): SandboxExit | null {
   const value = parseJson(text);
   return jsonText(value, 'run') === run

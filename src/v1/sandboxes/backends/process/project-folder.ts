@@ -9,9 +9,7 @@ export interface WorkspaceNames {
   fileRoots: string[];
 }
 
-/**
- * Whether the folder can be mounted: none of the `needed` paths may be below it, as with a service installed there.
- */
+/** Whether the folder can be mounted: none of the `needed` paths may be below it (a service installed there). */
 export async function canMountProject(needed: readonly string[]): Promise<boolean> {
   const real = needed.map(async (name) => await realpath(name).catch(() => name));
   return ![...needed, ...(await Promise.all(real))].some((name) => isShared(name));

@@ -31,9 +31,7 @@ interface SandboxLabel {
   createdAt: number;
 }
 
-/**
- * What the service trusts (`label`, `program`, `exit`, `status`) is outside the box, which the sandbox's user owns.
- */
+/** The sandbox's user owns the box, so what the service trusts (`label`, `program`, `exit`, `status`) is outside. */
 export interface SandboxPaths {
   root: string;
   label: string;
@@ -117,6 +115,7 @@ export class SandboxFiles {
       : { instanceId, hostId, createdAt };
   }
 
+  /** The user that owns the box; null when there is no box. */
   async owner(): Promise<number | null> {
     return (await stat(this.paths.box).catch(nullIfMissing))?.uid ?? null;
   }
@@ -214,6 +213,7 @@ export function agentSocket(paths: SandboxPaths): string {
   return path.join(paths.sockets, 'agent.sock');
 }
 
+/** The socket that leads to a port of a sandbox with a network of its own. */
 export function portSocket(paths: SandboxPaths, name: string): string {
   return path.join(paths.sockets, `${name}.sock`);
 }
@@ -223,7 +223,7 @@ export async function sandboxIds(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory() && isFolderName(entry.name)).map(({ name }) => name);
 }
 
-/** Letters and digits only, which makes any text a safe name of a folder. */
+/** Whether a text has only letters and digits, and so is safe as the name of a folder. */
 export function isFolderName(text: string): boolean {
   return /^[0-9A-Za-z]{1,64}$/.test(text);
 }
@@ -270,6 +270,7 @@ async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }
 
+/** The text of a file; empty when it is missing. */
 export async function readIfExists(file: string): Promise<string> {
   return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
 }

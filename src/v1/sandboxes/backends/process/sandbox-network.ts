@@ -101,7 +101,7 @@ export async function detachNetwork(paths: SandboxPaths, run: string | null): Pr
 
 async function endConnector(record: NetworkRecord): Promise<void> {
   const deadline = performance.now() + KILL_TIMEOUT_MS;
-  // The kernel removes its interface tens of milliseconds after it has lost its arguments; that may happen later.
+  // A process without arguments has ended; the kernel removes its network interface some milliseconds later.
   while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
     sendSignal(record.pid, 'SIGKILL');
     await delay(POLL_MS);

@@ -8,10 +8,7 @@ export interface UserRange {
   count: number;
 }
 
-/**
- * Above the numbers of distributions, systemd and engines; in a container of 65536 numbers, below systemd's dynamic
- * ones.
- */
+/** Beyond what distributions and engines assign; the second range fits containers with 65536 numbers. */
 const RANGES: readonly UserRange[] = [
   { first: 0x7000_0000, count: 0x0800_0000 },
   { first: 30_000, count: 30_000 },

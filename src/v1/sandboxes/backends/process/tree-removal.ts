@@ -13,7 +13,7 @@ const CHANGED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENOTEMPTY', 'E
 const ENDLESS = 1_000_000;
 
 /**
- * Removes what a user may have made: any nesting, missing permissions, links (never followed), millions of files.
+ * Copes with what a user may make: deep nesting, missing permissions, links (never followed), millions of files.
  * Folders are opened by their parent's descriptor and moved up, so no path is long and only one batch is held.
  */
 export async function removeTree(folder: string): Promise<void> {
