@@ -46,7 +46,6 @@ class SandboxSecretDto implements AgentSecretDescription {
   description: string | null;
 }
 
-/** Response of `GET /api/v1/sandboxes/{sandbox_id}/settings/secrets`; it never contains values. */
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {
   @ApiProperty({ type: [SandboxSecretDto] })
@@ -70,7 +69,6 @@ const KEY_PROPERTY = {
   example: MASK,
 } as const;
 
-/** Clients store what they like. */
 const PREFERENCE = {
   description: 'As it was stored with `POST /api/v1/settings`; null when it was not.',
   anyOf: [
@@ -83,7 +81,6 @@ const PREFERENCE = {
   ],
 };
 
-/** Response of `GET /api/v1/users/me`: the user's id and settings. */
 export class UserInfoDto extends OmitType(StoredSettingsDto, [
   'llm_api_key',
   'search_api_key',
@@ -126,13 +123,11 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   default_sandbox_spec_id: unknown;
 }
 
-/** The secrets of a user's settings in clear. */
 export interface ExposedSecrets {
   keys: SettingsKeys;
   mcpConfig: StoredMcpConfig | null;
 }
 
-/** @param exposed null: all secrets are masked */
 export function toUserInfoDto(
   id: string,
   settings: NestedSettings,
@@ -159,7 +154,6 @@ type NestedMember =
   | 'sandbox_grouping_strategy'
   | 'default_sandbox_spec_id';
 
-/** What newer clients of the peer look for. */
 function nestedInfo(settings: NestedSettings, expose: boolean): Pick<UserInfoDto, NestedMember> {
   const { details, inClear, mcpServers, profiles, activeProfile } = settings;
   const shown = toShownNestedSettingsDto(settings);

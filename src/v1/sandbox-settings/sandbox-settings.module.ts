@@ -7,7 +7,6 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { CurrentUserController, SandboxSecretsController } from './sandbox-settings.controller.js';
 import { SandboxSettingsService } from './sandbox-settings.service.js';
 
-/** What a sandbox may read of its user's settings and secrets. */
 @Module({
   imports: [AppConversationsModule, SettingsModule, NestedSettingsModule, McpConfigModule, SandboxesModule],
   controllers: [CurrentUserController, SandboxSecretsController],

@@ -32,11 +32,8 @@ export class SandboxSettingsService {
   }
 
   /**
-   * The user's settings with all secrets in clear.
-   *
-   * @param sandboxKey the header `X-Session-API-Key`
-   * @throws DomainError unauthorized unless it is the key of a running sandbox, forbidden when the sandbox is another
-   *   user's
+   * @throws DomainError unauthorized unless `sandboxKey` (`X-Session-API-Key`) is the key of a running sandbox,
+   * forbidden when that sandbox is another user's
    */
   async userInfoInClear(userId: string, sandboxKey: string | undefined): Promise<UserInfoDto> {
     const sandbox = sandboxKey === undefined ? null : await this.sandboxKeys.find(sandboxKey);
@@ -63,21 +60,16 @@ export class SandboxSettingsService {
   }
 
   /**
-   * The secrets of a sandbox's user, without their values and ordered by name. If every conversation of the sandbox was
-   * started with a list of names (`secret_names`), only those.
-   *
-   * @throws DomainError unauthorized unless the sandbox runs, forbidden when the key belongs to another sandbox
+   * The secrets of a sandbox's user without their values, by name; only those in `secret_names` if every conversation
+   * of the sandbox was started with such a list.
+   * @throws DomainError unauthorized unless the sandbox runs, forbidden when the key is another sandbox's
    */
   async listSecrets(holder: SandboxKeyHolder, sandboxId: string): Promise<AgentSecretDescription[]> {
     requireOwnRunningSandbox(holder, sandboxId);
     return await this.secrets.describe(holder.userId, await this.visibleNames(holder));
   }
 
-  /**
-   * The value of one secret.
-   *
-   * @throws DomainError as `listSecrets` does; not_found for an unknown name
-   */
+  /** @throws DomainError as `listSecrets` does; not_found for an unknown name */
   async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
     requireOwnRunningSandbox(holder, sandboxId);
     const value = await this.secrets.find(holder.userId, name, await this.visibleNames(holder));
@@ -88,7 +80,7 @@ export class SandboxSettingsService {
     return value;
   }
 
-  /** Nothing is shown in clear of which no entry is kept. */
+  /** The entry comes first: no secret is shown in clear without an audit entry. */
   private async record(entry: NewAuditEntry): Promise<void> {
     await this.dataSource.transaction((manager) => this.audit.append(manager, entry));
   }

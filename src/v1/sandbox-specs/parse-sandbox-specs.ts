@@ -17,14 +17,10 @@ const VOLUME_SIZE = /^[1-9]\d{0,8}(?:Mi|Gi|Ti|M|G|T)$/;
 const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const OBJECT_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
 
-/**
- * A port's name becomes an environment variable and part of a host name. The final number avoids clashes with existing
- * variables.
- */
+/** The name becomes an environment variable and part of a host name; its number avoids clashes with others. */
 const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
 const MIN_PORT = 1024;
 const MAX_PORTS = 10;
-/** The port on which agent servers listen in containers. */
 const AGENT_PORT = 8000;
 
 const text = z.string().min(1).max(1000);
@@ -88,8 +84,7 @@ const fileSchema = z
 type Entry = z.infer<typeof entrySchema>;
 
 /**
- * Parses the operator's list of sandbox specifications: YAML, or JSON, which is YAML too.
- *
+ * Parses the operator's list of sandbox specifications from YAML or JSON.
  * @throws TypeError with one line that says where the mistake is and what is expected
  */
 export function parseSandboxSpecs(file: string, now: Date): SandboxSpec[] {

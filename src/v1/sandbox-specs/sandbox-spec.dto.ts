@@ -13,7 +13,6 @@ export class SandboxSpecIdsQueryDto {
   id: string[];
 }
 
-/** A specification as clients see it. */
 @ApiSchema({ name: 'SandboxSpecInfo' })
 export class SandboxSpecDto {
   @ApiProperty({

@@ -4,7 +4,6 @@ import { AppConfig } from '../../config/app-config.js';
 import { loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';
 import { SandboxSpecsController } from './sandbox-specs.controller.js';
 
-/** The kinds of sandboxes that users may choose. */
 @Module({
   controllers: [SandboxSpecsController],
   providers: [

@@ -7,16 +7,14 @@ import { HostIdentity } from './host-identity.js';
 import { Sandbox } from './sandbox.entity.js';
 import { sessionKeyBinding } from './session-key.js';
 
-/** A sandbox of this host, and the loopback port at which clients reach its agent server. */
 export interface ExposedSandbox {
   id: string;
-  /** Null: it has none yet. */
   port: number | null;
 }
 
 const UNIQUE_VIOLATION = '23505';
 
-/** The loopback ports of the sandboxes of this host. A sandbox keeps its port for as long as it exists. */
+/** The loopback ports of this host's sandboxes. A sandbox keeps its port for as long as it exists. */
 @Injectable()
 export class ExposedPortRepository {
   constructor(
@@ -25,10 +23,7 @@ export class ExposedPortRepository {
     private readonly cipher: SecretCipher,
   ) {}
 
-  /**
-   * Sandboxes that have a port, or should have one. Those that stopped before they ever had a port get one with their
-   * next start.
-   */
+  /** Sandboxes that have a port or should get one; a stopped one without a port gets it at its next start. */
   async list(): Promise<ExposedSandbox[]> {
     const hostId = this.host.id;
     const found = await this.sandboxes.find({
@@ -41,7 +36,7 @@ export class ExposedPortRepository {
     return found.map(({ id, exposePort: port }) => ({ id, port }));
   }
 
-  /** Null when this host has no such sandbox (any more). */
+  /** Null when this host has no such sandbox. */
   async find(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
     const found = await this.sandboxes.findOne({
       select: { id: true, exposePort: true, sessionKey: true },
@@ -56,21 +51,17 @@ export class ExposedPortRepository {
       : null;
   }
 
-  /**
-   * @param port null: none from now on
-   * @param previous the port that it had; null: none
-   * @returns false when it has another one by now, or another sandbox has this one
-   */
+  /** Replaces the port `previous`; false if that has changed, or another sandbox has the new port. */
   async assign(id: string, port: number | null, previous: number | null): Promise<boolean> {
     try {
       const { affected } = await this.sandboxes.update(
         { id, hostId: this.host.id, status: Not('DELETING'), exposePort: previous ?? IsNull() },
-        // Nothing has happened in it.
+        // A port is no activity.
         { exposePort: port, updatedAt: () => 'updated_at' },
       );
       return affected === 1;
     } catch (error) {
-      // Sandboxes that are being removed keep their port from others as well: their clients may not know yet.
+      // Sandboxes that are being removed keep their port too: their clients may not know yet.
       if (errorCode(error) === UNIQUE_VIOLATION) {
         return false;
       }

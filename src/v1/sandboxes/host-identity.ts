@@ -3,7 +3,6 @@ import path from 'node:path';
 import { randomBase62 } from '../../common/identifiers.js';
 import { ConfigError } from '../../config/config.error.js';
 
-/** Identifies the machine that this process serves sandboxes on, and the process itself. */
 export class HostIdentity {
   /** Names this process in leases; no earlier or later process has the same. */
   readonly processId: string;
@@ -17,9 +16,7 @@ export class HostIdentity {
 const HOST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 /**
- * Reads the id of this machine from `DATA_DIR/host-id`, which the first start writes. Replicas that share the folder share
- * the id and the sandboxes of the host.
- *
+ * Replicas that share `DATA_DIR/host-id`, which the first start writes, share the host's sandboxes.
  * @throws ConfigError when the file holds something else
  */
 export async function loadHostId(dataDir: string): Promise<string> {

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, PrimaryColumn, Repository } from 'typeorm';
 
-/** A sandbox without a row that a replica is removing, or has just removed. */
 @Entity('orphaned_sandboxes')
 export class OrphanedSandbox {
   @PrimaryColumn('text')
@@ -23,21 +22,17 @@ const CLAIM_ONE = `
     WHERE orphaned_sandboxes.claimed_until < now()
   RETURNING id`;
 
-/**
- * Who removes a sandbox that has no row. A lease needs a row, and several replicas find the same sandbox at the same time. A
- * claim outlasts the removal, because another replica may still have an older list.
- */
+/** Orphans have no row for a lease. A claim outlasts the removal, because other replicas' lists may be older. */
 @Injectable()
 export class OrphanedSandboxRepository {
   constructor(@InjectRepository(OrphanedSandbox) private readonly orphans: Repository<OrphanedSandbox>) {}
 
-  /** @returns false when another replica removes it, or has done so a moment ago */
+  /** False when another replica removes it, or has just done so. */
   async claim(id: string): Promise<boolean> {
     const rows = await this.orphans.query<unknown[]>(CLAIM_ONE, [id]);
     return rows.length === 1;
   }
 
-  /** After a removal that failed: anybody may try again. */
   async release(id: string): Promise<void> {
     await this.orphans.delete({ id });
   }

@@ -9,11 +9,7 @@ import type { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 
-/**
- * Creates the backend that the operator chose. The others are not even loaded.
- *
- * @param callbackUrl how sandboxes reach the service, once it listens
- */
+/** Loads only the configured backend. `callbackUrl` is known once the service listens. */
 export async function createSandboxBackend(
   config: AppConfig,
   dataSource: DataSource,
@@ -39,10 +35,7 @@ export async function createSandboxBackend(
   });
 }
 
-/**
- * Hosts that the operator's own configuration names, in case they are not public: git servers, what settings may name, and
- * the proxy.
- */
+/** Hosts of the operator's own configuration, in case they are not public: git servers, settings, the proxy. */
 export function configuredDestinations({ git, outbound, sandboxes }: AppConfig): string[] {
   const addresses = [
     ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
@@ -56,7 +49,7 @@ export function configuredDestinations({ git, outbound, sandboxes }: AppConfig):
   return [...new Set(hosts)].filter((host) => parseDestination(host) !== null && !isPublic(host));
 }
 
-/** Known to be public: no start has to resolve it. */
+/** No start has to resolve these names. */
 function isPublic(host: string): boolean {
   return Object.values(PUBLIC_GIT_SERVERS).some((server) => `.${host}`.endsWith(`.${server.host}:443`));
 }
@@ -65,10 +58,7 @@ function urlOf({ options }: DataSource): string | null {
   return 'url' in options && typeof options.url === 'string' ? options.url : null;
 }
 
-/**
- * Files of this machine that give access to the database: the folder of its socket and the client's key, if its address
- * names them (`?host=/folder`, `postgres://%2Ffolder/name`, `?sslkey=/file`).
- */
+/** Files that open the database: its socket's folder and the client's key (`?host=/folder`, `?sslkey=/file`). */
 export function databasePaths(databaseUrl: string | null): string[] {
   if (databaseUrl === null || !URL.canParse(databaseUrl)) {
     return [];
@@ -83,7 +73,7 @@ function decoded(hostname: string): string {
   try {
     return decodeURIComponent(hostname);
   } catch {
-    // A host name with a literal percent sign: it is no path.
+    // A host name with a literal percent sign is no path.
     return hostname;
   }
 }

@@ -13,7 +13,6 @@ import {
   type WarmStarts,
 } from './backends/sandbox-backend.js';
 
-/** The calls of the port that ask the engine for something. */
 const OPERATIONS = ['prepare', 'start', 'inspect', 'logTail', 'pause', 'resume', 'remove', 'list'] as const;
 type Operation = (typeof OPERATIONS)[number];
 
@@ -21,7 +20,6 @@ type OperationLabels = { backend: readonly string[]; operation: typeof OPERATION
 
 const SECONDS = [0.005, 0.02, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** Counts what the service asks of its sandbox backend, whichever that is. */
 @Injectable()
 export class BackendMetrics {
   private readonly calls: Instrument<OperationLabels>;
@@ -60,7 +58,6 @@ export class BackendMetrics {
   }
 }
 
-/** A backend whose calls are measured. */
 export class MeasuredBackend extends SandboxBackend {
   readonly kind: SandboxBackendKind;
   override readonly warm: WarmStarts | null;

@@ -8,7 +8,6 @@ import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 
 const WEBHOOKS_PATH = '/api/v1/webhooks';
 
-/** How agent servers reach the service. */
 @Injectable()
 export class SandboxCallback {
   constructor(
@@ -16,7 +15,7 @@ export class SandboxCallback {
     private readonly address: ServiceAddress,
   ) {}
 
-  /** Base address of our webhooks as sandboxes reach it. Known once the service listens. */
+  /** Base address of our webhooks for sandboxes, known once the service listens. */
   get webhooksUrl(): string {
     return `${callbackUrl(this.facts)}${WEBHOOKS_PATH}`;
   }
@@ -40,19 +39,16 @@ export class SandboxCallback {
   }
 }
 
-/** What the address of our webhooks is derived from. */
 export interface CallbackFacts extends ServicePlace {
   backend: SandboxBackendKind;
-  /** `SANDBOX_CALLBACK_URL`. */
   configured: string | null;
-  /** Where the service listens. */
   host: string;
   port: number;
 }
 
 const ANY_ADDRESS = new Set(['0.0.0.0', '::', '']);
 
-/** Base address of the service as the agent servers of a backend reach it, without a trailing slash. */
+/** Base address of the service for a backend's agent servers, without a trailing slash. */
 export function callbackUrl(facts: CallbackFacts): string {
   if (facts.configured !== null) {
     return facts.configured;
@@ -76,7 +72,6 @@ function servicePlace(facts: CallbackFacts): ServicePlace {
   return { ...facts, host: ANY_ADDRESS.has(facts.host) ? null : facts.host };
 }
 
-/** The first one that others may reach, IPv4 if there is one. */
 function ownAddress(): string | null {
   const addresses = Object.values(networkInterfaces())
     .flatMap((each) => each ?? [])

@@ -15,31 +15,24 @@ import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 
-/** What is read before the transaction that creates a sandbox. */
 export interface SandboxPlan {
   userId: string;
   spec: SandboxSpec;
-  /** Null: the user's settings ask for nothing special. */
   overrides: SandboxOverrides | null;
-  /** For the user: which settings have no effect. */
+  /** Sentences for the user about settings without effect. */
   notes: string[];
-  /** Sandboxes that could be paused to make room (`SandboxQuota.findEvictable`). */
   evictable: Sandbox[] | null;
 }
 
 interface CreationOptions {
-  /** From `newSandboxId()`; null: that of a warm sandbox, where one is ready, else a new one. */
+  /** From `newSandboxId()`; null takes a warm sandbox if one is ready, else a new id. */
   id?: string | null;
-  /** The host that is to run it; this one by default. */
   hostId?: string;
-  /** For how long it does not count as idle; 0 by default. */
   keepAliveSeconds?: number;
 }
 
-/** A sandbox that has a row now. */
 interface CreatedSandbox {
   id: string;
-  /** Sandboxes that were paused to make room for it. */
   paused: readonly string[];
 }
 
@@ -59,11 +52,7 @@ export class SandboxCreator {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Reads what `create` needs. To be called before its transaction: agent servers are asked, which may take seconds.
-   *
-   * @param specId null, or not configured any more: the default specification
-   */
+  /** Call before the transaction of `create`, because asking agent servers may take seconds. */
   async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
     const [settings, evictable] = await Promise.all([
@@ -76,11 +65,8 @@ export class SandboxCreator {
   }
 
   /**
-   * Inserts a STARTING row in the caller's transaction. The caller calls `SandboxWorkerSignal.wake` once it is committed.
-   *
-   * @returns `busy` when the quota is exhausted, and no sandbox could be paused
-   * @throws DomainError forbidden when the user may have no sandboxes here; conflict (`stored_sandbox_limit`) when the
-   *   user has as many as are kept
+   * Inserts a STARTING row; call `SandboxWorkerSignal.wake` after the commit. `busy`: there is no room.
+   * @throws DomainError forbidden when the user may have no sandboxes here; conflict (`stored_sandbox_limit`)
    */
   async create(
     manager: EntityManager,

@@ -4,7 +4,7 @@ import type { Sandbox } from './sandbox.entity.js';
 
 type Listener = (sandboxId: string) => void | Promise<void>;
 
-/** Tells other features when sandboxes start and stop, in the process that worked on the sandbox and in no other. */
+/** Reports starts and stops of sandboxes, only in the process that worked on them. */
 @Injectable()
 export class SandboxEvents {
   private readonly logger = new Logger(SandboxEvents.name);
@@ -23,10 +23,7 @@ export class SandboxEvents {
     this.runningListeners.push(listener);
   }
 
-  /**
-   * It is about to be stopped or removed; its agent server still answers (`RunningSandboxQueries.lastTarget`). The stop
-   * waits for the promise, within bounds.
-   */
+  /** The stop waits for the promise, within bounds. The agent server still answers (`lastTarget`). */
   beforeStop(listener: (sandboxId: string) => Promise<void>): void {
     this.beforeStopListeners.push(listener);
   }
@@ -52,7 +49,7 @@ export class SandboxEvents {
     await this.emit('stopped', this.stoppedListeners, sandboxId);
   }
 
-  /** A listener that fails does not stop the others, nor the sandbox. */
+  /** A failing listener stops neither the others nor the sandbox. */
   private async emit(event: string, listeners: readonly Listener[], sandboxId: string): Promise<void> {
     await Promise.all(
       listeners.map(async (listener) => {
@@ -72,24 +69,16 @@ export class SandboxEvents {
 
 type WakeListener = (taken: Sandbox | null) => void;
 
-/**
- * Wakes the worker of this process, so that it does not wait for its next sweep. An optimization only: without it the
- * sweep of any process of the row's host finds the work, within a second.
- */
+/** Wakes this process's worker. An optimization: any sweep of the row's host finds the work within a second. */
 @Injectable()
 export class SandboxWorkerSignal {
   private listener: WakeListener | null = null;
 
-  /** A process has one worker. */
   onWake(listener: WakeListener): void {
     this.listener = listener;
   }
 
-  /**
-   * To be called once the change of the row is committed.
-   *
-   * @param taken the row, when this process took its lease with that change; null: the worker looks for due rows
-   */
+  /** Call after the commit. `taken` is the row if this process took its lease with that change. */
   wake(taken: Sandbox | null = null): void {
     this.listener?.(taken);
   }

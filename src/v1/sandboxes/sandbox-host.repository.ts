@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type EntityManager, PrimaryColumn, Repository } from 'typeorm';
 
-/** A machine whose replicas run process or docker sandboxes. */
 @Entity('sandbox_hosts')
 export class SandboxHost {
   @PrimaryColumn('text')
@@ -16,7 +15,7 @@ export class SandboxHost {
   seenAt: Date;
 }
 
-/** Any number that no other advisory lock of ours has. */
+/** Unique among our advisory locks. */
 const REGISTRATION_LOCK = 7_305_218_442;
 /** A host that was not seen for this long serves no more. */
 const LIVE_SECONDS = 20;
@@ -35,7 +34,6 @@ const HEARTBEAT = `
 export interface OtherHost {
   id: string;
   address: string | null;
-  /** Since it was last seen. */
   secondsAgo: number;
 }
 
@@ -44,11 +42,7 @@ export interface OtherHost {
 export class SandboxHostRepository {
   constructor(@InjectRepository(SandboxHost) private readonly hosts: Repository<SandboxHost>) {}
 
-  /**
-   * Registers a host. Two that start at the same time take turns, so that the second one sees the first.
-   *
-   * @param check gets the host that was seen last besides this one; what it throws undoes the registration
-   */
+  /** Starting hosts take turns, so that the second sees the first. An error of `check` undoes the registration. */
   async register(
     id: string,
     address: string | null,
@@ -75,12 +69,7 @@ export class SandboxHostRepository {
   }
 }
 
-/**
- * An SQL condition: the host was not seen for `:seconds`. A host that was stopped counts as lost at once, so whoever
- * cleans up after it has to give it time to come back.
- *
- * @param column holds the id of the host
- */
+/** SQL: the host in `column` was not seen for `:seconds`. A stopped host counts at once, so give it time to return. */
 export function hostIsLost(column: string): string {
   return `NOT EXISTS (SELECT 1 FROM sandbox_hosts host
     WHERE host.id = ${column} AND host.seen_at > now() - make_interval(secs => :seconds))`;

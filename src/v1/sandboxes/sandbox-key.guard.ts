@@ -14,7 +14,6 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from './sandbox-key.queries.js';
 
-/** A request that may have passed the guard. */
 interface SandboxRequest extends Request {
   sandbox?: SandboxKeyHolder;
 }
@@ -22,7 +21,7 @@ interface SandboxRequest extends Request {
 /** Accepts requests with the key of a sandbox, whatever its status; see `@SandboxAuthenticated()`. */
 @Injectable()
 class SandboxKeyGuard implements CanActivate {
-  /** Look-ups under way by key. Requests with one key share them, so a flood of them is one query at a time. */
+  /** Requests with one key share a look-up, so a flood of them is one query at a time. */
   private readonly lookUps = new Map<string, Promise<SandboxKeyHolder | null>>();
 
   constructor(private readonly keys: SandboxKeyQueries) {}

@@ -5,16 +5,13 @@ import { Not, Repository } from 'typeorm';
 import { Sandbox } from './sandbox.entity.js';
 import { sessionKeyHash } from './session-key.js';
 
-/** The sandbox that a key belongs to. */
 export interface SandboxKeyHolder {
   sandboxId: string;
-  /** The owner of the sandbox. */
   userId: string;
-  /** Whether the sandbox is RUNNING; otherwise its key opens nothing. */
+  /** Unless it is RUNNING, its key opens nothing. */
   running: boolean;
 }
 
-/** Finds sandboxes by the key that their agent servers, and what runs beside these, present. */
 @Injectable()
 export class SandboxKeyQueries {
   constructor(@InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>) {}

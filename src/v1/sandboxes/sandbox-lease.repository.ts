@@ -33,15 +33,13 @@ const RENEW = `
 const RELEASE = `
   UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
 
-/** What an update of a row also sets to take the lease, if the lease is free and the row is of this host. */
+/** Added to an update of a row to take the lease, if that is free and the row is of this host. */
 export interface LeaseClaim {
-  /** @param param adds a value to the parameters of the statement, and returns its placeholder */
   assignments: (param: (value: unknown) => string) => string[];
-  /** Whether the lease was taken, judged by the row after the update. */
   isTaken: (sandbox: Sandbox) => boolean;
 }
 
-/** Leases of sandboxes: they see to it that at most one process works on a sandbox. */
+/** Leases let at most one process work on a sandbox. */
 @Injectable()
 export class SandboxLeaseRepository {
   private readonly rows: EntityRows<Sandbox>;
@@ -54,7 +52,7 @@ export class SandboxLeaseRepository {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
   }
 
-  /** Takes sandboxes of this host that wait for a worker in one of these statuses, the longest unchanged first. */
+  /** Takes due sandboxes of this host in one of these statuses, the longest unchanged first. */
   async takeDue(
     limit: number,
     statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
@@ -85,7 +83,7 @@ export class SandboxLeaseRepository {
     };
   }
 
-  /** @returns false when the sandbox has none of these statuses, or another process has its lease */
+  /** False when the sandbox has none of these statuses, or another process has its lease. */
   async take(id: string, statuses: readonly SandboxRowStatus[]): Promise<boolean> {
     const now = this.clock.now();
     const [rows] = await this.sandboxes.query<[unknown[], number]>(TAKE_ONE, [
@@ -98,7 +96,7 @@ export class SandboxLeaseRepository {
     return rows.length === 1;
   }
 
-  /** @returns the status of the row; null when the lease, or the row, is gone */
+  /** The status of the row; null when the lease, or the row, is gone. */
   async renew(id: string): Promise<SandboxRowStatus | null> {
     const [rows] = await this.sandboxes.query<[{ status: SandboxRowStatus }[], number]>(RENEW, [
       id,
@@ -108,7 +106,7 @@ export class SandboxLeaseRepository {
     return rows[0]?.status ?? null;
   }
 
-  /** @param pauseMs nobody takes the lease again before this has passed */
+  /** The lease cannot be taken again before `pauseMs` has passed. */
   async release(id: string, pauseMs = 0): Promise<void> {
     await this.sandboxes.query(RELEASE, [
       id,

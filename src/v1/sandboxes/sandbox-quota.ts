@@ -23,9 +23,8 @@ export class UserSeparation {
   ) {}
 
   /**
-   * To be called in the transaction that gives the user a sandbox to run.
-   *
-   * @throws DomainError forbidden when another user has sandboxes and nothing would separate them
+   * Call in the transaction that gives the user a sandbox to run.
+   * @throws DomainError forbidden when nothing would separate it from another user's sandboxes
    */
   async check(manager: EntityManager, userId: string): Promise<void> {
     // Where no sandbox can run at all there is nothing to separate; the start says why it fails.
@@ -45,19 +44,15 @@ export class UserSeparation {
   }
 }
 
-/** `busy`: the quota is exhausted; otherwise the ids of the idle sandboxes that were paused, mostly none. */
 export type QuotaClaim = 'busy' | { paused: readonly string[] };
 
-/** Quota may become free at any moment; asking more often than this helps nobody. */
+/** Quota may become free at any moment, but polling faster is wasteful. */
 const RETRY_AFTER_SECONDS = 30;
 
 /** Rolls back the savepoint of pauses that do not make enough room. */
 class TooFewPaused extends Error {}
 
-/**
- * Sees to it that a user has at most `MAX_RUNNING_SANDBOXES` starting or running. `SANDBOX_LIMIT_POLICY` decides what
- * happens to one more.
- */
+/** Limits a user to `MAX_RUNNING_SANDBOXES` starting or running; `SANDBOX_LIMIT_POLICY` decides about one more. */
 @Injectable()
 export class SandboxQuota {
   constructor(
@@ -69,21 +64,13 @@ export class SandboxQuota {
     private readonly metrics: SandboxMetrics,
   ) {}
 
-  /**
-   * Finds the sandboxes that could be paused to make room. To be called before the transaction of `claim`: it asks agent
-   * servers, which may take seconds.
-   *
-   * @param exceptId as for `claim`
-   * @returns idle ones, the longest idle first; null while the quota has room
-   */
+  /** Idle sandboxes, longest idle first; null while there is room. Slow, so call it before `claim`'s transaction. */
   async findEvictable(userId: string, exceptId: string | null = null): Promise<Sandbox[] | null> {
     return (await this.surplus(null, userId, exceptId)) > 0 ? this.findIdle(null, userId, exceptId) : null;
   }
 
   /**
-   * Refuses early what `claim` would refuse, where the policy pauses nothing. Under the other policy a sandbox may be
-   * idle by the time of the claim.
-   *
+   * Refuses early what `claim` would refuse, under the policy that never pauses.
    * @throws DomainError rate_limited (`sandbox_limit`)
    */
   async assertAvailable(manager: EntityManager, userId: string): Promise<void> {
@@ -94,9 +81,8 @@ export class SandboxQuota {
   }
 
   /**
-   * To be called under the lock of the user that `claim` takes.
-   *
-   * @throws DomainError conflict (`stored_sandbox_limit`) when the user has as many sandboxes as are kept
+   * Call under the user's lock, which `claim` takes.
+   * @throws DomainError conflict (`stored_sandbox_limit`)
    */
   async assertStorable(manager: EntityManager, userId: string): Promise<void> {
     const { maxStored } = this.config.sandboxes;
@@ -110,13 +96,7 @@ export class SandboxQuota {
   }
 
   /**
-   * Makes room for one more sandbox of the user: where the quota is exhausted the longest idle one is paused, if the
-   * policy allows it.
-   *
-   * @param manager the transaction that starts the sandbox: until it ends no other request of the user gets the room
-   *   (call `SandboxWorkerSignal.wake` afterwards)
-   * @param evictable what `findEvictable` found
-   * @param exceptId the sandbox that the room is for, when it has a row already
+   * Makes room, which is the user's until `manager`'s transaction ends. Then call `SandboxWorkerSignal.wake`.
    * @throws DomainError forbidden when the user may have no sandboxes here
    */
   async claim(
@@ -138,9 +118,7 @@ export class SandboxQuota {
   }
 
   /**
-   * Like `claim`, for callers that cannot wait for room.
-   *
-   * @returns the ids of the idle sandboxes that were paused
+   * Like `claim`, for callers that cannot wait.
    * @throws DomainError rate_limited (`sandbox_limit`) when the quota is exhausted
    */
   async claimOrFail(
@@ -156,7 +134,6 @@ export class SandboxQuota {
     return claim.paused;
   }
 
-  /** How many would have to stop before one more may start. */
   private async surplus(
     manager: EntityManager | null,
     userId: string,
@@ -198,13 +175,12 @@ export class SandboxQuota {
     }
   }
 
-  /** @throws TooFewPaused */
   private async pause(manager: EntityManager, idle: readonly Sandbox[], surplus: number): Promise<string[]> {
     const { maxRunning } = this.config.sandboxes;
     const statusDetail = `Paused to make room: at most ${maxRunning} may run at a time.`;
     const paused: string[] = [];
     for (const { id, generation, lastActivityAt } of idle) {
-      // Unless something began in it since the probe.
+      // Activity since the probe prevents the pause.
       const condition = { status: 'RUNNING' as const, generation, lastActivityAt };
       const options = { change: { statusDetail }, condition, manager, cause: 'quota' as const };
       if (await this.sandboxes.transition(id, 'pause', options)) {
@@ -233,7 +209,7 @@ export function quotaExceeded({
   );
 }
 
-/** For people: which idle sandboxes were paused to make room for another one. Empty when none was. */
+/** For people: which idle sandboxes were paused; empty when none was. */
 export function pausedNotes(ids: readonly string[]): string[] {
   const [first, ...others] = ids;
   if (first === undefined) {

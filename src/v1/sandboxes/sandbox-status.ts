@@ -10,14 +10,13 @@ export const SANDBOX_ROW_STATUSES = [
 ] as const;
 export type SandboxRowStatus = (typeof SANDBOX_ROW_STATUSES)[number];
 
-/** Statuses that clients see. */
 export const SANDBOX_STATUSES = ['STARTING', 'RUNNING', 'PAUSED', 'ERROR', 'MISSING'] as const;
 export type SandboxStatus = (typeof SANDBOX_STATUSES)[number];
 
 const WIRE: Record<SandboxRowStatus, SandboxStatus> = {
   STARTING: 'STARTING',
   RUNNING: 'RUNNING',
-  // It was asked to pause, and runs until the backend has stopped it.
+  // It runs until the backend has stopped it.
   PAUSING: 'RUNNING',
   PAUSED: 'PAUSED',
   ERROR: 'ERROR',
@@ -25,12 +24,7 @@ const WIRE: Record<SandboxRowStatus, SandboxStatus> = {
   DELETING: 'MISSING',
 };
 
-/**
- * What was last observed of a sandbox, whatever it was asked to do.
- *
- * @param status null: there is no row, which clients see as MISSING
- * @param address of its agent server; null: it has not answered since the last start
- */
+/** What was last observed, whatever was requested. Without a row it is MISSING; `address` is null until it answers. */
 export function toWireStatus(status: SandboxRowStatus | null, address: string | null): SandboxStatus {
   if (status === 'PAUSING' && address === null) {
     return 'STARTING';
@@ -43,23 +37,16 @@ export function isShownRunning(table: string): string {
   return `(${table}.status = 'RUNNING' OR ${table}.status = 'PAUSING' AND ${table}.address IS NOT NULL)`;
 }
 
-/** What can happen to a sandbox. */
 export type SandboxTransition =
-  /** Somebody wants it to run (again). */
   | 'resume'
-  /** Its user, the idle reaper or the quota wants it to stop and to keep its files. */
   | 'pause'
-  /** Its user wants it gone, or it has outlived the retention time. */
   | 'remove'
-  /** Its agent server answered after a start. */
   | 'started'
-  /** It has been stopped as requested. */
   | 'paused'
   /** It could not be started or stopped, or it exited by itself. */
   | 'fail'
   /** The backend no longer has its files. */
   | 'vanish'
-  /** The backend has its files again. */
   | 'appear';
 
 interface TransitionRule {
@@ -90,7 +77,7 @@ export function statusAfter(transition: SandboxTransition, from: SandboxRowStatu
   return rule.from.includes(from) ? rule.to : null;
 }
 
-/** Statuses that a worker brings to an end. The lease in the row sees to it that only one worker does. */
+/** Statuses that a worker brings to an end; the row's lease admits one worker. */
 export const TRANSITIONAL_STATUSES = ['STARTING', 'PAUSING', 'DELETING'] as const;
 type TransitionalStatus = (typeof TRANSITIONAL_STATUSES)[number];
 
@@ -101,10 +88,7 @@ export function isTransitional(status: SandboxRowStatus): status is Transitional
 /** A start has the timeout of its specification instead. */
 const PAUSE_TIMEOUT_SECONDS = 120;
 
-/**
- * How long a status may last, in seconds, before it becomes an error; null when it may last for ever. A removal has no
- * deadline: nothing else can be done with the sandbox, so it is tried until it succeeds.
- */
+/** Seconds until a status becomes an error; null for no deadline. A removal is tried until it succeeds. */
 export function deadlineSeconds(status: SandboxRowStatus, startTimeoutSeconds: number): number | null {
   switch (status) {
     case 'STARTING':

@@ -8,7 +8,6 @@ const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 /** Any port of this machine; such a source cannot name an IPv6 address. */
 const LOCAL_SOURCES = ['http://localhost:*', 'http://127.0.0.1:*', 'http://*.localhost:*'];
 
-/** Where clients reach a port of a sandbox. */
 export interface PortAddress {
   name: string;
   url: string;
@@ -25,12 +24,7 @@ export class SandboxUrls {
     private readonly service: ServiceAddress,
   ) {}
 
-  /**
-   * Base address of a sandbox's agent server for clients, without a trailing slash. Where the configured way does not lead
-   * to this one, it is the path below the service, which always does.
-   *
-   * @param exposePort the loopback port at which the service forwards to it; null: it has none
-   */
+  /** Without a trailing slash. Without an `exposePort` it may be the path below the service, which always works. */
   agentServer(sandboxId: string, exposePort: number | null): string {
     const { expose } = this.config.sandboxes;
     if (expose === 'ports' && exposePort !== null) {
@@ -52,12 +46,7 @@ export class SandboxUrls {
     return this.portsUrl() !== null;
   }
 
-  /**
-   * Addresses of a sandbox's ports for clients. They open nothing without a token or a key, so they may stand in texts that
-   * others read.
-   *
-   * @param ports where the service itself reaches them, by name
-   */
+  /** Addresses for clients. They open nothing without a token or key, so texts may show them. */
   ports(sandboxId: string, ports: Readonly<Record<string, string>>): PortAddress[] {
     const base = this.portsUrl();
     if (base === null) {
@@ -89,14 +78,14 @@ export class SandboxUrls {
     ];
   }
 
-  /** Where clients reach a port through the service, without a trailing slash and without a token; null: they do not. */
+  /** Where clients reach a port, without a trailing slash and token; null if they do not. */
   portOrigin(port: SandboxPort): string | null {
     const base = this.portsUrl();
     const [label = ''] = toHostLabels(port.sandboxId, [port.name]);
     return base === null ? null : originOf(base, label);
   }
 
-  /** Whether a `Host` header is for sandboxes, whether or not there is such a one. */
+  /** Whether a `Host` header is for sandboxes, existing or not. */
   isPortHost(host: string | undefined): boolean {
     return this.labelOf(host) !== null;
   }
@@ -106,13 +95,12 @@ export class SandboxUrls {
     return parseHostLabel(this.labelOf(host) ?? '');
   }
 
-  /** The part of a `Host` header before the name that all ports are below. The port number of the header is ignored. */
+  /** The first part of a `Host` header for sandboxes. Its port number is ignored. */
   private labelOf(host: string | undefined): string | null {
     const base = this.portsUrl();
     if (base === null || host === undefined) {
       return null;
     }
-    // Several steps of each request ask, and most requests name the same host.
     if (this.lastLabel?.host !== host || this.lastLabel.base !== base) {
       this.lastLabel = { host, base, label: this.parseLabel(host, base) };
     }
@@ -125,7 +113,7 @@ export class SandboxUrls {
     return isBelow ? name.slice(0, -base.hostname.length - 1) : null;
   }
 
-  /** `SANDBOX_PORTS_URL`; else, on a local machine, `localhost`, whose subdomains are that machine too (RFC 6761). */
+  /** `SANDBOX_PORTS_URL`, or locally `localhost`, whose subdomains are local too (RFC 6761). */
   private portsUrl(): URL | null {
     const { publicUrl } = this.service;
     if (this.portsBase?.publicUrl !== publicUrl) {
@@ -151,10 +139,8 @@ function portsUrl(configured: string | null, publicUrl: string): URL | null {
   return url;
 }
 
-/** A port of a sandbox. */
 interface SandboxPort {
   sandboxId: string;
-  /** As the specification names it: `WORKER_1`. */
   name: string;
 }
 
@@ -202,7 +188,6 @@ function encodeId(sandboxId: string): string {
   return code.toString(36);
 }
 
-/** The id that was written so; null for any other text. */
 function decodeId(code: string): string | null {
   let rest = Array.from(code).reduce((sum, digit) => sum * 36n + BigInt(parseInt(digit, 36)), 0n);
   let sandboxId = '';

@@ -41,11 +41,9 @@ export class Sandbox {
   @Column('text')
   backend: SandboxBackendKind;
 
-  /** The host that runs it. */
   @Column('text', { name: 'host_id' })
   hostId: string;
 
-  /** Encrypted. */
   @Column('text', { name: 'session_key' })
   sessionKey: string;
 
@@ -53,18 +51,15 @@ export class Sandbox {
   @Column('bytea', { name: 'session_key_hash' })
   sessionKeyHash: Buffer;
 
-  /** Where the agent server answers; null unless it may still answer. */
+  /** Null unless the agent server may still answer. */
   @Column('text', { nullable: true })
   address: string | null;
 
-  /** Where the ports of what agents start are reached; null when `address` is. */
+  /** Null when `address` is. */
   @Column('jsonb', { name: 'port_addresses', nullable: true })
   portAddresses: PortAddresses | null;
 
-  /**
-   * The loopback port of its host at which the service forwards to its agent server, kept until it is removed; null: it
-   * has none.
-   */
+  /** The host's loopback port that forwards to its agent server, kept until its removal. */
   @Column('integer', { name: 'expose_port', nullable: true })
   exposePort: number | null;
 
@@ -72,7 +67,7 @@ export class Sandbox {
   @Column('integer', { default: 0 })
   generation: number;
 
-  /** The generation in which its user last stopped it; null: never. */
+  /** The generation in which its user last stopped it. */
   @Column('integer', { name: 'stopped_generation', nullable: true })
   stoppedGeneration: number | null;
 
@@ -86,23 +81,21 @@ export class Sandbox {
   @Column('timestamptz', { name: 'lease_until', nullable: true })
   leaseUntil: Date | null;
 
-  /** When a transitional status becomes ERROR. */
   @Column('timestamptz', { name: 'deadline_at', nullable: true })
   deadlineAt: Date | null;
 
-  /** Kept alive: it does not count as idle before this moment. */
+  /** It does not count as idle before this moment. */
   @Column('timestamptz', { name: 'keep_alive_until', nullable: true })
   keepAliveUntil: Date | null;
 
-  /** When a request of its user last went to its agent server; null before the first one. */
   @Column('timestamptz', { name: 'traffic_at', nullable: true })
   trafficAt: Date | null;
 
-  /** When something last happened in it or to it: idle time counts from here. */
+  /** Idle time counts from here. */
   @Column('timestamptz', { name: 'last_activity_at' })
   lastActivityAt: Date;
 
-  /** The span that asked for its transitional status, in W3C's form; null: none, or tracing is off. */
+  /** The W3C trace context of the request for its transitional status. */
   @Column('text', { nullable: true })
   traceparent: string | null;
 
@@ -113,7 +106,7 @@ export class Sandbox {
   updatedAt: Date;
 }
 
-/** What a user's settings ask of a sandbox; kept with the sandbox, so that every resume gets the same. */
+/** Kept with the sandbox, so that every resume gets the same. */
 export interface SandboxOverrides {
   /** `remote_runtime_resource_factor`: multiplies the processors and the memory of the specification. */
   resourceFactor: number | null;
@@ -123,11 +116,9 @@ export interface SandboxOverrides {
   unusedImage?: string;
 }
 
-/** Where the ports of what agents start were reached after one start of a sandbox. */
 export interface PortAddresses {
-  /** The start that they belong to: a replica of an earlier version starts sandboxes without updating this. */
+  /** A replica of an earlier version starts sandboxes without updating the addresses. */
   generation: number;
-  /** By name. */
   addresses: Record<string, string>;
 }
 

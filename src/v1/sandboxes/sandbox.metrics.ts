@@ -21,7 +21,6 @@ const WARM_STATUSES = ['starting', 'ready'];
 
 const START_SECONDS = [0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300];
 
-/** Shows how many sandboxes there are, how their starts go, and how full their disk is. */
 @Injectable()
 export class SandboxMetrics implements OnModuleInit {
   private readonly starts: Instrument<{ kind: typeof START_KINDS }>;

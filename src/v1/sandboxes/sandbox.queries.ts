@@ -10,27 +10,21 @@ import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-s
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 
-/** What the owner of a sandbox may know of it. */
 export interface SandboxView {
   id: string;
   userId: string;
   specId: string;
   status: SandboxRowStatus;
   statusDetail: string | null;
-  /** Null unless it runs, or is about to be paused. */
   address: string | null;
-  /** The loopback port at which the service forwards to it; null: it has none. */
   exposePort: number | null;
-  /** Where the ports of what agents start are reached, by name; empty unless it is RUNNING. */
+  /** Addresses by name; empty unless it is RUNNING. */
   ports: Readonly<Record<string, string>>;
-  /** Null unless it is RUNNING. */
   sessionKey: string | null;
   createdAt: Date;
 }
 
-/** How a sandbox is doing. */
 export interface SandboxSnapshot {
-  /** Null: there is no row. */
   status: SandboxRowStatus | null;
   statusDetail: string | null;
 }
@@ -65,7 +59,6 @@ const COUNTS = 'SELECT status, backend, count(*)::int AS count FROM sandboxes GR
 const MANY = 10_000;
 const COUNT_MANY_EVERY_MS = 60_000;
 
-/** Statuses that count towards the quota. */
 const ACTIVE: SandboxRowStatus[] = ['STARTING', 'RUNNING'];
 
 const COUNT_ACTIVE = `
@@ -77,7 +70,7 @@ const HAS_AS_MANY = `
   SELECT count(*) = $2 AS "hasAsMany"
   FROM (SELECT FROM sandboxes WHERE user_id = $1 AND status <> 'DELETING' LIMIT $2) AS found`;
 
-/** Any number that no other advisory lock of ours has. */
+/** Unique among our advisory locks. */
 const FIRST_USER_LOCK = 7_305_218_441;
 
 /** Two ends of an index: `<>` would read all sandboxes of the user. */
@@ -120,7 +113,6 @@ export class SandboxQueries {
     private readonly clock: Clock,
   ) {}
 
-  /** The user's sandboxes, newest first. */
   async search(userId: string, limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
     // The first page has a cursor too, so that one plan suits all pages.
     const [, createdAt = 'infinity', id = ''] =
@@ -149,12 +141,7 @@ export class SandboxQueries {
     return { status: found?.status ?? null, statusDetail: found?.statusDetail ?? null };
   }
 
-  /**
-   * How many sandboxes of the user start or run.
-   *
-   * @param manager the transaction to read in; null: none
-   * @param exceptId a sandbox that does not count
-   */
+  /** Counts sandboxes that start or run, apart from `exceptId`. */
   async countActive(manager: EntityManager | null, userId: string, exceptId: string | null): Promise<number> {
     const values = [userId, exceptId ?? ''];
     const [row] = manager
@@ -163,7 +150,7 @@ export class SandboxQueries {
     return row?.count ?? 0;
   }
 
-  /** Whether a user has at least this many sandboxes, in whatever status, without those that are being removed. */
+  /** Whether a user has at least this many sandboxes, not counting those that are being removed. */
   async hasAsMany(manager: EntityManager, userId: string, count: number): Promise<boolean> {
     const [row] = await this.asManyRows.within(manager, [userId, count]);
     return row?.hasAsMany === true;
@@ -179,17 +166,14 @@ export class SandboxQueries {
     return sandboxes.findBy({ userId, status: In(ACTIVE), ...(exceptId !== null && { id: Not(exceptId) }) });
   }
 
-  /**
-   * Whether any other user has a sandbox. Callers take turns until their transactions end: of two users who start their
-   * first sandboxes at the same time the second one sees the first.
-   */
+  /** Whether another user has a sandbox. Its lock until the transaction ends makes two first users see each other. */
   async othersHaveSandboxes(manager: EntityManager, userId: string): Promise<boolean> {
     await manager.query('SELECT pg_advisory_xact_lock($1)', [FIRST_USER_LOCK]);
     const [row] = await manager.query<{ found: boolean }[]>(EXISTS_OF_OTHERS, [userId]);
     return row?.found === true;
   }
 
-  /** Of all users and hosts; up to a minute old where there are many. Statuses that no sandbox has are left out. */
+  /** Of all users and hosts; up to a minute old where there are many. Statuses without sandboxes are left out. */
   async counts(): Promise<SandboxCount[]> {
     if (this.clock.now() >= this.countedUntil) {
       this.counted = await this.dataSource.query<SandboxCount[]>(COUNTS);
@@ -240,11 +224,9 @@ interface TargetRow {
   status: SandboxRowStatus;
 }
 
-/** A sandbox with an agent server that can be called. */
 export interface RunningSandbox extends AgentServerTarget {
   sandboxId: string;
   userId: string;
-  /** Where the ports of what agents start are reached, by name. */
   ports: Readonly<Record<string, string>>;
   /** Counts starts: what an agent server was told in an earlier generation is lost. */
   generation: number;
@@ -254,7 +236,6 @@ export interface RunningSandbox extends AgentServerTarget {
   status: SandboxRowStatus;
 }
 
-/** Where the agent servers of sandboxes are right now. */
 @Injectable()
 export class RunningSandboxQueries {
   constructor(
@@ -268,10 +249,7 @@ export class RunningSandboxQueries {
     return found?.status === 'RUNNING' ? found : null;
   }
 
-  /**
-   * Like `target`, and also for a sandbox that is about to be stopped or removed: its agent server still answers while
-   * the listeners of `SandboxEvents.beforeStop` read what would be lost otherwise. Users' requests go to `target`.
-   */
+  /** Like `target`, also during a stop or removal. For listeners of `SandboxEvents.beforeStop`, not for requests. */
   async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
     if (!isSandboxId(sandboxId)) {
       return null;
@@ -300,12 +278,7 @@ export class RunningSandboxQueries {
   }
 }
 
-/**
- * SQL that joins, as `s`, the sandbox of a row of another table, if it belongs to the same user: lists of what runs in
- * sandboxes cost one statement.
- *
- * @param row alias of a table with `sandbox_id` and `user_id`
- */
+/** SQL that joins, as `s`, the sandbox of a row (`sandbox_id`, `user_id`), if it is the same user's. */
 export function joinSandbox(row: string): string {
   return `LEFT JOIN sandboxes s ON s.id = ${row}.sandbox_id AND s.user_id = ${row}.user_id`;
 }

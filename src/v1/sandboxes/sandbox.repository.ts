@@ -22,7 +22,7 @@ import { isSandboxId } from './session-key.js';
 
 /** Statuses in which the agent server may still answer. In the others an address would be outdated. */
 const ADDRESSED: readonly SandboxRowStatus[] = ['RUNNING', 'PAUSING', 'DELETING'];
-/** For a start whose caller knows no limit; the worker sets the limit of the specification. */
+/** For callers that know no limit; the worker sets that of the specification. */
 const DEFAULT_START_TIMEOUT_SECONDS = 60;
 
 const INSERT = new NamedStatement(
@@ -69,7 +69,6 @@ type StartingSandbox = Pick<
   | 'lastActivityAt'
 >;
 
-/** What a transition may set besides the status. */
 type SandboxChange = Partial<
   Pick<
     Sandbox,
@@ -84,33 +83,26 @@ type SandboxChange = Partial<
   >
 >;
 
-/** What may change without a transition. */
 type SandboxRowChange = SandboxChange & Partial<Pick<Sandbox, 'sessionKey' | 'sessionKeyHash'>>;
 
-/** What else must hold for a change. */
 type SandboxCondition = {
   [
     Property in 'userId' | 'status' | 'generation' | 'leaseOwner' | 'lastActivityAt' | 'updatedAt'
   ]?: NonNullable<Sandbox[Property]>;
 };
 
-/** Why the service makes a transition for reasons of its own. */
 type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
 
 interface TransitionOptions {
   /** Address and deadline follow from the new status unless they are given here. */
   change?: SandboxChange;
   condition?: SandboxCondition;
-  /**
-   * The caller's transaction; the caller calls `SandboxWorkerSignal.wake` once it is committed. Without one the worker is
-   * woken here, and takes the sandbox over at once if no other process has its lease.
-   */
+  /** The caller wakes the worker (`SandboxWorkerSignal.wake`) after the commit; without it, that happens here. */
   manager?: EntityManager;
-  /** Why the service does it; without one the request that is being answered asks for it. */
+  /** Set when the service decides by itself rather than for a request. */
   cause?: ServiceCause | undefined;
 }
 
-/** Transitions that somebody requests; the others follow from what happens to the sandbox. */
 const AUDITED: Partial<Record<SandboxTransition, AuditAction>> = {
   pause: 'sandbox.pause',
   resume: 'sandbox.resume',
@@ -122,9 +114,8 @@ interface ConditionalUpdate {
   from: readonly SandboxRowStatus[];
   condition: SandboxCondition;
   set: Partial<Omit<Sandbox, 'user'>>;
-  /** Null: the lease is left alone. */
   claim: LeaseClaim | null;
-  /** What `AuditRepository.record` made; null: the update leaves no entry. */
+  /** From `AuditRepository.record`; null leaves no entry. */
   entry: string | null;
 }
 
@@ -132,7 +123,6 @@ interface ConditionalUpdate {
 @Injectable()
 export class SandboxRepository {
   private readonly logger = new Logger(SandboxRepository.name);
-  /** When each was last touched, epoch milliseconds. */
   private readonly touches = new BoundedCache<string, number>(MAX_TOUCHES);
   private readonly rows: EntityRows<Sandbox>;
   private readonly changedRows: EntityRows<Sandbox>;
@@ -165,11 +155,7 @@ export class SandboxRepository {
     return this.sandboxes.findOneBy({ id });
   }
 
-  /**
-   * Keeps everybody else from changing the row until the transaction ends.
-   *
-   * @returns false when the user has no such sandbox
-   */
+  /** Locks the row until the transaction ends; false when the user has no such sandbox. */
   async lock(manager: EntityManager, id: string, userId: string): Promise<boolean> {
     const rows = await manager.query<unknown[]>(LOCK, [id, userId]);
     return rows.length > 0;
@@ -207,11 +193,7 @@ export class SandboxRepository {
     });
   }
 
-  /**
-   * Makes a transition, unless the status of the row, or the condition, does not allow it.
-   *
-   * @returns whether the transition was made
-   */
+  /** Makes a transition if the row's status and the condition allow it; returns whether it did. */
   async transition(
     id: string,
     transition: SandboxTransition,
@@ -241,7 +223,6 @@ export class SandboxRepository {
     return updated !== null;
   }
 
-  /** Changes a row without a transition. */
   async update(id: string, change: SandboxRowChange, condition: SandboxCondition = {}): Promise<boolean> {
     const { affected } = await this.sandboxes.update(
       { ...condition, id },
@@ -250,10 +231,7 @@ export class SandboxRepository {
     return affected === 1;
   }
 
-  /**
-   * Its user did something in it, so it is not idle; asking for its status does not count. Returns at once: no request
-   * waits for this.
-   */
+  /** Its user did something in it (a status request does not count). Returns at once: no request waits for it. */
   touch(id: string): void {
     const now = this.clock.now();
     if (now - (this.touches.get(id) ?? 0) < TOUCH_EVERY_MS) {
@@ -268,13 +246,12 @@ export class SandboxRepository {
       });
   }
 
-  /** It is not idle for so many seconds from now; an earlier keep-alive that lasts longer stays. */
+  /** Defers idleness by so many seconds; an earlier keep-alive that lasts longer stays. */
   async keepAlive(id: string, seconds: number): Promise<void> {
     const now = this.clock.now();
     await this.sandboxes.query(KEEP_ALIVE, [id, new Date(now + seconds * 1000), new Date(now)]);
   }
 
-  /** What it was kept alive for is over: from now on it is idle when nothing goes on in it. */
   async endKeepAlive(manager: EntityManager, id: string): Promise<void> {
     await manager.query(END_KEEP_ALIVE, [id]);
   }
@@ -298,7 +275,6 @@ export class SandboxRepository {
         });
   }
 
-  /** @returns the row after the update; null when no row met the conditions */
   private async updateRow(
     { id, from, condition, set, claim, entry }: ConditionalUpdate,
     manager: EntityManager = this.sandboxes.manager,

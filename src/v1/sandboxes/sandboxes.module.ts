@@ -51,7 +51,6 @@ import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.reposito
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 import { WarmTemplates } from './warm/warm-templates.js';
 
-/** Sandboxes: rows say what should be, and workers make it so. */
 @Module({
   imports: [
     TypeOrmModule.forFeature([Sandbox, SandboxHost, OrphanedSandbox]),
@@ -89,7 +88,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
           metrics,
         ),
     },
-    // What users do with sandboxes.
     SandboxesService,
     SandboxCreator,
     SandboxQuota,
@@ -100,7 +98,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxEvents,
     SandboxMetrics,
     BackendMetrics,
-    // The tables.
     SandboxRepository,
     SandboxLeaseRepository,
     SandboxHostRepository,
@@ -111,7 +108,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxKeyQueries,
     SandboxLifecycleQueries,
     RunningSandboxQueries,
-    // What makes the backend do what the rows say.
     SandboxWorker,
     SandboxWorkerSignal,
     SandboxTransitionsRunner,
@@ -128,7 +124,6 @@ import { WarmTemplates } from './warm/warm-templates.js';
     HostRegistry,
     BackendReadiness,
     BackendSweeper,
-    // What is started before anybody asks for it.
     WarmSandboxKeeper,
     WarmSandboxClaims,
     WarmTemplates,

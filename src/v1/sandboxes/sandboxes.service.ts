@@ -13,7 +13,6 @@ import { type SandboxRowStatus, type SandboxStatus, statusAfter, toWireStatus } 
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
-/** How long a request waits for a sandbox that it wakes, and for one that it pauses. */
 const WAKE_MS = 60_000;
 const PAUSE_MS = 10_000;
 const POLL_MS = 50;
@@ -38,13 +37,9 @@ export class SandboxesService {
   ) {}
 
   /**
-   * Makes a sandbox; it is STARTING when this returns.
-   *
-   * @param specId null: the default specification
-   * @param idempotencyKey a repetition of the request under it returns the same sandbox
-   * @throws DomainError not_found for an unknown specification, rate_limited (`sandbox_limit`) when the quota is
-   *   exhausted, forbidden when nothing would separate it from other users' sandboxes, gone when the sandbox of the
-   *   repeated request was deleted
+   * A repetition under the idempotency key returns the same sandbox, STARTING at first.
+   * @throws DomainError not_found for an unknown specification, rate_limited (`sandbox_limit`), forbidden when
+   * isolation is missing, gone when the sandbox of the repeated request was deleted
    */
   async create(userId: string, specId: string | null, idempotencyKey: string | null): Promise<SandboxView> {
     const spec = specId === null ? this.specs.default : this.specs.find(specId);
@@ -64,9 +59,7 @@ export class SandboxesService {
   }
 
   /**
-   * Requests a stop that keeps the files, and waits until everything in it has ended, at most for ten seconds: it goes
-   * on stopping then. What ran in it stays stopped after a resume, also where it was paused already.
-   *
+   * Waits at most ten seconds for the stop. What ran stays stopped after a resume.
    * @throws DomainError not_found
    */
   async pause(userId: string, id: string): Promise<void> {
@@ -94,10 +87,8 @@ export class SandboxesService {
   }
 
   /**
-   * Requests a start after a pause or an error; nothing happens when the sandbox starts or runs already.
-   *
-   * @returns the ids of the sandboxes that were paused to make room; while it starts its `status_detail` names them
-   * @throws DomainError not_found, rate_limited (`sandbox_limit`) when the quota is exhausted, forbidden as `create` does
+   * Starts it unless it starts or runs; returns the ids that were paused to make room.
+   * @throws DomainError not_found, rate_limited (`sandbox_limit`), forbidden as `create` does
    */
   async resume(userId: string, id: string): Promise<readonly string[]> {
     const sandbox = await this.sandboxes.find(id, userId);
@@ -119,12 +110,7 @@ export class SandboxesService {
     return paused;
   }
 
-  /**
-   * Resumes a sandbox and waits until it runs, at most for a minute; callers during that time wait for the same start.
-   *
-   * @returns its status then
-   * @throws DomainError as `resume` does
-   */
+  /** Resumes a sandbox and waits at most a minute; concurrent callers share the start. Throws as `resume` does. */
   async wake(userId: string, id: string): Promise<SandboxStatus> {
     const wake = this.wakes.get(id) ?? this.resumeAndWait(userId, id).finally(() => this.wakes.delete(id));
     this.wakes.set(id, wake);
@@ -136,7 +122,6 @@ export class SandboxesService {
     return this.wakes.has(id);
   }
 
-  /** Its user does something in it. */
   touch(id: string): void {
     this.sandboxes.touch(id);
   }
@@ -147,7 +132,7 @@ export class SandboxesService {
     return status === 'PAUSING' ? 'PAUSED' : toWireStatus(status, null);
   }
 
-  /** @returns its status once that is another one, or at the end of the time */
+  /** Returns another status at once, or the same one at the end of the time. */
   private async waitWhile(
     passing: SandboxRowStatus,
     id: string,
@@ -163,9 +148,7 @@ export class SandboxesService {
   }
 
   /**
-   * Requests the removal of a sandbox with its files, in whatever status; it is unknown from now on. Its conversations
-   * stay readable.
-   *
+   * Removes it with all files, in any status. Its conversations stay readable.
    * @throws DomainError not_found
    */
   async remove(userId: string, id: string): Promise<void> {
@@ -175,7 +158,6 @@ export class SandboxesService {
     }
   }
 
-  /** @returns the id of the new sandbox, or of the one that an earlier request under this key made */
   private async createOnce(
     userId: string,
     spec: SandboxSpec,
@@ -198,7 +180,7 @@ export class SandboxesService {
   }
 }
 
-/** 404: there is no such sandbox, or it is another user's. */
+/** 404 for another user's sandbox too. */
 function unknownSandbox(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no sandbox with this id.');
 }

@@ -27,7 +27,6 @@ export function sessionKeyBinding(sandboxId: string): string {
   return `sandboxes.session_key:${sandboxId}`;
 }
 
-/** The columns that a change of the encryption key has to encrypt again. */
 export const SANDBOX_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'sandboxes',
@@ -37,28 +36,24 @@ export const SANDBOX_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** The query parameter with the token of a port. */
 export const TOKEN_PARAMETER = 'slipway_token';
 
-/**
- * Opens the ports of a sandbox, and nothing else of it, for as long as the sandbox exists. Derived from its session key,
- * which cannot be derived from it.
- */
+/** Opens only the ports of a sandbox, for as long as it exists. The session key cannot be derived from it. */
 export function portToken(sessionKey: string): string {
   return hash('sha256', `ports of the sandbox with the key ${sessionKey}`, 'base64url');
 }
 
-/** Whether a client presents the token, or the session key itself. Compares in constant time. */
+/** Whether a client presents the token or the session key. Compares in constant time. */
 export function opensPorts(presented: string, sessionKey: string): boolean {
   return [portToken(sessionKey), sessionKey].some((secret) => isSameKey(presented, secret));
 }
 
-/** Whether two keys are the same. Compares in constant time. */
+/** Compares in constant time. */
 export function isSameKey(presented: string, key: string): boolean {
   return isKeyOfHash(presented, sessionKeyHash(key));
 }
 
-/** Whether a key has this `sessionKeyHash`. Compares in constant time. */
+/** Compares in constant time. */
 export function isKeyOfHash(presented: string, keyHash: Buffer): boolean {
   return timingSafeEqual(sessionKeyHash(presented), keyHash);
 }

@@ -4,7 +4,6 @@ import { PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 
-/** Also of the routes that start conversations. */
 export const TOO_MANY_SANDBOXES: DocumentedProblem = {
   status: 409,
   code: 'stored_sandbox_limit',
@@ -31,7 +30,6 @@ export class DeleteSandboxQueryDto {
   sandbox_id?: string;
 }
 
-/** An address of something that runs in a sandbox. */
 export class ExposedUrlDto {
   @ApiProperty({ example: 'AGENT_SERVER' })
   name: string;
@@ -56,7 +54,6 @@ export class SandboxIdsQueryDto {
   id: string[];
 }
 
-/** A sandbox as its owner sees it. */
 @ApiSchema({ name: 'SandboxInfo' })
 export class SandboxDto {
   @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' })

@@ -5,7 +5,6 @@ import { SandboxUrls } from '../sandbox-urls.js';
 import { toWireStatus } from '../sandbox-status.js';
 import type { SandboxView } from '../sandbox.queries.js';
 
-/** Presents sandboxes as the API shows them. */
 @Injectable()
 export class SandboxPresenter {
   constructor(private readonly urls: SandboxUrls) {}

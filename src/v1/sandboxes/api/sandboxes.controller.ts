@@ -192,11 +192,7 @@ export class SandboxesController {
   }
 }
 
-/**
- * Some clients repeat the id of the path in the query.
- *
- * @throws InvalidInputError when the two differ: the wrong sandbox might be deleted
- */
+/** Some clients repeat the id of the path in the query. A mismatch is refused: the wrong sandbox might be deleted. */
 function requireSameId(id: string, repeatedId: string | undefined): void {
   if (repeatedId !== undefined && repeatedId !== id) {
     throw new InvalidInputError([{ loc: ['query', 'sandbox_id'], msg: OTHER_ID, type: 'value_error' }]);

@@ -2,29 +2,23 @@ import path from 'node:path';
 import { AGENT_SERVER_FLAGS } from './launch-variables.js';
 import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER, type WarmLaunch } from './sandbox-backend.js';
 
-// What a container of a sandbox looks like inside, whichever engine runs it.
-
-/** Whether an image of ours was built on its engine's own machine: a registry could have anything under a name without one. */
+/** Whether an image of ours was built locally: a registry could have anything under a name without a host. */
 export function isBuiltHere(image: string): boolean {
   return !image.includes('/');
 }
 
-/** Which installation something belongs to. */
 export const INSTANCE_LABEL = 'slipway.instance';
-/** Which sandbox it is. */
 export const SANDBOX_LABEL = 'slipway.sandbox-id';
 
-/** Where agent servers listen inside their containers. */
 export const AGENT_PORT = 8000;
 export const EVERY_ADDRESS = '0.0.0.0';
-/** The user and group of the agent image; in other images this number is nobody's. */
+/** The user and group of the agent image (Dockerfile). Other images do not assign this number. */
 export const AGENT_USER = 10_001;
 
-/** Where our agent server and its Node.js are in images that have them, and where they are mounted in others. */
+/** The path of our agent server and its Node.js in our image, and the mount point in other images. */
 export const AGENT_SERVER_FOLDER = '/opt/slipway';
 export const AGENT_SERVER_NODE = `${AGENT_SERVER_FOLDER}/bin/node`;
 export const AGENT_SERVER_ENTRY = `${AGENT_SERVER_FOLDER}/agent-server/main.js`;
-/** How our own image starts it (Dockerfile). */
 export const AGENT_SERVER_COMMAND = [
   AGENT_SERVER_NODE,
   ...AGENT_SERVER_FLAGS,
@@ -36,29 +30,19 @@ export const AGENT_SERVER_COMMAND = [
   '--secrets-stdin',
 ];
 
-/** A launch whose session key may come later: null until then. */
 export type ContainerLaunch = WarmLaunch & { sessionKey: string | null };
 
-/** How an image is started. */
 export interface SandboxLayout {
   image: string;
-  /** Where the sandbox's volume is mounted. */
   folder: string;
-  /** Where it is mounted once more; null: nowhere. */
   secondFolder: string | null;
-  /** Undefined: the image's own. */
   args: string[] | undefined;
   env: Record<string, string>;
-  /** Whether the session key is written to standard input. */
   keyOnStdin: boolean;
 }
 
 /**
- * The folders inside a container, and the arguments and variables of its agent server.
- *
- * Our own image gets its session key on standard input. A stock agent server (openhands.agent_server) reads it only from
- * its environment, which its tools and anyone who may inspect the container can see.
- *
+ * A stock agent server (openhands.agent_server) reads its key only from its environment, which its tools can see.
  * @throws SandboxBackendError when a container cannot run the program or use its working folder
  */
 export function sandboxLayout(launch: ContainerLaunch, defaultImage: string): SandboxLayout {

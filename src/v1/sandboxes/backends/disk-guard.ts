@@ -2,43 +2,30 @@ import pLimit from 'p-limit';
 import { type DiskSpace, lacksFiles } from './disk-space.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** Sandboxes whose last size is kept. */
 const MAX_MEASURED = 10_000;
-/** Growth below this is a log or a cache, not what fills a disk. */
+/** Slower growth is a log or a cache, which does not fill a disk. */
 const NOTABLE_BYTES = 16 * MEBIBYTE;
 const NOTABLE_FILES = 1000;
 const MEASURES_AT_ONCE = 4;
-/** Minimum time between two measurements while the disk has room, and between two of the same sandbox. */
+/** Pause between two measurements while the disk has room, and between two of the same sandbox. */
 const PAUSE_MS = 5_000;
 const REPEAT_MS = 60_000;
-/** How long its owner may run it after a resume to delete files. */
 const EXCUSE_MS = 10 * 60_000;
 
-/** What the guard may do with sandboxes of this host. */
 export interface GuardedSandboxes {
-  /** Ids of those that run. */
   running(): Promise<string[]>;
-  /** Bytes on the disk; null when that takes too long to find out. */
   measure(id: string): Promise<number | null>;
-  /** How many files it has; null likewise. */
   countFiles(id: string): Promise<number | null>;
-  /** Lets nothing in it go on for now. */
   freeze(id: string): Promise<void>;
   thaw(id: string): Promise<void>;
-  /**
-   * Ends its program at once.
-   *
-   * @param cause a sentence for its owner
-   */
+  /** Ends the program at once. `cause` is a sentence for the owner. */
   end(id: string, cause: string): Promise<void>;
 }
 
 export interface DiskGuardOptions {
-  /** What users call the disk: "the disk of DATA_DIR". */
   disk: string;
   /** Free bytes that sandboxes must leave to everything else on the disk. */
   reserveBytes: number;
-  /** What one sandbox may have on the disk; 0: any amount. */
   sandboxBytes: number;
 }
 
@@ -49,19 +36,14 @@ interface Measure {
   at: number;
 }
 
-/**
- * Keeps sandboxes from filling the disk that they share with the database. Cheap while there is room: one call of statfs(2),
- * and one sandbox measured now and then. When the reserve is touched, all sandboxes stand still until it is known which one
- * has grown most since it was last measured; that one is ended, and the others go on.
- */
+/** Keeps sandboxes from filling the disk of the database: below the reserve it ends the one that has grown most. */
 export class DiskGuard {
   readonly #measured = new Map<string, Measure>();
-  /** Sandboxes that were ended for their size, and may run for a while so that files can be deleted. */
+  /** Sandboxes that were ended for their size and may run for a while so that files can be deleted. */
   readonly #excused = new Map<string, { until: number; bytes: number }>();
   readonly #limit = pLimit(MEASURES_AT_ONCE);
   #measuring = false;
   #nextAt = 0;
-  /** The free space at the last action; null while there is room. */
   #low: DiskSpace | null = null;
 
   constructor(
@@ -70,11 +52,7 @@ export class DiskGuard {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /**
-   * Checks the disk, and acts when that is necessary. To be called about twice a second.
-   *
-   * @param space null: it cannot be seen, and only single sandboxes are measured
-   */
+  /** Checks the disk and acts; call it about twice a second. Without `space` it measures sandboxes only. */
   async check(space: DiskSpace | null): Promise<void> {
     if (space === null || (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space))) {
       this.#low = null;
@@ -100,7 +78,6 @@ export class DiskGuard {
     }
   }
 
-  /** The sandbox that has grown most; null when none has. */
   async #findGrown(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
     const grown = await this.#ofAll(ids, async (id) => ({ id, ...(await this.#growth(id)) }));
     const [first] = grown.toSorted((one, other) => other.growth - one.growth || other.bytes - one.bytes);
@@ -112,7 +89,6 @@ export class DiskGuard {
         };
   }
 
-  /** The sandbox with the most files; null when none has many. */
   async #findCrowded(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
     const counted = await this.#ofAll(ids, async (id) => ({
       id,
@@ -136,7 +112,7 @@ export class DiskGuard {
     return `It was stopped because it was filling the disk: ${state}; ${size}. Delete the sandbox, or resume it when there is room again and delete files.`;
   }
 
-  /** How much a sandbox has grown since it was last measured. One that cannot be measured has grown beyond measure. */
+  /** A sandbox that cannot be measured counts as grown without limit. */
   async #growth(id: string): Promise<{ growth: number; bytes: number }> {
     const before = this.#measured.get(id)?.bytes ?? 0;
     const bytes = (await this.sandboxes.measure(id)) ?? Number.POSITIVE_INFINITY;
@@ -144,7 +120,6 @@ export class DiskGuard {
     return { growth: bytes - before, bytes };
   }
 
-  /** Measures, in the background, the sandbox that was not measured for longest. */
   #measureNext(): void {
     if (this.#measuring || this.now() < this.#nextAt) {
       return;
@@ -152,7 +127,6 @@ export class DiskGuard {
     this.#measuring = true;
     this.#nextAt = this.now() + PAUSE_MS;
     this.#measureOldest()
-      // The next one is tried after the pause.
       .catch(() => undefined)
       .finally(() => {
         this.#measuring = false;
@@ -196,7 +170,7 @@ export class DiskGuard {
     return this.#measured.get(id)?.at ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** The size of a paused sandbox is kept, so that after its resume only what is new counts as growth. */
+  /** The size of a paused sandbox is kept, so that only what is new after its resume counts as growth. */
   #forget(running: ReadonlySet<string>): void {
     for (const id of this.#measured.keys()) {
       if (this.#measured.size <= MAX_MEASURED) {

@@ -2,19 +2,16 @@ import { statfs } from 'node:fs/promises';
 import { jsonText } from '@slipway/common/json-access.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** What sandboxes leave free unless configured. With less none starts, and one that fills the disk is ended. */
+/** The free space that sandboxes leave by default. Below it none starts, and one that fills the disk is ended. */
 export const MIN_FREE_BYTES = 512 * MEBIBYTE;
-/** Room for this many more files is kept. */
 const MIN_FREE_FILES = 10_000;
-/** The folder does not exist, or we may not enter it. */
 const INVISIBLE = new Set(['ENOENT', 'ENOTDIR', 'EACCES']);
 
-/** How full a disk is. */
 export interface DiskSpace {
   /** Bytes that users other than root may still write. */
   freeBytes: number;
   totalBytes: number;
-  /** How many more files can be made, however small; null where nothing limits them. */
+  /** Number of files that can still be made; null where the file system has no limit. */
   freeFiles: number | null;
 }
 
@@ -22,7 +19,7 @@ export interface DiskSpace {
 export async function diskSpace(folder: string): Promise<DiskSpace | null> {
   try {
     const { bavail, blocks, bsize, files, ffree } = await statfs(folder);
-    // File systems without a fixed number of files report none at all.
+    // File systems without a fixed number of files report 0 of 0.
     const freeFiles = files > 0 ? ffree : null;
     return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeFiles };
   } catch (error) {
@@ -33,16 +30,11 @@ export async function diskSpace(folder: string): Promise<DiskSpace | null> {
   }
 }
 
-/** Whether nearly no more files can be made: the disk is out of inodes. */
 export function lacksFiles({ freeFiles }: DiskSpace): boolean {
   return freeFiles !== null && freeFiles < MIN_FREE_FILES;
 }
 
-/**
- * Why a nearly full disk prevents a start; null when it does not, or when nothing is known about the disk.
- *
- * @param disk what users call it: "the disk of DATA_DIR"
- */
+/** Why a nearly full disk prevents a start; null when it does not. `disk` is its name: "the disk of DATA_DIR". */
 export function spaceProblem(space: DiskSpace | null, minFreeBytes: number, disk: string): string | null {
   if (space === null || (space.freeBytes >= minFreeBytes && !lacksFiles(space))) {
     return null;

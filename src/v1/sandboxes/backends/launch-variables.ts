@@ -1,29 +1,21 @@
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
 
-/** As lists of hosts that are reached without a proxy name it. */
+/** The form of entries in `NO_PROXY`. */
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
 const PROXY_VARIABLE = /^(HTTPS?|ALL)_PROXY$/i;
-/** Lists the variables that our agent server passes on to tools, besides those it knows by name. */
+/** Variables that our agent server passes on to tools, besides those it knows by name. */
 export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
-/** Lists the variables that are not of the image, where nobody can ask what an image has: our agent server passes on the others. */
+/** Variables that are not of the image, which cannot be inspected here: our agent server passes on all others. */
 export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 
-/**
- * How Node.js runs our agent server, which mostly waits, beside hundreds of others. A small young generation saves ten
- * megabytes. So does WebAssembly without a second, optimizing compilation: only the HTTP parser of `fetch` is in it. One
- * thread instead of four for compiling and collecting garbage saves two more (docs/adr/0055).
- */
+/** A small young generation and WebAssembly without optimizing compilation save 10 MB each (docs/adr/0055). */
 export const AGENT_SERVER_FLAGS = ['--max-semi-space-size=2', '--liftoff-only', '--v8-pool-size=1'];
 
 /**
- * Variables that make the programs of a sandbox use the operator's proxy. Node.js reads them from 22.21 and 24.5 on
- * (https://nodejs.org/api/cli.html#node_use_env_proxy1). Empty where there is no proxy. Loopback and the service, which
- * the sandbox calls back, are exempt: a proxy reaches neither. Variables that the specification sets, in whichever case,
- * are left to it.
- *
- * @param serviceEnvironment the service's variables
- * @param sharesLoopback whether the sandbox can reach a proxy that listens on this machine's loopback
+ * Programs use the operator's proxy (https://nodejs.org/api/cli.html#node_use_env_proxy1), except for loopback and
+ * the service, which it does not reach. Variables of the specification stay.
+ * @param sharesLoopback whether the sandbox can reach a proxy on this machine's loopback
  */
 export function proxyVariables(
   serviceEnvironment: Readonly<Record<string, string | undefined>>,
@@ -55,18 +47,12 @@ export function proxyVariables(
   return Object.fromEntries(variables.filter(([name]) => !specified.has(name.toLowerCase())));
 }
 
-/** Proxies may be given as `host:port`. */
 function listensOnLoopback(proxy: string): boolean {
   const url = URL.parse(proxy.includes('://') ? proxy : `http://${proxy}`);
   return url !== null && isLoopbackHost(url.hostname);
 }
 
-/**
- * Variables that tell programs in a sandbox which ports they may use.
- *
- * @param ports numbers by name, as programs see them
- * @param host where they must listen to be reachable from outside
- */
+/** Variables with the ports (by name) that programs may use. `host` is where they must listen to be reachable. */
 export function portVariables(ports: Readonly<Record<string, number>>, host: string): Record<string, string> {
   const variables = Object.entries(ports).map(([name, port]) => [name, String(port)] as const);
   if (variables.length === 0) {

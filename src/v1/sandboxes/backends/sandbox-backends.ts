@@ -4,7 +4,7 @@ import { processBackend } from './process/process.descriptor.js';
 import type { SandboxBackendDescriptor } from './sandbox-backend.descriptor.js';
 import type { SandboxBackendKind } from './sandbox-backend.js';
 
-/** Every kind of backend, one line each; nothing else chooses by kind. */
+/** The only place that chooses by kind. */
 export const SANDBOX_BACKENDS: {
   readonly [Kind in SandboxBackendKind]: SandboxBackendDescriptor & { kind: Kind };
 } = {

@@ -18,15 +18,11 @@ import {
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 
-/** An id of the right form that no sandbox has. */
 const NO_SANDBOX = '0'.repeat(22);
 const ADVICE =
   'Sandboxes cannot run: conversations cannot be started or resumed. Look at the engine that SANDBOX_BACKEND names, and at the log of the service.';
 
-/**
- * Prepares the backend once, while the service starts: only what needs the backend waits for it. When that fails, as
- * with a Docker engine that is down, the next caller that needs the backend tries again.
- */
+/** Prepares the backend while the service starts. After a failure the next caller that needs it tries again. */
 @Injectable()
 export class BackendReadiness
   implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
@@ -62,7 +58,6 @@ export class BackendReadiness
 
   /** Waits, so that a stopped service no longer makes folders. */
   async beforeApplicationShutdown(): Promise<void> {
-    // A failure was logged at the start.
     await this.preparing?.catch(() => undefined);
   }
 
@@ -71,16 +66,13 @@ export class BackendReadiness
     await this.backend.disconnect();
   }
 
-  /**
-   * @throws SandboxBackendError when sandboxes cannot run here, with one line for the operator;
-   *   SandboxBackendUnavailableError when that cannot be found out now
-   */
+  /** @throws as `SandboxBackend.prepare` */
   async ready(): Promise<void> {
     this.preparing ??= this.prepare();
     await this.preparing;
   }
 
-  /** Whether sandboxes can run here. The log of the service, and every start of a sandbox, says why not. */
+  /** Whether sandboxes can run here. The log, and every start of a sandbox, says why not. */
   async isReady(): Promise<boolean> {
     try {
       await this.ready();
@@ -93,10 +85,7 @@ export class BackendReadiness
     }
   }
 
-  /**
-   * Asks the engine for a sandbox that does not exist, since one that was there at the start may be away now. Not
-   * required: lists, settings and events work without it, and all replicas use the same engine.
-   */
+  /** Asks for a sandbox that does not exist, since the engine may have gone. Most of the API works without it. */
   private async check(): Promise<PartState> {
     try {
       await this.ready();

@@ -12,7 +12,6 @@ import { BackendReadiness } from './backend-readiness.js';
 /** Short, because a tool can write a gigabyte in a second. */
 const EVERY_MS = 500;
 
-/** Lets the backend do what nobody asks for, again and again, and logs what it did. */
 @Injectable()
 export class BackendSweeper implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
@@ -31,7 +30,7 @@ export class BackendSweeper implements OnApplicationBootstrap, BeforeApplication
     private readonly readiness: BackendReadiness,
   ) {}
 
-  /** Removed sandboxes of which some files are still there; null before the first sweep. */
+  /** Removed sandboxes of which some files are left; null before the first sweep. */
   get leftovers(): number | null {
     return this.found;
   }

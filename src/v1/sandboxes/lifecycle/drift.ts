@@ -8,26 +8,16 @@ import { type ExpectedSandbox, FIRST_ROW, SandboxLifecycleQueries } from './sand
 
 /** A difference between a row and the backend, named after what is found. */
 export type Drift =
-  /** It should run, and does not. */
   | { kind: 'ended'; id: string }
-  /** It runs at another address than its row says. */
   | { kind: 'moved'; id: string }
-  /** It runs, and should not. */
   | { kind: 'left-over'; id: string }
-  /** It is stopped, and the files that it once had are missing. */
   | { kind: 'gone'; id: string }
-  /** Its row says MISSING, and its files are there. */
   | { kind: 'back'; id: string }
-  /** It has no row. */
   | { kind: 'orphan'; id: string };
 
-/** Stopped sandboxes whose rows one comparison reads, and as many of which there are only rows. */
 const STOPPED_PER_ROUND = 1_000;
 
-/**
- * Compares the rows of sandboxes with what the backend of this host has. All that run are compared each time; of stopped
- * ones, which may be many thousands, only the next part.
- */
+/** Compares all sandboxes that run each time, and a part of the stopped ones, of which there may be thousands. */
 @Injectable()
 export class DriftDetector {
   private readonly firstSeen = new Map<string, number>();
@@ -62,7 +52,6 @@ export class DriftDetector {
     });
   }
 
-  /** Ids of all that run, and of the next stopped ones by id. */
   private nextPart(facts: readonly SandboxFacts[]): Set<string> {
     const idsOf = (isWanted: (fact: SandboxFacts) => boolean): string[] =>
       facts.filter(isWanted).map(({ id }) => id);
@@ -88,22 +77,15 @@ export class DriftDetector {
 }
 
 interface DriftOptions {
-  /** Epoch milliseconds. */
   now: number;
-  /** What has no row is an orphan from this age on, milliseconds. */
+  /** Milliseconds; what has no row is an orphan from this age on. */
   graceMs: number;
-  /** When each was first seen, for backends that do not know the age of what they have. */
   firstSeen: ReadonlyMap<string, number>;
-  /** Of what the backend has, those whose rows were looked for. */
+  /** The ids whose rows were looked for. */
   compared: ReadonlySet<string>;
 }
 
-/**
- * Compares rows with what the backend has. Rows in transitional statuses are left to their workers.
- *
- * @param expected the RUNNING rows of this host, a part of its stopped ones, and the rows of what is compared
- * @param facts read before the rows, so that a sandbox whose row is younger is no orphan
- */
+/** Leaves transitional rows to workers. `facts` precede the `expected` rows, so that a new row is no orphan. */
 export function findDrift(
   expected: readonly ExpectedSandbox[],
   facts: readonly SandboxFacts[],

@@ -6,13 +6,11 @@ import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends
 import type { Sandbox } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
 
-/** For a sandbox that ran once and that the backend no longer has. */
 export const FILES_GONE =
   'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
 
 const MAX_LOG_CHARACTERS = 4_000;
 
-/** Finds out why a sandbox that should run does not. */
 @Injectable()
 export class ExitDiagnosis {
   constructor(
@@ -37,12 +35,10 @@ export class ExitDiagnosis {
   }
 }
 
-/** What is known of a sandbox that failed. */
 interface FailureFacts {
   facts: Pick<SandboxFacts, 'state' | 'exit'>;
-  /** The last lines of its program. */
   log: string;
-  /** Masked in the log, in case the program printed it; null: it had none. */
+  /** Masked in the log, in case the program printed it. */
   sessionKey: string | null;
 }
 
@@ -51,7 +47,6 @@ export function madeByOtherBackend(made: Sandbox['backend'], configured: Sandbox
   return `It was made by the ${made} backend, and the service runs with SANDBOX_BACKEND=${configured} now.`;
 }
 
-/** The sandbox exited before its agent server answered. */
 export function failedWhileStarting(failure: FailureFacts, tried: string | null): string {
   const where = tried === null ? 'before it listened' : `while ${tried}/alive was asked`;
   return withLog(
@@ -62,7 +57,6 @@ export function failedWhileStarting(failure: FailureFacts, tried: string | null)
   );
 }
 
-/** The program lives, and its agent server does not answer. */
 export function startTimedOut(
   failure: Omit<FailureFacts, 'facts'>,
   tried: string | null,
@@ -73,7 +67,7 @@ export function startTimedOut(
   return withLog(`${where} within ${seconds} s.`, failure);
 }
 
-/** It was RUNNING, and exited although nobody asked for it. */
+/** It was RUNNING, and exited without a request to stop. */
 export function endedByItself(failure: FailureFacts): string {
   const cause = failure.facts.exit?.cause;
   if (cause !== undefined) {

@@ -41,7 +41,7 @@ export class HostRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     this.loop.start();
   }
 
-  /** If this host has another replica, that one registers the host again within seconds. */
+  /** Another replica of this host registers it again within seconds. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.loop.stop();
     try {

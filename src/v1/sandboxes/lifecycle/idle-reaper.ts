@@ -16,20 +16,18 @@ import { IdlenessProbe } from './idleness-probe.js';
 import { LostHostReaper } from './lost-host.reaper.js';
 import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 
-/** In a sandbox that nobody uses, an agent server that has not answered for this long counts as hanging. */
 const MAX_UNRESPONSIVE_SECONDS = 600;
 
 const MAX_INTERVAL_MS = 30_000;
 const MIN_INTERVAL_MS = 1_000;
-/** Runs often enough that nothing is paused or removed much later than it should be. */
+/** Runs often enough that pauses and removals are never much too late. */
 const RUNS_PER_TIMEOUT = 4;
 
-/** Stops the programs of this host's sandboxes that nobody uses; much later it removes their files too. */
+/** Stops idle sandboxes of this host, and much later removes their files. */
 @Injectable()
 export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly loop: RepeatedWork;
-  /** Since when agent servers have not answered, epoch milliseconds by sandbox and generation. */
   private unresponsive = new Map<string, number>();
 
   constructor(
@@ -64,7 +62,6 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     await this.lostHosts.reap();
   }
 
-  /** Pauses what was idle for `SANDBOX_IDLE_TIMEOUT_SECONDS`; what does not even answer fails some time after that. */
   private async pauseIdle(): Promise<void> {
     const { idleTimeoutSeconds } = this.config.sandboxes;
     if (idleTimeoutSeconds === 0) {
@@ -88,7 +85,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     );
   }
 
-  /** Pauses it unless its agent server knows of later activity than the row, or something begins in this moment. */
+  /** Activity that only the agent server knows, or that begins just now, prevents the pause. */
   private async pauseIfIdle(
     { id, generation, lastActivityAt }: Sandbox,
     activity: AgentServerActivity,
@@ -105,7 +102,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     await this.sandboxes.transition(id, 'pause', options);
   }
 
-  /** It would use up its user's quota for ever. The reconciler stops its program; a resume starts it again. */
+  /** Otherwise it would use up quota for ever. The reconciler stops its program; a resume starts it again. */
   private async failIfUnresponsive(
     { id, generation, updatedAt }: Sandbox,
     unresponsiveBefore: ReadonlyMap<string, number>,
@@ -124,7 +121,6 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     });
   }
 
-  /** Removes what has not run for `SANDBOX_RETENTION_SECONDS`. */
   private async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
@@ -142,7 +138,6 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
   }
 }
 
-/** @param config the timeouts, seconds; 0: none */
 function intervalMs({
   idleTimeoutSeconds,
   retentionSeconds,

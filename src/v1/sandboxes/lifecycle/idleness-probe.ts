@@ -6,13 +6,13 @@ import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { RunningSandboxQueries } from '../sandbox.queries.js';
 import type { Sandbox } from '../sandbox.entity.js';
 
-/** The user of a sandbox is working in it when the last request is this recent. */
+/** A request this recent means that the user is working in the sandbox. */
 const TRAFFIC_MS = 10_000;
-/** While a command runs in it, an agent server reports that it has been idle for no time at all. */
+/** While a command runs, an agent server reports an idle time of nearly 0. */
 const BUSY_SECONDS = 0.1;
 const PROBE_TIMEOUT_MS = 3_000;
 
-/** Finds out whether anything goes on in sandboxes. What cannot be known counts as going on. */
+/** Finds out whether sandboxes are idle. One whose state is unknown counts as busy. */
 @Injectable()
 export class IdlenessProbe {
   private readonly logger = new Logger(IdlenessProbe.name);
@@ -23,7 +23,7 @@ export class IdlenessProbe {
     private readonly clock: Clock,
   ) {}
 
-  /** Those in which nothing goes on, the longest idle first. */
+  /** The idle ones, the longest idle first. */
   async findIdle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
     const unused = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isInUse(sandbox));
     const busy = await Promise.all(unused.map((sandbox) => this.isBusy(sandbox)));
@@ -32,10 +32,10 @@ export class IdlenessProbe {
       .toSorted((a, b) => idleSince(a) - idleSince(b) || a.createdAt.getTime() - b.createdAt.getTime());
   }
 
-  /** What has just begun or ended looks busy for a moment, and is asked once more after it. */
+  /** What has just begun or ended looks busy for a moment, so the sandbox is asked again after it. */
   private async isBusy(sandbox: Sandbox): Promise<boolean> {
     const first = await this.activity(sandbox);
-    // One that has only just started has never been idle for long, and may be asked when a client sees it run.
+    // An unused agent server that has just started has a short idle time too, and needs no second look.
     if (first === null || first.running || first.isUnused || first.idleSeconds >= BUSY_SECONDS) {
       return first === null || first.running;
     }
@@ -71,12 +71,11 @@ export class IdlenessProbe {
     }
   }
 
-  /** Whether the agent server answers anything at all. */
   async isAlive({ address }: Sandbox): Promise<boolean> {
     return address !== null && (await this.client.isAlive(address));
   }
 
-  /** Whether it is kept alive, or its user works in it, whatever its agent server says. */
+  /** Whether it is kept alive or its user works in it, whatever its agent server says. */
   isInUse({ keepAliveUntil, trafficAt }: Sandbox): boolean {
     const now = this.clock.now();
     return (keepAliveUntil?.getTime() ?? 0) > now || (trafficAt?.getTime() ?? 0) > now - TRAFFIC_MS;

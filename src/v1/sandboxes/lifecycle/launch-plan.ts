@@ -15,20 +15,18 @@ import type { Sandbox, SandboxOverrides } from '../sandbox.entity.js';
 import { sessionKeyBinding } from '../session-key.js';
 import { madeByOtherBackend } from './exit-diagnosis.js';
 
-/** What a sandbox gets unless its specification says otherwise. */
 export const SANDBOX_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
 
-/** What a stock agent server encrypts its files with. */
+/** A stock agent server encrypts its files with this. */
 const STORAGE_KEY = 'OH_SECRET_KEY';
 
 interface PlannedLaunch {
   launch: SandboxLaunch;
-  /** What of the user's settings has no effect, in sentences. */
   notes: string[];
   startTimeoutSeconds: number;
 }
 
-/** Plans each start of a sandbox anew: specifications and addresses may have changed since the last one. */
+/** Plans each start of a sandbox anew, since specifications and addresses may have changed. */
 @Injectable()
 export class LaunchPlanner {
   constructor(
@@ -62,21 +60,18 @@ export class LaunchPlanner {
     };
   }
 
-  /**
-   * A stock agent server encrypts what it stores of a conversation, model keys included, with its session key unless it is
-   * told another secret; and the session key changes with each resume.
-   */
+  /** A stock agent server would encrypt its files with the session key, which each resume changes. */
   private storageVariables({ program }: WarmTemplate, id: string): Record<string, string> {
     return program.kind === 'native' ? {} : { [STORAGE_KEY]: this.cipher.derive(`sandboxes.storage:${id}`) };
   }
 
-  /** What each sandbox of a specification is started with, whoever it is for. */
+  /** What each sandbox of a specification is started with, regardless of its user. */
   template(
     spec: SandboxSpec,
     overrides: SandboxOverrides | null,
   ): { template: WarmTemplate; notes: string[] } {
     const { launch, notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
-    // Ports that nobody could reach are not opened.
+    // Ports without addresses for clients are not opened.
     const ports = this.urls.exposesPorts ? launch.ports : {};
     return { template: { ...launch, ports, callbackUrl: this.callback.webhooksUrl }, notes };
   }
@@ -88,7 +83,6 @@ interface SandboxSettings {
   sandbox_runtime_container_image: string | null;
 }
 
-/** @param settings null: the user has stored none */
 export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {
   if (settings === null) {
     return null;
@@ -107,14 +101,9 @@ export function toOverrides(settings: SandboxSettings | null): SandboxOverrides 
   return overrides.resourceFactor === null && overrides.image === null ? null : overrides;
 }
 
-/** The part of a launch that follows from the specification and the overrides. */
 type LaunchPlan = Omit<WarmTemplate, 'callbackUrl'>;
 
-/**
- * Applies a user's overrides to a specification.
- *
- * @returns the plan, and one sentence for each override that has no effect
- */
+/** Applies a user's overrides to a specification, with a sentence for each that has no effect. */
 export function toLaunch(
   spec: SandboxSpec,
   overrides: SandboxOverrides | null,
@@ -161,7 +150,7 @@ export function toLaunch(
   return { launch: plan, notes };
 }
 
-/** What of the specifications has no effect without containers, in one line for the log; null: nothing. */
+/** Parts of the specifications that have no effect without containers, in one line for the log; null if none. */
 export function specsProblem(specs: readonly SandboxSpec[], backend: SandboxBackendKind): string | null {
   const unmet = SANDBOX_BACKENDS[backend].runsContainers ? [] : specs.filter(asksForContainer);
   return unmet.length === 0
@@ -169,7 +158,7 @@ export function specsProblem(specs: readonly SandboxSpec[], backend: SandboxBack
     : `${backend} sandboxes run in no container: runtime, network and pod of SANDBOX_SPECS_FILE have no effect for ${unmet.map(({ id }) => id).join(', ')}`;
 }
 
-/** Specifications of images are left out: starting one fails anyway, and names the image. */
+/** Starting a specification with an image fails anyway, and names the image. */
 function asksForContainer({ program, runtime, network, pod }: SandboxSpec): boolean {
   return program.kind !== 'image' && [runtime, network, pod].some((setting) => setting !== null);
 }

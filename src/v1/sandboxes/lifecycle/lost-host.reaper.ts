@@ -10,7 +10,7 @@ const GRACE_SECONDS = 60;
 /** How long a lost host may take to come back and remove what it should. */
 const REMOVAL_GRACE_SECONDS = 86_400;
 
-/** Cleans up after hosts that are gone. Every host does; the updates are conditional. */
+/** Every host does this; the updates are conditional. */
 @Injectable()
 export class LostHostReaper {
   private readonly logger = new Logger('Sandboxes');
@@ -29,7 +29,7 @@ export class LostHostReaper {
     await this.forgetUnremoved();
   }
 
-  /** Fails what a lost host should have started or stopped. When the host is back a resume starts it there. */
+  /** When the host is back, a resume starts the sandbox there. */
   private async failAbandoned(): Promise<void> {
     const abandoned = await this.queries.abandonedSince(this.host.id, this.ago(GRACE_SECONDS));
     await Promise.all(
@@ -43,10 +43,7 @@ export class LostHostReaper {
     );
   }
 
-  /**
-   * Fails sandboxes of lost hosts whose agent servers do not answer either: they would use up their users' quota for
-   * ever. One that still answers outlived the service of its host, and is left alone.
-   */
+  /** Unreachable sandboxes would use up quota for ever. One that still answers outlived its service, and stays. */
   private async failUnreachable(): Promise<void> {
     const unwatched = await this.queries.runningOnLostHosts(
       this.host.id,
@@ -68,10 +65,7 @@ export class LostHostReaper {
     );
   }
 
-  /**
-   * Deletes the rows of what a lost host should have removed: a removal has no deadline, and nobody sees the row. Files
-   * that are left become orphans, which that host removes when it is back, or another host of the same Docker engine.
-   */
+  /** A removal has no deadline and its row is invisible. Files become orphans, which the returning host removes. */
   private async forgetUnremoved(): Promise<void> {
     const unremoved = await this.queries.unremovedOnLostHosts(
       this.host.id,

@@ -7,10 +7,7 @@ import { SandboxKeyQueries } from '../sandbox-key.queries.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { sessionKeyHash } from '../session-key.js';
 
-/**
- * Ends sandboxes that break the rules: what answers in them sends more than the service accepts. The row becomes ERROR with
- * the cause, so nobody asks it again, after a restart neither; the reconciler of its host stops what still runs.
- */
+/** Ends sandboxes that send more than the service accepts. The row becomes ERROR; the reconciler does the rest. */
 @Injectable()
 export class SandboxBreachService implements OnModuleInit {
   private readonly logger = new Logger('Sandboxes');
@@ -31,11 +28,7 @@ export class SandboxBreachService implements OnModuleInit {
     });
   }
 
-  /**
-   * Makes the sandbox of the target ERROR, unless it has stopped or was started again meanwhile.
-   *
-   * @param cause one sentence for its user
-   */
+  /** Fails the target's sandbox unless it was restarted meanwhile. `cause` is a sentence for its user. */
   async fail({ sessionKey }: AgentServerTarget, cause: string): Promise<void> {
     const holder = await this.keys.find(sessionKey);
     const sandbox = holder && (await this.sandboxes.find(holder.sandboxId));

@@ -6,18 +6,13 @@ import { hostIsLost } from '../sandbox-host.repository.js';
 import type { SandboxRowStatus } from '../sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from '../sandbox.entity.js';
 
-/** The next run finds the rest. */
 const MAX_BATCH = 50;
 
-/** Rows of stopped sandboxes that one comparison reads: there may be many thousands, and it runs every two seconds. */
+/** Bounds a comparison, which runs every two seconds: there may be thousands of stopped rows. */
 const STOPPED_ROWS = 1_000;
-/** The cursor before all stopped rows. */
 export const FIRST_ROW = '-infinity ';
 
-/**
- * One statement, so that a warm sandbox that is claimed meanwhile is in either table. The next stopped rows are found in the
- * order of an index; a row that changes moves to its end, and is seen there.
- */
+/** One statement: a warm sandbox claimed meanwhile is in either table. A changed row moves to the end of the index. */
 const EXPECTED = `
   WITH stopped AS MATERIALIZED (
     SELECT id, updated_at FROM sandboxes
@@ -41,42 +36,31 @@ interface ExpectedRow {
   port_addresses: PortAddresses | null;
   generation: number;
   ours: boolean;
-  /** Cursor of the last stopped row; null when there are no more. */
   cursor: string | null;
 }
 
-/** What a row says that the backend should have. */
 export interface ExpectedSandbox {
   id: string;
-  /** WARM: it waits for somebody to claim it, and its keeper looks after it. */
+  /** WARM: it waits to be claimed, and its keeper looks after it. */
   status: SandboxRowStatus | 'WARM';
   address: string | null;
   ports: SandboxFacts['ports'];
-  /** It belongs to this host and to the backend that the service runs with. */
+  /** It belongs to this host and to the configured backend. */
   ours: boolean;
-  /** One that was never started never had files. */
+  /** A sandbox that was never started never had files. */
   everStarted: boolean;
 }
 
-/** Which sandboxes need something of the reconciler or of the reapers. */
 @Injectable()
 export class SandboxLifecycleQueries {
   constructor(@InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>) {}
 
-  /** Ids of the RUNNING sandboxes of a host. */
   async runningIds(hostId: string): Promise<string[]> {
     const rows = await this.sandboxes.find({ select: { id: true }, where: { hostId, status: 'RUNNING' } });
     return rows.map(({ id }) => id);
   }
 
-  /**
-   * Rows to compare with the backend of a host: those that are RUNNING, the next part of those that are stopped, and those
-   * of what the backend has.
-   *
-   * @param ids what the backend has, and is compared
-   * @param after where the part of the stopped ones begins
-   * @returns the rows, and where the next part begins
-   */
+  /** RUNNING rows of a host, stopped ones after the cursor `after`, and those of the `ids` that the backend has. */
   async expected(
     hostId: string,
     backend: Sandbox['backend'],
@@ -111,7 +95,6 @@ export class SandboxLifecycleQueries {
     });
   }
 
-  /** Sandboxes of a host that have not run since then. */
   async stoppedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: { hostId, status: In(['PAUSED', 'ERROR', 'MISSING']), updatedAt: LessThan(moment) },
@@ -120,7 +103,7 @@ export class SandboxLifecycleQueries {
     });
   }
 
-  /** Sandboxes of other hosts whose start or stop was due then, and that no process works on. */
+  /** Sandboxes of other hosts whose start or stop is overdue since then, without a worker. */
   async abandonedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: {
@@ -133,11 +116,7 @@ export class SandboxLifecycleQueries {
     });
   }
 
-  /**
-   * RUNNING sandboxes of other hosts that were not changed since then, and whose hosts are lost.
-   *
-   * @param seconds how long the hosts were not seen, by the clock of the database as their heartbeats are
-   */
+  /** RUNNING sandboxes of hosts not seen for `seconds`, by the database's clock as heartbeats are. */
   async runningOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')
@@ -153,12 +132,7 @@ export class SandboxLifecycleQueries {
       .getMany();
   }
 
-  /**
-   * Sandboxes of other hosts whose removal was requested before then, that no process works on, and whose hosts are
-   * lost.
-   *
-   * @param seconds as for `runningOnLostHosts`
-   */
+  /** Overdue removals of other hosts without a worker; `seconds` as for `runningOnLostHosts`. */
   async unremovedOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')

@@ -38,13 +38,12 @@ export class StartDeadline {
     this.timer = setInterval(() => this.check(), CHECK_DEADLINE_MS).unref();
   }
 
-  /** There was progress, so the time starts again. */
+  /** Progress starts the time again. */
   extend(): number {
     this.endsAt = this.clock.now() + this.seconds * 1000;
     return this.endsAt;
   }
 
-  /** Whether the signal aborted because the time is up. */
   get isOver(): boolean {
     return this.over.signal.aborted;
   }
@@ -66,18 +65,15 @@ const MIN_POLL_MS = 10;
 const MAX_POLL_MS = 250;
 /** Polls back off to a tenth of the time spent, so polling makes a start at most that much slower. */
 const POLL_SHARE = 0.1;
-/** A program that listens and has been sent its key takes it in a few milliseconds. */
+/** A listening program takes its key within a few milliseconds. */
 const ASSIGNING_POLL_MS = 2;
 const MAX_ASSIGNING_POLLS = 10;
 
-/** A program that is starting. */
 interface AwaitedProgram {
   id: string;
-  /** Masked in its output before that is shown; null: it has no key yet. */
   sessionKey: string | null;
 }
 
-/** Waits until the agent servers of sandboxes answer. */
 @Injectable()
 export class AgentServerProbe {
   constructor(
@@ -86,10 +82,8 @@ export class AgentServerProbe {
   ) {}
 
   /**
-   * Returns when the agent server answers and has its session key, or, where `sessionKey` is null, waits for one.
-   *
-   * @returns where it answers, and where the other ports are
-   * @throws SandboxBackendError with the cause when it ends, or does not answer in time; the signal's reason
+   * Waits until the agent server answers and has its session key; if that is null, until it waits for one.
+   * @throws SandboxBackendError with the cause when it ends or is late; the signal's reason
    */
   async waitUntilReady(
     program: AwaitedProgram,
@@ -126,10 +120,6 @@ export class AgentServerProbe {
     }
   }
 
-  /**
-   * @param tried the address that it had when it was last inspected
-   * @throws SandboxBackendError when it has ended
-   */
   private async inspectRunning(
     { id, sessionKey }: AwaitedProgram,
     tried: string | null,
@@ -143,7 +133,6 @@ export class AgentServerProbe {
     return facts;
   }
 
-  /** Returns early when the time is up, for one last poll. */
   private async wait(pauseMs: number, deadline: StartDeadline): Promise<void> {
     try {
       await delay(pauseMs, undefined, { signal: deadline.signal });
@@ -155,24 +144,19 @@ export class AgentServerProbe {
   }
 }
 
-/** A start that succeeded. */
 interface StartedSandbox {
   address: string;
-  /** Where the ports of what agents start are reached, by name. */
   ports: SandboxFacts['ports'];
-  /** What of the specification and of the user's settings has no effect; null: nothing. */
+  /** Sentences about parts of the specification and settings without effect. */
   detail: string | null;
 }
 
-/** How far a start has come. */
 export interface StartProgress {
-  /** A line for people about long work. */
   detail: string | null;
   /** Epoch milliseconds; long work moves it. */
   deadlineAt: number;
 }
 
-/** Aborts a step that need not go on; nothing has failed. */
 export class StepInterrupted extends Error {}
 
 /** Starts the program of a sandbox under a new session key, and waits until its agent server answers. */
@@ -190,10 +174,8 @@ export class SandboxStarter {
   ) {}
 
   /**
-   * Starts or resumes the sandbox. A first start that an earlier worker began before it died is only waited for.
-   *
-   * @param signal aborts the start; what has begun is left to the next worker of the row
-   * @throws SandboxBackendError with the cause when it cannot be started; StepInterrupted when somebody else decides now
+   * Starts or resumes the sandbox; an abort leaves the rest to the row's next worker.
+   * @throws SandboxBackendError with the cause; StepInterrupted when the lease or the status has changed
    */
   async start(
     sandbox: Sandbox,
@@ -245,10 +227,7 @@ export class SandboxStarter {
     return error;
   }
 
-  /**
-   * @param begun called once the backend has answered: until then the deadline of the row counts
-   * @returns the session key that the program has
-   */
+  /** Calls `begun` once the backend has answered: until then the deadline of the row counts. */
   private async launch(
     sandbox: Sandbox,
     launch: SandboxLaunch,
@@ -276,7 +255,7 @@ export class SandboxStarter {
     return sessionKey;
   }
 
-  /** Whoever has learned the key of an earlier start can do nothing with it. The row has the new one before the program. */
+  /** The key of an earlier start becomes useless. The row has the new one before the program. */
   private async renewKey({ id, leaseOwner }: Sandbox): Promise<string> {
     const key = newSessionKey();
     const renewed = await this.sandboxes.update(
@@ -294,11 +273,7 @@ export class SandboxStarter {
   }
 }
 
-/**
- * What a backend reports may come from a program in the sandbox.
- *
- * @throws SandboxBackendError unless each address is one that the service may connect to
- */
+/** @throws SandboxBackendError for a forbidden address: a program in the sandbox may have forged it */
 export function requireAddresses({ address, ports }: SandboxFacts): void {
   const reported = [...(address === null ? [] : [address]), ...Object.values(ports)];
   if (reported.some((each) => parseSandboxAddress(each) === null)) {

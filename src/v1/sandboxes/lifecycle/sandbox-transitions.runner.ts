@@ -12,14 +12,10 @@ import { SandboxMetrics } from '../sandbox.metrics.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { SandboxStarter, type StartProgress, StepInterrupted } from './sandbox-starter.js';
 
-/** How long a stop waits for its listeners; what they did not read in time they read from the files later. */
+/** A stop waits this long for listeners; what they have not read by then they read from the files. */
 const BEFORE_STOP_MS = 10_000;
 
-/**
- * Does what each transitional status asks for, until the status of the row can change: starts, pauses or removes a
- * sandbox. A crash may happen at any point, so every step can be repeated. The caller holds the lease that
- * `sandbox.leaseOwner` names.
- */
+/** A crash may happen at any point, so every step is repeatable. The caller holds the sandbox's lease. */
 @Injectable()
 export class SandboxTransitionsRunner {
   private readonly logger = new Logger('Sandboxes');
@@ -33,10 +29,7 @@ export class SandboxTransitionsRunner {
     private readonly metrics: SandboxMetrics,
   ) {}
 
-  /**
-   * @param signal aborts when the row has another status by now, or the service is stopping
-   * @throws the reason of the signal, or anything else that may be gone when the step is repeated
-   */
+  /** @throws the signal's reason, or an error after which the step may be repeated */
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     switch (sandbox.status) {
       case 'STARTING':
@@ -131,7 +124,6 @@ export class SandboxTransitionsRunner {
     }
   }
 
-  /** @returns whether nothing is left */
   private async removeFiles({ id, backend }: Sandbox): Promise<boolean> {
     if (backend !== this.backend.kind) {
       this.logger.warn('failed to remove sandbox files: another backend made them', {
@@ -145,7 +137,7 @@ export class SandboxTransitionsRunner {
       return true;
     } catch (error) {
       if (error instanceof SandboxFilesLeftError) {
-        // Nothing runs, nobody can use it any more, and the backend's sweeps go on with the files.
+        // Nothing runs any more, and the backend's sweeps go on with the files.
         return false;
       }
       throw error;
@@ -169,10 +161,8 @@ export class SandboxTransitionsRunner {
   }
 
   /**
-   * While this process stalled, another one may have done the step, and the sandbox may run again: what is done to the
-   * backend is not undone by a row that has changed. A stall may also have begun behind the answer that is read here.
-   *
-   * @returns the end of the lease, epoch milliseconds
+   * After a stall another process may have restarted the sandbox, and a backend's work is not undone. Returns the
+   * lease's end, epoch milliseconds.
    * @throws the reason of the signal; StepInterrupted
    */
   private async requireLease({ id, status, leaseOwner }: Sandbox, signal: AbortSignal): Promise<number> {
@@ -185,7 +175,6 @@ export class SandboxTransitionsRunner {
     return until;
   }
 
-  /** @returns whether it did: another worker may have the sandbox by now */
   private async fail({ id, leaseOwner }: Sandbox, detail: string): Promise<boolean> {
     const failed = await this.sandboxes.transition(id, 'fail', {
       change: { statusDetail: detail },

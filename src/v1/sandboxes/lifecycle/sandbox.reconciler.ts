@@ -23,15 +23,11 @@ import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
 const EVERY_MS = 2_000;
-/** Changes that the backend reports come in groups; short enough that each shows within a second. */
+/** Reported changes come in groups; short enough that each shows within a second. */
 const AFTER_CHANGE_MS = 100;
-/** Drift that takes long to repair: a program is stopped, or files are removed. */
 const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 
-/**
- * Compares the sandboxes of this host with what its backend really has, again and again, and repairs the differences.
- * Every repair looks again before it changes anything.
- */
+/** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
 @Injectable()
 export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
@@ -43,9 +39,8 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     },
   );
 
-  /** Slow repairs by sandbox; comparisons go on meanwhile. */
   private readonly slowRepairs = new Map<string, Promise<void>>();
-  /** Orphans whose removal has left an entry, and goes on. */
+  /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
   private slowFailure: { reason: unknown } | null = null;
   private soon: NodeJS.Timeout | undefined;
@@ -111,7 +106,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  /** Returns at once: other sandboxes may exit meanwhile. The next comparison throws what the repair threw. */
+  /** Returns at once, because other sandboxes may exit meanwhile. The next comparison throws its error. */
   private repairSlowly(drift: Drift): void {
     const { id } = drift;
     if (this.slowRepairs.has(id)) {
@@ -217,7 +212,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  /** Under a lease, so that no worker starts it in the meantime. */
+  /** The lease keeps workers from starting it meanwhile. */
   private async stopLeftOver(id: string): Promise<void> {
     if (!(await this.leases.take(id, ['PAUSED', 'ERROR']))) {
       return;
@@ -254,7 +249,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  /** Before it is removed, and once: a removal that fails is tried again every two seconds. */
+  /** Only the first try is audited: a failed removal is repeated every two seconds. */
   private async auditOrphan(id: string): Promise<void> {
     if (this.auditedOrphans.has(id)) {
       return;

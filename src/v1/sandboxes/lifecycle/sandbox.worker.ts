@@ -24,16 +24,14 @@ interface LeaseSessionTools {
   sandboxes: SandboxRepository;
   transitions: SandboxTransitionsRunner;
   logger: Logger;
-  /** Owner of the lease. */
   processId: string;
 }
 
-/** Work on one sandbox from taking its lease, through as many steps as necessary, to releasing it. */
 class LeaseSession {
   private step: { status: string; control: AbortController } | null = null;
   private stopped = false;
   private checking: Promise<void> | null = null;
-  /** The last check failed: only the first failure of an outage is logged. */
+  /** Only the first failure of an outage is logged. */
   private failing = false;
 
   constructor(
@@ -41,11 +39,7 @@ class LeaseSession {
     private readonly tools: LeaseSessionTools,
   ) {}
 
-  /**
-   * To be called again only when the run before has ended. Never throws.
-   *
-   * @param taken the row as it was when the lease was taken; null: that was a while ago, so it is read
-   */
+  /** Runs once at a time and never throws. A null `taken` makes it read the row. */
   async run(taken: Sandbox | null): Promise<void> {
     const { leases } = this.tools;
     try {
@@ -62,14 +56,13 @@ class LeaseSession {
     await this.checking;
   }
 
-  /** Renews the lease, and interrupts a step when the row has another status by now. Does not wait for a locked row. */
+  /** Renews the lease, and interrupts a step when the row has another status. Does not wait for a locked row. */
   check(): void {
     this.checking ??= this.renew().finally(() => {
       this.checking = null;
     });
   }
 
-  /** Interrupts what can go on later. */
   stop(): void {
     this.stopped = true;
     this.step?.control.abort(new StepInterrupted('the service is stopping'));
@@ -120,18 +113,13 @@ class LeaseSession {
 }
 
 const SWEEP_MS = 1_000;
-/**
- * Sandboxes that one process works on at a time, and a few more when requests come while it looks for work. Starting
- * more at once makes none of them faster.
- */
 const MAX_SESSIONS = 16;
-/** No start takes these: a start may pull an image for an hour, and stops are done soon. */
+/** Starts leave these free: a start may pull an image for an hour, and stops are done soon. */
 const RESERVED_FOR_STOPS = 4;
 const STOPPING_STATUSES = ['PAUSING', 'DELETING'] as const;
 
 interface Work {
   session: LeaseSession;
-  /** Its lease was taken once more meanwhile, so the session runs again. */
   isTakenAgain: boolean;
   done: Promise<void>;
 }
@@ -141,7 +129,7 @@ interface Work {
 export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
   private readonly works = new Map<string, Work>();
-  /** Sessions belong to no request, whichever one woke the worker: their log lines must not name it. */
+  /** A session belongs to no request, so its log lines must not name the one that woke the worker. */
   private readonly scope = new AsyncResource('SandboxWorker');
   private stopped = false;
   private readonly loop = new RepeatedWork(
@@ -168,7 +156,6 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     this.signal.wake();
   }
 
-  /** Interrupts what can go on later or elsewhere. The programs of sandboxes live on. */
   async beforeApplicationShutdown(): Promise<void> {
     this.stopped = true;
     await this.loop.stop();
@@ -177,7 +164,6 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     await Promise.all(works.map(({ done }) => done));
   }
 
-  /** Takes due sandboxes, and checks that what is being worked on is still wanted. */
   private async sweep(): Promise<void> {
     this.works.forEach(({ session }) => session.check());
     for (const [max, statuses] of [
@@ -193,7 +179,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     }
   }
 
-  /** Works on a sandbox whose lease a request to this process took, or releases it when there is no room. Never throws. */
+  /** Works on a sandbox whose lease a request took, or releases it when there is no room. Never throws. */
   private async accept(taken: Sandbox): Promise<void> {
     if (this.works.has(taken.id) || (!this.stopped && this.works.size < MAX_SESSIONS)) {
       this.begin(taken);
@@ -207,11 +193,9 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
         error: errorMessage(error),
       });
     }
-    // A session may have ended meanwhile.
     await this.loop.now();
   }
 
-  /** Works on a sandbox whose lease was just taken. */
   private begin(taken: Sandbox): void {
     const { id } = taken;
     const known = this.works.get(id);

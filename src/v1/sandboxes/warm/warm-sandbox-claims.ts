@@ -11,7 +11,6 @@ const OUTCOMES = ['warm', 'none_ready', 'not_suitable'] as const;
 
 type ClaimListener = (fingerprint: string) => void;
 
-/** Hands out warm sandboxes. */
 @Injectable()
 export class WarmSandboxClaims {
   private listener: ClaimListener | null = null;
@@ -35,12 +34,7 @@ export class WarmSandboxClaims {
     this.listener = listener;
   }
 
-  /**
-   * Takes a warm sandbox that is exactly what would be started, in the caller's transaction. The caller gives it an owner
-   * and a session key in the same transaction; the start that follows hands the key over.
-   *
-   * @returns its id; null when there is none, so that the sandbox is started anew
-   */
+  /** Takes a matching warm sandbox; null when there is none. Give it an owner and a key in the same transaction. */
   async claim(
     manager: EntityManager,
     spec: SandboxSpec,

@@ -29,7 +29,7 @@ interface Failures {
   retryAt: number;
 }
 
-/** How long to wait before another warm sandbox is started where the last one failed, or ended by itself. */
+/** Delays the next warm sandbox after one that failed, or ended by itself. */
 export class WarmBackOff {
   private readonly failures = new Map<string, Failures>();
 
@@ -39,7 +39,6 @@ export class WarmBackOff {
     return this.clock.now() >= (this.failures.get(fingerprint)?.retryAt ?? 0);
   }
 
-  /** @returns how long to wait, milliseconds */
   failed(fingerprint: string): number {
     const now = this.clock.now();
     const known = this.failures.get(fingerprint);
@@ -49,7 +48,6 @@ export class WarmBackOff {
     return delayMs;
   }
 
-  /** One of them was of use. */
   succeeded(fingerprint: string): void {
     this.failures.delete(fingerprint);
   }
@@ -58,22 +56,18 @@ export class WarmBackOff {
 const EVERY_MS = 1_000;
 /** A start that has just claimed one needs the processors more than its replacement does. */
 const AFTER_CLAIM_MS = 750;
-/** Images change seldom, and those that wait seldom end. */
+/** Images seldom change, and waiting sandboxes seldom end. */
 const CHECK_EVERY_MS = 5_000;
-/** Specifications whose sandboxes are started at the same time, one after the other. Users' starts need the processors too. */
 const MAX_FILLS = 2;
 /** A replica of another version or configuration may be about to end, and this one must not fight it. */
 const OUTDATED_GRACE_MS = 30_000;
-/** A start that nobody has finished for this long belongs to a process that died, or hangs. */
+/** An unfinished start this old belongs to a process that died or hangs. */
 const ABANDONED_MS = 15 * 60_000;
 /** How long a row may exist without its program: another replica may be starting it. */
 const NOT_RUNNING_YET_MS = 2 * 60_000;
 const LOST_HOST_SECONDS = 600;
 
-/**
- * Keeps `SANDBOX_WARM` sandboxes of each specification started on this host, without owner and key. What the database says
- * survives this process: after a restart those that still wait are handed out as before.
- */
+/** Keeps `SANDBOX_WARM` sandboxes of each specification. The database has their state, so a restart keeps them. */
 @Injectable()
 export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('Sandboxes');
@@ -87,17 +81,13 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
 
   private readonly backOff: WarmBackOff;
   private readonly stopping = new AbortController();
-  /** Fingerprints of which there may be too few. */
   private readonly short = new Set<string>();
-  /** Sandboxes that this process is starting. */
   private readonly starting = new Set<string>();
-  /** By fingerprint. */
   private readonly fills = new Map<string, Promise<void>>();
   private readonly fillLimit = pLimit(MAX_FILLS);
   private plans: readonly WarmPlan[] = [];
   private checkedAt = -Infinity;
   private claimedAt = -Infinity;
-  /** Whether there is nothing to keep and nothing to remove. */
   private isDone = false;
 
   constructor(
@@ -123,7 +113,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     this.loop.start();
   }
 
-  /** What waits goes on waiting; what is being started is finished, or dropped, by the next process. */
+  /** The next process finishes, or drops, what is being started. */
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping.abort(new Error('the service is stopping'));
     await this.loop.stop();
@@ -161,7 +151,6 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  /** Removes what nobody can use, and finishes the starts of processes that died. */
   private async check(): Promise<void> {
     await this.repository.forgetLost(LOST_HOST_SECONDS);
     const rows = await this.repository.ofHost();
@@ -180,7 +169,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  /** Why a row is of no use, as the message of a log line; null: it is wanted. */
+  /** Why a row is of no use, as the message of a log line; null when it is wanted. */
   private async uselessness(row: WarmSandbox, rows: readonly WarmSandbox[]): Promise<string | null> {
     const ageMs = this.clock.now() - row.createdAt.getTime();
     if (
@@ -215,7 +204,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     return 'warm sandbox ended by itself';
   }
 
-  /** Starts one after the other until there are enough. Never throws. */
+  /** One after the other. Never throws. */
   private async fill(warm: WarmStarts, plan: WarmPlan): Promise<void> {
     const { spec, fingerprint } = plan;
     try {
@@ -253,7 +242,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
       await warm.start({ ...template, id, onProgress: () => void deadline.extend() }, deadline.signal);
       deadline.extend();
       await this.probe.waitUntilReady({ id, sessionKey: null }, deadline);
-      // Another replica may have seen it first, and a user may have it by now. What was dropped meanwhile is an orphan.
+      // Another replica may have seen it first, and it may have a user by now. If it was dropped, it is an orphan.
       if (await this.repository.markReady(id)) {
         this.logger.log('warm sandbox ready', { sandbox_id: id, sandbox_spec_id: spec.id });
       }
@@ -285,7 +274,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  /** The row first: from then on nobody can claim it. */
+  /** The row first, so that it cannot be claimed any more. */
   private async remove({ id, specId }: WarmSandbox, message: string): Promise<void> {
     if (await this.repository.drop(id)) {
       await this.removeFiles(id);

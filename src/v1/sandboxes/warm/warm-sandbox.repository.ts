@@ -7,10 +7,7 @@ import { countRows } from '../../../observability/metrics.js';
 import { HostIdentity } from '../host-identity.js';
 import { hostIsLost } from '../sandbox-host.repository.js';
 
-/**
- * A sandbox that is started before anybody asks for one. Whoever claims it takes the row away and makes one in `sandboxes`
- * under the same id, with an owner and a key.
- */
+/** A sandbox started ahead of requests. A claim moves its row to `sandboxes` under the same id. */
 @Entity('warm_sandboxes')
 @Index('warm_sandboxes_host_id_idx', ['hostId', 'fingerprint', 'status', 'createdAt'])
 export class WarmSandbox {
@@ -20,7 +17,6 @@ export class WarmSandbox {
   @Column('text', { name: 'spec_id' })
   specId: string;
 
-  /** Identifies what it was started with (`WarmStarts.fingerprint`). */
   @Column('text')
   fingerprint: string;
 
@@ -31,7 +27,6 @@ export class WarmSandbox {
   @Column('text')
   backend: string;
 
-  /** The host that runs it. */
   @Column('text', { name: 'host_id' })
   hostId: string;
 
@@ -39,7 +34,7 @@ export class WarmSandbox {
   createdAt: Date;
 }
 
-/** Any number that no other advisory lock of ours has. */
+/** Unique among our advisory locks. */
 const RESERVE_LOCK = 7_305_218_443;
 
 /** Each request takes another one: what a concurrent request has locked is skipped. */
@@ -63,7 +58,7 @@ const RESERVE = `
 const COUNT_BY_STATUS =
   'SELECT lower(status) AS value, count(*)::int AS count FROM warm_sandboxes GROUP BY status';
 
-/** The table of warm sandboxes. A row is of use to one host only, the one that runs the sandbox. */
+/** A row is of use only to the host that runs the sandbox. */
 @Injectable()
 export class WarmSandboxRepository {
   constructor(
@@ -72,22 +67,13 @@ export class WarmSandboxRepository {
     private readonly clock: Clock,
   ) {}
 
-  /**
-   * Takes one that is ready out of the pool, in the caller's transaction: it is back if that is rolled back.
-   *
-   * @returns its id; null when none is ready
-   */
+  /** Takes a ready one out of the pool in the caller's transaction; returns its id, or null when none is ready. */
   async claim(manager: EntityManager, hostId: string, fingerprint: string): Promise<string | null> {
     const [row] = await CLAIM.within(manager, [hostId, fingerprint]);
     return row?.id ?? null;
   }
 
-  /**
-   * Makes the row of one that this process is about to start. Replicas of a host take turns, so that they never make more
-   * than they should.
-   *
-   * @returns false when there are as many already
-   */
+  /** Makes the row of a sandbox to be started; false when there are enough. Replicas of a host take turns. */
   async reserve(
     { id, specId, fingerprint, backend }: Pick<WarmSandbox, 'id' | 'specId' | 'fingerprint' | 'backend'>,
     most: number,
@@ -100,13 +86,13 @@ export class WarmSandboxRepository {
     });
   }
 
-  /** @returns false when it was dropped meanwhile */
+  /** False when it was dropped meanwhile. */
   async markReady(id: string): Promise<boolean> {
     const { affected } = await this.rows.update({ id, status: 'STARTING' }, { status: 'READY' });
     return affected === 1;
   }
 
-  /** @returns false when somebody has claimed or dropped it */
+  /** False when it was claimed or dropped before. */
   async drop(id: string): Promise<boolean> {
     const { affected } = await this.rows.delete({ id });
     return affected === 1;
@@ -116,12 +102,11 @@ export class WarmSandboxRepository {
     return this.rows.existsBy({ id });
   }
 
-  /** Those of this host, the oldest first. */
   async ofHost(): Promise<WarmSandbox[]> {
     return this.rows.find({ where: { hostId: this.host.id }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
 
-  /** Forgets those of hosts that were not seen for so long; what still runs there becomes an orphan of its host. */
+  /** Forgets those of hosts not seen for so long; what still runs there becomes an orphan. */
   async forgetLost(seconds: number): Promise<void> {
     await this.rows
       .createQueryBuilder()

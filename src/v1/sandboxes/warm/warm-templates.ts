@@ -6,7 +6,6 @@ import { SandboxBackend, type WarmTemplate } from '../backends/sandbox-backend.j
 import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import type { SandboxOverrides } from '../sandbox.entity.js';
 
-/** What the warm sandboxes of a specification are started with, and recognized by. */
 export interface WarmPlan {
   spec: SandboxSpec;
   template: WarmTemplate;
@@ -25,11 +24,7 @@ export class WarmTemplates {
     private readonly config: AppConfig,
   ) {}
 
-  /**
-   * Determines again what would be started, since an image may have been built meanwhile.
-   *
-   * @returns a plan for each specification whose program can wait for a key; none when `SANDBOX_WARM` is 0
-   */
+  /** Plans each specification whose program can wait for a key anew: images may have been built meanwhile. */
   async refresh(): Promise<readonly WarmPlan[]> {
     const { warm } = this.backend;
     if (warm === null || this.config.sandboxes.warm === 0) {
@@ -44,7 +39,7 @@ export class WarmTemplates {
     return this.plans;
   }
 
-  /** The fingerprint of warm sandboxes that are what a request asks for; null: none are. */
+  /** The fingerprint of warm sandboxes that are what a request asks for; null when none are. */
   matching(spec: SandboxSpec, overrides: SandboxOverrides | null): string | null {
     const plan = this.plans.find((each) => each.spec.id === spec.id);
     if (!plan) {

@@ -14,34 +14,28 @@ import type { DockerBackendOptions } from './docker-options.js';
 import { callEngine, nullOnStatus, removeContainer } from './engine.js';
 import { findImage } from './images.js';
 
-/** Enough for a slow disk; a caller that gives up earlier starts over, beside the copy that still runs. */
+/** Enough for a slow disk. A caller that gives up earlier starts another copy beside this one. */
 const FILL_DEADLINE_MS = 10 * 60_000;
-/** Long enough for any replica that is filling a volume right now. */
+/** Longer than any replica takes to fill a volume. */
 const STALE_MS = 60 * 60 * 1000;
 const READY_SUFFIX = '-ready';
 
-/** A volume with the files of an agent server, or the mark of one. */
 export interface AgentServerVolume {
   name: string;
-  /** Id of the image that the files come from. */
   image: string;
   /** Epoch milliseconds. */
   createdAt: number;
 }
 
-/** Where our agent server is, for images that have none. */
 interface AgentServerSource {
-  /** Volume with its files. */
   volume: string;
-  /** Id of the image that they come from. */
   image: string;
 }
 
-/** The files of our agent server, copied from its image once into a volume that all sandboxes share. */
+/** Copies our agent server from its image once, into a volume that all sandboxes share. */
 export class AgentServerVolumes {
   readonly #docker: Docker;
   readonly #options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>;
-  /** Sandboxes that start at the same time share one copy. */
   readonly #queue = new KeyedLimit(1);
 
   constructor(docker: Docker, options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>) {
@@ -50,9 +44,7 @@ export class AgentServerVolumes {
   }
 
   /**
-   * Get-or-create.
-   *
-   * @param wantedBy the image that has no agent server
+   * Gets or creates the volume. `wantedBy` is an image that has no agent server.
    * @throws SandboxBackendError when there is no agent server to copy
    */
   async source(wantedBy: string, onProgress: (line: string) => void): Promise<AgentServerSource> {
@@ -73,12 +65,7 @@ export class AgentServerVolumes {
     return { volume, image };
   }
 
-  /**
-   * Removes volumes that no container uses any more, never by force.
-   *
-   * @param image id of the image whose files are kept; null when the engine does not have it
-   * @returns a line for the log when that fails: it costs disk space and nothing else
-   */
+  /** Removes unused volumes, except those of `image`. A failure costs only disk space, so it becomes a line to log. */
   async removeStale(image: string | null): Promise<string[]> {
     try {
       await callEngine('files of earlier agent servers cannot be removed', async () => {
@@ -95,7 +82,6 @@ export class AgentServerVolumes {
     }
   }
 
-  /** Left by services that died while they filled a volume. */
   async #removeStaleContainers(): Promise<void> {
     const containers = await this.#docker.listContainers({ all: true, filters: { label: this.#labels() } });
     const now = Date.now();
@@ -107,12 +93,10 @@ export class AgentServerVolumes {
     await Promise.all(stale.map(async ({ Id }) => await removeContainer(this.#docker, Id)));
   }
 
-  /** Does nothing while a container uses it. */
   async #removeVolume(name: string): Promise<void> {
     await nullOnStatus([404, 409], this.#docker.getVolume(name).remove());
   }
 
-  /** @returns the name of a volume that is filled and marked */
   async #createFilled(image: string): Promise<string> {
     const [, content = image] = image.split(':');
     const name = `slipway-agent-server-${content.slice(0, 12)}-${randomBytes(4).toString('hex')}`;
@@ -127,7 +111,7 @@ export class AgentServerVolumes {
         await this.#copyFiles(image, name, labels);
         await this.#docker.createVolume({ Name: readyMarkOf(name), Labels: labels });
       } catch (error) {
-        // A volume without a mark is never used; if this fails too, the next start of the service removes it.
+        // A volume without a mark is never used; the next start of the service removes it.
         await this.#removeVolume(name).catch(() => undefined);
         throw error;
       }
@@ -136,11 +120,11 @@ export class AgentServerVolumes {
     return name;
   }
 
-  /** Docker copies the image's files into an empty volume when it creates the container; other engines do when they start it. */
+  /** Docker copies into an empty volume when it creates the container; other engines when they start it. */
   async #copyFiles(image: string, volume: string, labels: Record<string, string>): Promise<void> {
     const container = await this.#docker.createContainer({
       Image: image,
-      // Checks that all it needs to start is there, and on the disk: the mark must not outlive the files.
+      // Checks that the files are complete and synced: the mark must not outlive them.
       Entrypoint: [
         'sh',
         '-c',
@@ -191,28 +175,18 @@ function missingAgentServer(wantedBy: string, defaultImage: string, isThere: boo
   return `${without}, and ${other} to take it from: build that with ${build}`;
 }
 
-/**
- * Name of the empty volume that marks another one as complete. The engine offers no better mark: it copies into a volume
- * while others may already use it, and a service that was killed meanwhile finds the container of its copy as if the
- * copy had succeeded. So each attempt fills a volume of its own, and a volume without a mark is not used.
- */
+/** The empty volume that marks another one as complete: to the engine an interrupted copy looks finished. */
 export function readyMarkOf(name: string): string {
   return `${name}${READY_SUFFIX}`;
 }
 
-/** The volume to use for an image's files, the same one for every caller; null when none is ready. */
 export function readyVolume(volumes: readonly AgentServerVolume[], image: string): string | null {
   const names = new Set(volumes.filter((volume) => volume.image === image).map(({ name }) => name));
   const [first = null] = [...names].filter((name) => names.has(readyMarkOf(name))).toSorted();
   return first;
 }
 
-/**
- * Volumes to remove unless a container still uses them: files of earlier images, and leftovers of attempts that were
- * interrupted.
- *
- * @param image whose files are wanted; null when the engine has no such image
- */
+/** Volumes of earlier images and interrupted attempts, to be removed unless used. `image` is kept. */
 export function staleVolumes(
   volumes: readonly AgentServerVolume[],
   image: string | null,
@@ -225,7 +199,7 @@ export function staleVolumes(
     .map(({ name }) => name);
 }
 
-/** Whether it was made so long ago that nobody can still be filling it. */
+/** Nothing fills a volume for this long. */
 function isStale({ createdAt }: Pick<AgentServerVolume, 'createdAt'>, now: number): boolean {
   return now - createdAt >= STALE_MS;
 }

@@ -24,16 +24,14 @@ import type { DockerBackendOptions } from './docker-options.js';
 import type { EngineFacts } from './engine.js';
 
 const MEBIBYTE = 1024 * 1024;
-/** Of one process. */
 const OPEN_FILES = 16_384;
 const NANO = 1e9;
 const LOG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
-/** Networks in which a sandbox shares the host's or another container's, or has none. */
+/** With these networks a sandbox shares the network of the host or of another container, or has none. */
 const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
-/** Variables for our agent server itself and not for tools, or not for anybody to read. */
+/** Variables that are only for our agent server, or that are secret. */
 const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
 
-/** The container of a sandbox, with no more rights than it needs. */
 export function containerOptions(
   launch: ContainerLaunch,
   layout: SandboxLayout,
@@ -77,7 +75,7 @@ export function containerOptions(
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       ReadonlyRootfs: true,
-      // Executable, because build tools run what they put there. It counts as the sandbox's memory.
+      // Build tools execute what they put there. The size counts as memory of the sandbox.
       Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${Math.floor(memory / 2)}` },
       Mounts: volumeMounts(sandboxName(launch.id), layout),
       PidsLimit: options.pidsLimit,
@@ -93,7 +91,7 @@ export function containerOptions(
       ...(launch.runtime !== null && { Runtime: launch.runtime }),
       ...(network !== null && { NetworkMode: network }),
       ...(reach.by === 'port' && {
-        // 0: the engine picks a free one.
+        // 0 makes the engine pick a free port.
         PortBindings: Object.fromEntries(
           ports.map((port) => [port, [{ HostIp: reach.hostIp, HostPort: '0' }]]),
         ),
@@ -107,7 +105,7 @@ export function containerOptions(
   };
 }
 
-/** The image's folders decide about a new volume only where the first one is. */
+/** Only the first mount lets the image's folder initialize a new volume. */
 function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): MountSettings[] {
   const mount: MountSettings = { Type: 'volume', Source: volume, Target: folder };
   const options = { NoCopy: true, Labels: {}, DriverConfig: { Name: '', Options: {} } };
@@ -116,7 +114,7 @@ function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): 
     : [mount, { ...mount, Target: secondFolder, VolumeOptions: options }];
 }
 
-/** The specification's own network replaces the service's; the service must then be in that one too. */
+/** The specification's network replaces the service's, so the service must be in that one too. */
 function networkOf(launch: ContainerLaunch, serviceNetwork: string | null): string | null {
   if (launch.network !== null && UNUSABLE_NETWORK.test(launch.network)) {
     throw new SandboxBackendError(
@@ -126,12 +124,7 @@ function networkOf(launch: ContainerLaunch, serviceNetwork: string | null): stri
   return launch.network ?? serviceNetwork;
 }
 
-/**
- * Lets tools see the image's own variables (`JAVA_HOME`, `RUSTUP_HOME`): our agent server passes on those that it knows
- * by name, and those that this list names.
- *
- * @param variables of the image, as `NAME=value`
- */
+/** Lets tools see the image's own variables (`JAVA_HOME`): our agent server passes on only names that it knows. */
 export function exposeImageVariables(
   options: ContainerCreateOptions,
   variables: readonly string[],
@@ -151,11 +144,7 @@ export function exposeImageVariables(
   };
 }
 
-/**
- * The container of a sandbox whose image has no agent server: ours is mounted into it, read-only.
- *
- * @param volume holds the files of our agent server
- */
+/** Adds a read-only mount of our agent server, from `volume`, for an image that has none. */
 export function mountAgentServer(options: ContainerCreateOptions, volume: string): ContainerCreateOptions {
   const mount: MountSettings = {
     Type: 'volume',
@@ -178,11 +167,8 @@ export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mo
 }
 
 /**
- * A container that is never started and precedes the one of a sandbox whose image has no `/sandbox`: the engine gives an
- * empty volume the owner and the content of the folder that it is mounted over. It has the sandbox's name and labels, so
- * that it is found, and removed, like the sandbox's own when a start is interrupted.
- *
- * @param image has our agent server, and the folder
+ * The container of `image` that gives a volume its owner: an engine copies them from the folder it is mounted over.
+ * It never starts. The sandbox's name and labels make sure that it is removed.
  */
 export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
   return {

@@ -5,25 +5,22 @@ import { AGENT_PORT, EVERY_ADDRESS, SANDBOX_LABEL } from '../container-layout.js
 import { parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
 import type { DockerBackendOptions } from './docker-options.js';
 
-/** Epoch milliseconds of the sandbox's first start; on its volume from then on, and on every container made for it. */
+/** Epoch milliseconds of the sandbox's first start; set on its volume and on every container made for it. */
 export const CREATED_LABEL = 'slipway.created-at';
-/** The ports for programs that agents start, as JSON: numbers inside the container by name. Set on every container, or its image could set another one. */
+/** JSON of port numbers inside the container by name. Every container has it, or its image could set another one. */
 export const PORTS_LABEL = 'slipway.ports';
-/** On containers whose agent server was started without a session key, and gets it later. */
+/** Marks containers whose agent server gets its session key later. */
 export const WARM_LABEL = 'slipway.warm';
-/** On images that have our agent server. */
 export const AGENT_SERVER_LABEL = 'slipway.agent-server';
-/** On volumes with the files of our agent server, and on the containers that fill them: the id of the image they come from. */
+/** The id of the image that agent server files come from; set on their volumes and on containers that fill these. */
 export const AGENT_FILES_LABEL = 'slipway.agent-server-of';
 
 const LOOPBACK = '127.0.0.1';
 
-/** States of a container that count as running. */
 const RUNNING_STATES = new Set(['running', 'paused', 'restarting']);
 /** 128 + SIGKILL, which the kernel sends when a container has used up its memory. */
 const KILLED_EXIT_CODE = 137;
 
-/** Name of a sandbox's container, and of its volume. */
 export function sandboxName(id: string): string {
   return `slipway-${id}`;
 }
@@ -33,14 +30,12 @@ export function sandboxHostName(id: string): string {
   return sandboxName(id).toLowerCase();
 }
 
-/** How the service reaches the agent server in a container. */
 export type SandboxReach =
-  /** Both are in one network of the engine. */
   | { by: 'name' }
-  /** `hostIp`: where the engine publishes the port; `urlHost`: how that is written in an address. */
+  /** `hostIp` is where the engine publishes the port; `urlHost` is how an address spells that. */
   | { by: 'port'; hostIp: string; urlHost: string };
 
-/** Decides how containers are reached. */
+/** How the service reaches containers: by name within a network of the engine, or by a published port. */
 export function sandboxReach({
   network,
   listenAddress,
@@ -57,7 +52,6 @@ export function sandboxReach({
   };
 }
 
-/** The members of the engine's response that are read. */
 export interface InspectedContainer {
   Config: Pick<ContainerInspectInfo['Config'], 'Labels'>;
   State: Pick<ContainerInspectInfo['State'], 'Status' | 'ExitCode' | 'OOMKilled'>;
@@ -68,7 +62,6 @@ export function isRunning({ State }: InspectedContainer): boolean {
   return RUNNING_STATES.has(State.Status);
 }
 
-/** Reads an inspected container. */
 export function containerFacts(container: InspectedContainer, reach: SandboxReach): SandboxFacts {
   const id = container.Config.Labels[SANDBOX_LABEL] ?? '';
   const running = isRunning(container);
@@ -95,7 +88,7 @@ function portAddresses(
   );
 }
 
-/** A container from before sandboxes had ports may inherit any text in this label from its image. */
+/** A container made before sandboxes had ports may inherit any text in this label from its image. */
 function labelledPorts({ Config }: InspectedContainer): Record<string, number> {
   return parsePorts(parseJson(Config.Labels[PORTS_LABEL] ?? ''));
 }
@@ -113,7 +106,6 @@ function portAddress(
   return published ? `http://${reach.urlHost}:${published.HostPort}` : null;
 }
 
-/** Null when it never ran. The engine reports signals as exit codes above 128. */
 function exitOf({ State }: InspectedContainer): SandboxExit | null {
   if (State.Status === 'created' && State.ExitCode === 0) {
     return null;
@@ -121,7 +113,7 @@ function exitOf({ State }: InspectedContainer): SandboxExit | null {
   return {
     code: State.ExitCode,
     signal: null,
-    // The engine also sets OOMKilled when a tool was killed for its memory and the agent server lived on.
+    // The engine sets OOMKilled also when a tool was killed for its memory and the agent server lived on.
     outOfMemory: State.OOMKilled && State.ExitCode === KILLED_EXIT_CODE,
   };
 }

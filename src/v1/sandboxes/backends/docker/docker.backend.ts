@@ -65,10 +65,7 @@ const DISK = 'the disk of the Docker engine';
 const START_RETRIES = 3;
 const START_RETRY_DELAY_MS = 200;
 
-/**
- * Sandboxes as containers of a Docker engine. The volume is the sandbox: it exists from the start to the removal. The
- * container is created anew at each start, so that what the launch says (limits, image, variables) applies from then on.
- */
+/** Runs sandboxes as containers of a Docker engine. The volume is the sandbox; each start makes a new container. */
 export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
   readonly isolation = 'container';
@@ -87,7 +84,6 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #network: InstanceNetwork;
   readonly #guarded: GuardedContainers;
   readonly #guard: DiskGuard;
-  /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
   readonly #inspections = pLimit(MAX_INSPECTIONS);
   #engine: EngineFacts | null = null;
@@ -167,7 +163,6 @@ export class DockerSandboxBackend extends SandboxBackend {
     const log = await callEngine('the output of the sandbox cannot be read', () =>
       this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
     );
-    // `Error` is what the engine says about a program that it could not start.
     const text = lastLines(`${demultiplexLog(log)}${container.State.Error}`, LOG_CHARACTERS);
     const explanation =
       container.State.Running || !hasMountedAgentServer(container)
@@ -202,7 +197,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     const containers = await callEngine('the sandboxes cannot be listed', () =>
       this.#docker.listContainers({ all: true, filters: { label } }),
     );
-    // A volume alone is a sandbox too: one whose container has yet to be created, or created again.
+    // A volume without a container counts too: its container may be about to be created.
     const ids = new Set([
       ...containers.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []),
       ...(await this.#volumes.list()),
@@ -224,7 +219,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     return await super.sweep();
   }
 
-  /** Only our own agent server waits for its key. Its image, and the one that ours is taken from, may be built anew. */
+  /** Only our own agent server can wait for its key. Its image, or the one it is copied from, may be built anew. */
   async #fingerprint(template: WarmTemplate): Promise<string | null> {
     if (template.program.kind !== 'native') {
       return null;
@@ -235,10 +230,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     return hash('sha256', JSON.stringify([template, this.#options, await Promise.all(images)]));
   }
 
-  /**
-   * Creates what is missing of the volume and the container, and starts the container. One that runs already, and waits for
-   * its session key, gets it.
-   */
+  /** Creates what is missing and starts the container. A running one that waits for its session key gets it. */
   async #run(launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const found = await this.#find(launch.id);
@@ -288,7 +280,7 @@ export class DockerSandboxBackend extends SandboxBackend {
           return await this.#docker.createContainer(options);
         }
         if (found === null || found.State.Status === 'created') {
-          // Nothing has run on the volume yet.
+          // No program has run on the volume yet.
           const owner = await this.#docker.createContainer(volumeOwner(options, agentServer.image));
           await removeContainer(this.#docker, owner.id);
         }
@@ -322,7 +314,6 @@ export class DockerSandboxBackend extends SandboxBackend {
     return engine;
   }
 
-  /** @throws SandboxBackendError when the engine's disk is nearly full */
   async #requireSpace(): Promise<void> {
     const { minFreeBytes } = this.#options;
     const problem = spaceProblem(await this.disk(), minFreeBytes, DISK);
@@ -331,7 +322,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** The container under the name of a sandbox; null when there is none, or another installation's. */
+  /** Null also for a container of another installation. */
   async #find(id: string): Promise<ContainerInspectInfo | null> {
     const container = await callEngine('the sandbox cannot be inspected', () =>
       nullOnStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
@@ -342,7 +333,6 @@ export class DockerSandboxBackend extends SandboxBackend {
 
   async #stop({ Id }: ContainerInspectInfo): Promise<void> {
     await callEngine('the sandbox cannot be stopped', () =>
-      // 304: it has stopped already.
       nullOnStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
     );
   }
@@ -360,10 +350,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 }
 
-/**
- * Writes the session key to the standard input of a container that waits for it, or is about to start. The engine keeps
- * the line until it is read, so that a running program has its key even if this process dies, and then closes the input.
- */
+/** The engine keeps the line until it is read, so that the program gets its key even if this process dies. */
 async function writeSessionKey(container: Container, sessionKey: string): Promise<void> {
   const input = await container.attach({ stream: true, stdin: true, hijack: true });
   await new Promise<void>((resolve, reject) => {

@@ -2,7 +2,6 @@ import { GRACE_SECONDS, type SandboxBackendDescriptor } from '../sandbox-backend
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Containers of an engine. */
 export const dockerBackend = {
   kind: 'docker',
   hostBound: true,

@@ -4,9 +4,8 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 
 const SOCKET_ADDRESS = /^(unix|npipe):\/\/(.+)$/;
-/** The engine's own, without and with TLS. */
 const DEFAULT_PORTS = { plain: '2375', tls: '2376' };
-/** A stop takes its grace time; no other call takes nearly as long. Pulls are not bounded by it. */
+/** Longer than the grace time of a stop, the slowest call. It does not bound pulls. */
 const DEADLINE_MS = 60_000;
 /** `host-gateway` came with Docker 20.10, API 1.41. */
 const HOST_GATEWAY_API = 41;
@@ -18,12 +17,10 @@ const UNREACHABLE_CODES = new Set([
   'EHOSTUNREACH',
   'ETIMEDOUT',
 ]);
-/** What the client library puts before the engine's message. */
 const STATUS_PREFIX = /^\(HTTP code \d+\) .*? - /;
 /** The kernel's message, which the engine wraps in various ways. */
 const DISK_FULL = /no space left on device/i;
 
-/** Where an engine is, as the client library expects it. */
 interface EngineEndpoint {
   socketPath: string | undefined;
   host: string | undefined;
@@ -31,26 +28,22 @@ interface EngineEndpoint {
   protocol?: 'https';
 }
 
-/** What an engine can do. */
 export interface EngineFacts {
   version: string;
   processors: number;
-  /** Whether `host-gateway` may stand for the host's address. */
   knowsHostGateway: boolean;
-  /** The folder of its images and volumes, as its own machine names it; null when it does not say. */
+  /** The folder of its images and volumes on its own machine; null when it does not say. */
   rootDir: string | null;
 }
 
-/** A client of the engine; connects on first use. */
+/** A client of the engine that connects on first use. */
 export function connectEngine(dockerHost: string | null): Docker {
   // Undefined members keep the library from reading its own environment variables.
   return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
 }
 
 /**
- * Parses `DOCKER_HOST`. For https the library takes its certificates from the folder that `DOCKER_CERT_PATH` names, as
- * the docker command does.
- *
+ * For https the library reads certificates from `DOCKER_CERT_PATH`, as the docker command does.
  * @throws SandboxBackendError for other kinds of addresses
  */
 export function engineEndpoint(dockerHost: string): EngineEndpoint {
@@ -81,7 +74,6 @@ export function isLocalEngine(dockerHost: string | null): boolean {
   return host === undefined || host === 'localhost' || host === '[::1]' || host.startsWith('127.');
 }
 
-/** Asks the engine about itself. */
 export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
   const info: unknown = await docker.info();
   const version = await docker.version();
@@ -96,9 +88,7 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
 
 /**
  * Calls the engine within a deadline.
- *
- * @param failure what could not be done, as the beginning of a sentence
- * @throws SandboxBackendError with the engine's reason; SandboxBackendUnavailableError when the engine cannot be asked
+ * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
  */
 export async function callEngine<T>(
   failure: string,
@@ -112,10 +102,7 @@ export async function callEngine<T>(
   }
 }
 
-/**
- * Rejects when the engine does not respond in time. The client library waits forever for an engine that hangs, or that
- * dies in the middle of a response, and would block everything that is queued for the sandbox.
- */
+/** Rejects after `deadlineMs`: the client library waits forever for an engine that hangs or dies in mid-response. */
 export async function withDeadline<T>(response: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
   const expired = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
@@ -146,19 +133,12 @@ export function engineStatus(error: unknown): number | null {
   return jsonNumber(error, 'statusCode');
 }
 
-/**
- * Whether the engine may well start the same container a moment later. Docker 20.10 now and then cannot run the init
- * process that it puts into a container itself while others start beside it; the container is untouched then.
- */
+/** Whether a retry may work: Docker 20.10 can fail to run its own init process while other containers start. */
 export function isTemporaryStartFailure(error: unknown): boolean {
   return /docker-init.*permission denied/s.test(errorMessage(error));
 }
 
-/**
- * Turns a failure of the engine into an error for users; returns errors that already are one unchanged.
- *
- * @param failure what could not be done, as the beginning of a sentence
- */
+/** Turns an engine failure into an error for users, which `failure` begins. Other errors are returned unchanged. */
 export function engineFailure(
   failure: string,
   cause: unknown,
@@ -196,17 +176,16 @@ function engineMessage(error: unknown): string {
     .trim();
 }
 
-/** Removes a container that does not run, without force: a running one is in use. */
+/** Removes a container without force, so that a running one stays. */
 export async function removeContainer(docker: Docker, id: string): Promise<void> {
   const container = docker.getContainer(id);
   try {
-    // `v`: also the volumes that the image itself declares.
+    // `v` also removes the volumes that the image itself declares.
     await nullOnStatus([404], container.remove({ v: true }));
   } catch (error) {
     if (engineStatus(error) !== 409 || (await nullOnStatus([404], container.inspect()))?.State.Running) {
       throw error;
     }
-    // Another removal is under way.
     await nullOnStatus([404], container.wait({ condition: 'removed' }));
   }
 }

@@ -5,16 +5,15 @@ import type { GuardedSandboxes } from '../disk-guard.js';
 import { sandboxName } from './container.js';
 import { callEngine, nullOnStatus } from './engine.js';
 
-/** The engine goes through the files of all volumes. */
+/** The engine reads the files of all volumes. */
 const MEASURE_DEADLINE_MS = 120_000;
-/** One answer of the engine is for all sandboxes, which are measured about once a minute. */
+/** One answer of the engine serves all sandboxes, which are measured about once a minute. */
 const SHARED_FOR_MS = 60_000;
 
 type Sizes = ReadonlyMap<string, number>;
 
-/** What the guard of the disk may do with sandboxes in containers. The engine tells how large their volumes are. */
 export class GuardedContainers implements GuardedSandboxes {
-  /** By the id of the container that was ended: the next one of the sandbox has another id. */
+  /** The key is the container's id: the next container of the sandbox has another one. */
   readonly #causes = new Map<string, string>();
   #sizes: { at: number; of: Promise<Sizes> } | null = null;
 
@@ -34,15 +33,14 @@ export class GuardedContainers implements GuardedSandboxes {
     return (await this.#sizes.of).get(sandboxName(id)) ?? null;
   }
 
-  /** The engine does not count them. */
   async countFiles(): Promise<number | null> {
     return 0;
   }
 
   async freeze(id: string): Promise<void> {
-    // It is measured next, to find out who has grown just now.
+    // The next measurement must show which sandbox has grown just now.
     this.#sizes = null;
-    // 409: it has ended, or stands still already.
+    // 409: it has ended or is frozen already.
     await callEngine('the sandbox cannot be paused', () =>
       nullOnStatus([404, 409], this.docker.getContainer(sandboxName(id)).pause()),
     );
@@ -54,7 +52,7 @@ export class GuardedContainers implements GuardedSandboxes {
     );
   }
 
-  /** Lets those go on that a service left frozen when it died. */
+  /** Thaws what a service left frozen when it died. */
   async thawAll(): Promise<void> {
     const ids = [...(await this.#containers('paused')).keys()];
     await Promise.all(ids.map(async (id) => await this.thaw(id)));
@@ -73,7 +71,7 @@ export class GuardedContainers implements GuardedSandboxes {
     });
   }
 
-  /** Why the container was ended; null when that was not done here. */
+  /** Why the container was ended; null when the guard did not end it. */
   causeOf(containerId: string): string | null {
     return this.#causes.get(containerId) ?? null;
   }

@@ -4,34 +4,26 @@ import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-
 import { AGENT_SERVER_LABEL } from './container.js';
 import { callEngine, engineFailure, nullOnStatus } from './engine.js';
 
-/** What may name an image: users choose it, and it becomes part of a path of the engine's API. */
+/** Users choose the image, and its name becomes part of a path of the engine's API. */
 const IMAGE_REFERENCE = /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/;
 const MEGABYTE = 1e6;
-/** Small enough to show progress over a slow line, large enough that not every event becomes a write to the database. */
+/** Shows progress over a slow line without a database write for every event. */
 const STEP_MEGABYTES = 5;
 const DONE_STATUSES = new Set(['Pull complete', 'Already exists']);
 
 interface RequestedImage {
   image: string;
-  /** Built here by a command of ours, so that no registry has it. */
   isOurs: boolean;
 }
 
-/** An image that the engine has. */
 interface FoundImage {
-  /** Of its content: every build that changes something has another one. */
+  /** A hash of the content: every build that changes something has another one. */
   id: string;
   hasAgentServer: boolean;
-  /** As `NAME=value`. */
   variables: readonly string[];
 }
 
-/**
- * Makes sure that the engine has an image.
- *
- * @param onProgress receives lines about a pull
- * @throws SandboxBackendError that names the image and says what to do
- */
+/** @throws SandboxBackendError that names the image and says what to do */
 export async function ensureImage(
   docker: Docker,
   { image, isOurs }: RequestedImage,
@@ -58,7 +50,7 @@ export async function ensureImage(
   return pulled;
 }
 
-/** @returns null when the engine does not have it */
+/** Null when the engine does not have it. */
 export async function findImage(docker: Docker, image: string): Promise<FoundImage | null> {
   const found = await callEngine(`the image ${image} cannot be inspected`, () =>
     nullOnStatus([404], docker.getImage(image).inspect()),
@@ -103,7 +95,6 @@ async function pull(
   }
 }
 
-/** The engine sends one JSON text per line, and reports errors there once the pull has begun. */
 async function* pullEvents(response: NodeJS.ReadableStream): AsyncGenerator {
   response.setEncoding('utf8');
   let rest = '';
@@ -122,18 +113,14 @@ interface Layer {
   unpackedBytes: number;
 }
 
-/** Turns the engine's events about a pull into lines for users: Engine API, "Create an image". */
+/** Turns the engine's pull events into lines for users (Engine API, "Create an image"). */
 export class PullProgress {
   readonly #layers = new Map<string, Layer>();
   #line = '';
 
   constructor(private readonly image: string) {}
 
-  /**
-   * Takes one event of the engine.
-   *
-   * @returns a line, when there is something new to say
-   */
+  /** Takes one event; returns a line when there is something new to say. */
   next(event: unknown): string | null {
     this.#record(event);
     const line = this.#describe();

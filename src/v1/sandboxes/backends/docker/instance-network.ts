@@ -5,15 +5,12 @@ import { INSTANCE_LABEL } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { callEngine, engineStatus, nullOnStatus } from './engine.js';
 
-/** How the bridges of all installations begin, so that a rule of a firewall can name them (`slw+`). */
+/** A common prefix lets a firewall rule name all installations' bridges (`slw+`). */
 const BRIDGE_PREFIX = 'slw';
-/** On Linux the name of an interface has at most 15 characters. */
+/** An interface name has at most 15 characters on Linux. */
 const BRIDGE_HASH = 10;
 
-/**
- * The network of an installation's sandboxes. It lets no container connect to another one. One for all of them, because an
- * engine has addresses for some thirty networks only.
- */
+/** Its sandboxes cannot connect to each other. All share it: an engine has addresses for some thirty networks only. */
 export class InstanceNetwork {
   readonly name: string;
 
@@ -24,7 +21,7 @@ export class InstanceNetwork {
     this.name = `slipway-${instanceId}`;
   }
 
-  /** Get-or-create. Other replicas of this installation may do so at the same time. */
+  /** Gets or creates the network; other replicas may do so at the same time. */
   async ensure(): Promise<void> {
     if (await this.exists()) {
       return;
@@ -49,7 +46,7 @@ export class InstanceNetwork {
     });
   }
 
-  /** @throws SandboxBackendError when there is another network of that name, which may let containers connect */
+  /** @throws SandboxBackendError when another network has that name: it may let containers connect */
   async exists(): Promise<boolean> {
     const network = await callEngine('the network of the sandboxes cannot be inspected', () =>
       nullOnStatus([404], this.docker.getNetwork(this.name).inspect()),

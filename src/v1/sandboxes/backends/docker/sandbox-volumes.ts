@@ -5,18 +5,14 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 import { CREATED_LABEL, sandboxName } from './container.js';
 import { callEngine, nullOnStatus } from './engine.js';
 
-/** The files of sandboxes: one volume each, from the first start until the removal. */
+/** One volume per sandbox holds its files, from the first start until the removal. */
 export class SandboxVolumes {
   constructor(
     private readonly docker: Docker,
     private readonly instanceId: string,
   ) {}
 
-  /**
-   * Get-or-create.
-   *
-   * @returns when it was made, epoch milliseconds
-   */
+  /** Gets or creates the volume; returns when it was made, epoch milliseconds. */
   async create(id: string): Promise<number> {
     const name = sandboxName(id);
     await callEngine('the volume of the sandbox cannot be created', () =>
@@ -37,7 +33,7 @@ export class SandboxVolumes {
     return createdAt;
   }
 
-  /** Epoch milliseconds; null when we have no such volume. */
+  /** Epoch milliseconds; null when there is no such volume of ours. */
   async createdAt(id: string): Promise<number | null> {
     const volume = await callEngine('the volume of the sandbox cannot be inspected', () =>
       nullOnStatus([404], this.docker.getVolume(sandboxName(id)).inspect()),
@@ -51,7 +47,7 @@ export class SandboxVolumes {
     );
   }
 
-  /** Does nothing when we have no such volume. */
+  /** Does nothing when there is no such volume of ours. */
   async remove(id: string): Promise<void> {
     if ((await this.createdAt(id)) === null) {
       return;
@@ -61,7 +57,6 @@ export class SandboxVolumes {
     );
   }
 
-  /** Ids of the sandboxes that have a volume. */
   async list(): Promise<string[]> {
     const { Volumes } = await callEngine('the volumes of the sandboxes cannot be listed', () =>
       this.docker.listVolumes({ filters: { label: [`${INSTANCE_LABEL}=${this.instanceId}`] } }),

@@ -10,10 +10,10 @@ import { type ObservedPod, type ObservedSandbox, readPod, readSandbox } from './
 import type { ClusterSandbox } from './sandbox-facts.js';
 import { SANDBOX_API, sandboxObjectName } from './sandbox-manifest.js';
 
-/** A change of an object is followed by others; whoever listens hears of them together. */
+/** Changes of an object come in groups, which listeners hear of once. */
 const SETTLE_MS = 20;
 
-/** The Sandboxes and pods of an installation: as the cluster says now, and as it said last. */
+/** The Sandboxes and pods of an installation, as the cluster has them now and as the watch last reported them. */
 export class ClusterObjects {
   readonly #watches: { sandboxes: ObjectWatch<ObservedSandbox>; pods: ObjectWatch<ObservedPod> };
   readonly #listeners = new Set<() => void>();
@@ -49,7 +49,6 @@ export class ClusterObjects {
     return `/api/v1/namespaces/${this.namespace}/events`;
   }
 
-  /** The object of a sandbox. */
   path(id: string): string {
     return `${this.sandboxesPath}/${sandboxObjectName(id)}`;
   }
@@ -66,12 +65,11 @@ export class ClusterObjects {
     await Promise.all([this.#watches.sandboxes.stop(), this.#watches.pods.stop()]);
   }
 
-  /** Calls the listener soon after anything has changed. */
   onChange(listener: () => void): void {
     this.#listeners.add(listener);
   }
 
-  /** A change that is reported from now on; whoever asks for one waits for it, or cancels it. */
+  /** Resolves at the next change from now on; the caller must wait for it or cancel it. */
   nextChange(signal?: AbortSignal): { within: (ms: number) => Promise<void>; cancel: () => void } {
     const changed = Promise.withResolvers<void>();
     const listener = (): void => changed.resolve();
@@ -92,7 +90,7 @@ export class ClusterObjects {
     };
   }
 
-  /** A sandbox as the cluster has it now; null when it has none of ours under the id. */
+  /** Asks the cluster for a sandbox; null when none of ours has the id. */
   async find(id: string, signal?: AbortSignal, patienceMs?: number): Promise<ClusterSandbox | null> {
     const calling = { ...(signal && { signal }), ...(patienceMs !== undefined && { patienceMs }) };
     const labelSelector = `${INSTANCE_LABEL}=${this.instanceId},${SANDBOX_LABEL}=${id}`;
@@ -112,12 +110,12 @@ export class ClusterObjects {
         };
   }
 
-  /** A pod as the cluster said last; null when it is not known. */
+  /** A pod as the watch last reported it; null when it is unknown. */
   knownPod(name: string): ObservedPod | null {
     return this.#watches.pods.known(name);
   }
 
-  /** Changes members of the object of a sandbox (a JSON merge patch). */
+  /** Changes members of a sandbox's object (a JSON merge patch). */
   async patch(id: string, body: object, signal?: AbortSignal, patienceMs?: number): Promise<unknown> {
     return await this.api.call(this.path(id), {
       method: 'PATCH',
@@ -128,11 +126,7 @@ export class ClusterObjects {
     });
   }
 
-  /**
-   * Every sandbox as the cluster said last.
-   *
-   * @throws ApiServerError when it cannot be asked
-   */
+  /** Every sandbox as the watch last reported it. Throws ApiServerError when the cluster cannot be asked. */
   async list(): Promise<ClusterSandbox[]> {
     const [sandboxes, pods] = await Promise.all([
       this.#watches.sandboxes.objects(),
@@ -153,7 +147,6 @@ export class ClusterObjects {
   }
 }
 
-/** The one that is not ending, if there are two. */
 function podOf({ uid }: ObservedSandbox, pods: readonly ObservedPod[]): ObservedPod | null {
   const own = pods.filter(({ owner }) => owner === uid);
   return own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null;
@@ -161,9 +154,7 @@ function podOf({ uid }: ObservedSandbox, pods: readonly ObservedPod[]): Observed
 
 /**
  * Calls the cluster.
- *
- * @param failure what could not be done, as the beginning of a sentence
- * @throws SandboxBackendError with the API server's reason; SandboxBackendUnavailableError when it cannot be asked
+ * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
  */
 export async function callCluster<T>(failure: string, call: () => Promise<T>): Promise<T> {
   try {
@@ -173,7 +164,7 @@ export async function callCluster<T>(failure: string, call: () => Promise<T>): P
   }
 }
 
-/** What a failure of the API server means for the sandbox; other errors are returned as they are. */
+/** What a failure of the API server means for the sandbox. Other errors are returned unchanged. */
 export function clusterFailure(failure: string, error: unknown): unknown {
   if (!(error instanceof ApiServerError)) {
     return error;

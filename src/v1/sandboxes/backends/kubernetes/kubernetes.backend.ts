@@ -34,26 +34,22 @@ import { podTemplate, resumePatch, sandboxManifest, SANDBOX_API } from './sandbo
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
-/** Bounds the log by bytes as well, since a line may be of any length. */
+/** A line may be of any length, so bytes are bounded too. */
 const LOG_BYTES = 256 * 1024;
-/** What the cluster accepts as the value of a label. */
+/** The syntax of label values: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ */
 const LABEL_VALUE = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
-/** A pod may take its grace time to end, and a volume some time to be given back. */
+/** A pod may use its grace time, and a volume takes some time to be released. */
 const END_DEADLINE_MS = 90_000;
 const LOOK_AGAIN_MS = 1_000;
-/** How long a start repeats its requests before its worker begins again. */
+/** A start repeats its requests for this long before its worker begins again. */
 const PATIENCE_MS = 20_000;
-/** Pods of one start that may end before they have their key. */
 const MAX_LOST_PODS = 3;
 
-/**
- * Sandboxes as objects of kubernetes-sigs/agent-sandbox, whose controller makes their pods. They belong to no machine: any
- * replica works on any of them. The object and its volume are the sandbox; each start has a pod of its own.
- */
+/** Objects of kubernetes-sigs/agent-sandbox, whose controller makes the pods. Any replica works on any sandbox. */
 export class KubernetesSandboxBackend extends SandboxBackend {
   readonly kind = 'kubernetes';
   readonly isolation = 'container';
-  /** Their Sandboxes are like all others, volume included, so that nothing of them changes when they are claimed. */
+  /** Warm Sandboxes have the same objects and volumes as others, so that a claim changes nothing of them. */
   override readonly warm: WarmStarts = {
     kind: 'starts',
     fingerprint: async (template) => this.#fingerprint(template),
@@ -61,17 +57,14 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal, 'create')),
   };
 
-  /**
-   * Independent of `reach`: a replica with another setting may have stored the address, as in a rolling restart.
-   */
+  /** Ignores `reach`: in a rolling restart a replica with another setting may have stored the address. */
   override readonly connect = async (port: PodPort): Promise<Socket> =>
     await connectToPod(this.#tunnels, port);
 
   readonly #options: KubernetesBackendOptions;
   readonly #api: ApiServer;
-  /** Apart, since a tunnel to a pod that has ended is no outage of the API server. */
+  /** Separate, because a tunnel to a pod that has ended is no outage of the API server. */
   readonly #tunnels: ApiServer;
-  /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
   readonly #listeners: (() => void)[] = [];
   #objects: Promise<ClusterObjects> | null = null;
@@ -131,7 +124,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     const log = await callCluster('the output of the sandbox cannot be read', () =>
       this.#readLog(`${objects.podsPath}/${name}/log`, container.name),
     );
-    // What the node says about a program that it could not start.
     const said =
       container.state === 'terminated' && container.reason !== 'Error' ? (container.message ?? '') : '';
     const text = lastLines(`${log}${said}`, LOG_CHARACTERS);
@@ -156,7 +148,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         return;
       }
       await callCluster('the sandbox cannot be removed', async () => {
-        // Its pod and its volume go first, so that nothing is left when the object is gone.
+        // Foreground: the pod and the volume are gone before the object is.
         const body = { propagationPolicy: 'Foreground', preconditions: { uid: found.sandbox.uid } };
         await this.#api.find(objects.path(id), { method: 'DELETE', body });
         await this.#until(objects, id, (left) => left === null, 'its pod or its volume is still there');
@@ -171,7 +163,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return found.map((each) => sandboxFacts(each, reach));
   }
 
-  /** Each volume is the cluster's, and as large as it was asked for. */
+  /** Each volume is the cluster's and has the size that was asked for. */
   override async disk(): Promise<DiskSpace | null> {
     return null;
   }
@@ -192,7 +184,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     this.#tunnels.close();
   }
 
-  /** An image that is built anew under its old name is not noticed: the nodes have it, not the API server. */
+  /** An image that is rebuilt under its old name goes unnoticed: the nodes have it, not the API server. */
   #fingerprint(template: WarmTemplate): string | null {
     if (template.program.kind !== 'native') {
       return null;
@@ -201,7 +193,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return hash('sha256', JSON.stringify([template, manifest]));
   }
 
-  /** A start that is aborted throws the reason of the abort, unless the last error says more. */
+  /** An aborted start throws the reason of the abort, unless the last error says more. */
   async #runUntilAborted(
     launch: SandboxLaunch,
     signal: AbortSignal,
@@ -217,7 +209,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** @param missing what to do when the cluster has no such sandbox */
   async #run(launch: ContainerLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
     signal.throwIfAborted();
     const objects = await this.#cluster();
@@ -241,11 +232,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     });
   }
 
-  /**
-   * Creates the object, or has the controller start it again.
-   *
-   * @returns the sandbox where it runs already; null: it was told to
-   */
+  /** Creates the object, or has the controller start it again. Returns the sandbox only if it runs already. */
   async #ensureRunning(
     objects: ClusterObjects,
     launch: ContainerLaunch,
@@ -271,7 +258,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     if (isRunning) {
       return found;
     }
-    // The controller makes no other pod for one that has failed, unless the sandbox was suspended in between.
+    // The controller replaces a failed pod only after the sandbox was suspended.
     await this.#suspend(objects, found, signal);
     await objects.patch(id, resumePatch(podTemplate(launch, this.#options)), signal, PATIENCE_MS);
     return null;
@@ -282,7 +269,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       const body = sandboxManifest(launch, this.#options);
       await this.#api.call(objects.sandboxesPath, { method: 'POST', body, signal, patienceMs: PATIENCE_MS });
     } catch (error) {
-      // The same request may have arrived before, although its response did not.
+      // An earlier try of this request may have arrived although its response was lost.
       if (!(error instanceof ApiServerError) || error.status !== 409 || error.reason !== 'AlreadyExists') {
         throw error;
       }
@@ -308,7 +295,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     await this.#until(objects, sandbox.sandboxId, isSuspended, 'its pod has not ended', signal);
   }
 
-  /** @throws SandboxBackendUnavailableError when it takes too long */
   async #until(
     objects: ClusterObjects,
     id: string,

@@ -1,6 +1,6 @@
 import { GRACE_SECONDS, type SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
 
-/** Pods of a cluster. They belong to no machine, so that replicas share their leases and the queue of starts. */
+/** Pods belong to no machine, so replicas share their leases and the queue of starts. */
 export const kubernetesBackend = {
   kind: 'kubernetes',
   hostBound: false,

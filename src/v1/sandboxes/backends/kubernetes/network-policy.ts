@@ -13,7 +13,7 @@ import type { PreparationLine } from '../sandbox-backend.js';
 import { clusterFailure } from './cluster-objects.js';
 import type { KubernetesBackendOptions } from './kubernetes-options.js';
 
-/** What is not public: private, shared, link-local (metadata), loopback, documentation, multicast and reserved addresses. */
+/** Private, shared, link-local (metadata), loopback, documentation, multicast and reserved addresses. */
 const NOT_PUBLIC_V4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -37,7 +37,6 @@ const RETRY_MS = 30_000;
 const PASSING_LABELS =
   /^(pod-template-hash|controller-revision-hash|statefulset\.kubernetes\.io\/.*|apps\.kubernetes\.io\/.*)$/;
 
-/** A peer with the port that it is for; null: all of its ports. */
 interface Destination {
   peer: V1NetworkPolicyPeer;
   port: number | null;
@@ -45,23 +44,17 @@ interface Destination {
 
 interface PolicyFacts {
   instanceId: string;
-  /** What may connect to pods. */
   sources: readonly V1NetworkPolicyPeer[];
-  /** What pods may connect to besides public addresses. */
   destinations: readonly Destination[];
 }
 
-/** The facts with the addresses of this machine among the sources; null: they are none. */
 interface FoundFacts extends PolicyFacts {
   ownAddresses: readonly string[] | null;
 }
 
-/**
- * The rules of the network for the pods of an installation: in only from the service, out to public addresses, to name
- * servers and to the service's webhooks. Whether a cluster enforces them is up to its network.
- */
+/** In only from the service; out to public addresses, name servers and the webhooks, if the cluster enforces it. */
 export class InstancePolicy {
-  /** The addresses of this machine that it lets in; null: it was not kept yet, or names none. */
+  /** This machine's addresses in the stored policy; null when it has none, or was not stored yet. */
   #admitted: readonly string[] | null = null;
   #failedAt = -Infinity;
 
@@ -72,11 +65,7 @@ export class InstancePolicy {
     private readonly addresses: () => string[] = ownAddresses,
   ) {}
 
-  /**
-   * Creates the policy, or makes it what it should be.
-   *
-   * @returns a line for the log when that fails: sandboxes run all the same
-   */
+  /** Creates or updates the policy. A failure is returned as a line for the log, since sandboxes run all the same. */
   async keep(): Promise<PreparationLine[]> {
     try {
       await this.#store();
@@ -96,11 +85,7 @@ export class InstancePolicy {
     }
   }
 
-  /**
-   * Admits the addresses that this machine has got since: the bridge to its pods may come with the first of them.
-   *
-   * @throws ApiServerError; the next call after a while tries again
-   */
+  /** Admits new addresses of this machine: the bridge to its pods may come with the first pod. */
   async follow(): Promise<void> {
     const isDue = performance.now() >= this.#failedAt + RETRY_MS;
     if (this.#admitted === null || !isDue || isDeepStrictEqual(this.#admitted, this.addresses())) {
@@ -114,7 +99,6 @@ export class InstancePolicy {
     }
   }
 
-  /** @throws ApiServerError */
   async #store(): Promise<void> {
     const facts = await this.#facts();
     const policy = networkPolicy(facts);
@@ -141,7 +125,7 @@ export class InstancePolicy {
   async #facts(): Promise<FoundFacts> {
     const { instanceId, reach, reachedFrom } = this.options;
     const configured = reachedFrom.map((entry) => peerOf(entry));
-    // Through the API server, connections come from the pod's own node, which no policy keeps out.
+    // With `proxy`, connections come from the pod's own node, which no policy keeps out.
     const isOwn = configured.length === 0 && reach !== 'proxy';
     const ownPods = isOwn ? await this.#ownPods() : null;
     const own = isOwn && ownPods === null ? this.addresses() : null;
@@ -150,7 +134,7 @@ export class InstancePolicy {
     const callback = new URL(this.options.callbackUrl());
     const port = Number(callback.port || (callback.protocol === 'https:' ? 443 : 80));
     const addresses = await addressesOf(callback.hostname.replace(/^\[|\]$/g, ''));
-    // A Service's address is replaced by that of a pod before a policy is asked, perhaps with another port.
+    // A Service's address becomes that of a pod, and perhaps another port, before a policy applies.
     const pods = sources.filter(({ podSelector }) => podSelector !== undefined);
     return {
       instanceId,
@@ -164,7 +148,6 @@ export class InstancePolicy {
     };
   }
 
-  /** The pods of the service's own workload; null: it runs in none, or in one that cannot be told from others. */
   async #ownPods(): Promise<V1NetworkPolicyPeer[] | null> {
     if (this.options.kubeconfig !== null) {
       return null;
@@ -185,7 +168,7 @@ export class InstancePolicy {
   }
 }
 
-/** A policy as the API server reads it; the type of the library has other names for some members. */
+/** The API server's names; those of the library's type differ in part. */
 interface NetworkPolicy {
   apiVersion: 'networking.k8s.io/v1';
   kind: 'NetworkPolicy';
@@ -198,7 +181,6 @@ interface NetworkPolicy {
   };
 }
 
-/** The policy as it should be. */
 export function networkPolicy({ instanceId, sources, destinations }: PolicyFacts): NetworkPolicy {
   return {
     apiVersion: 'networking.k8s.io/v1',
@@ -223,7 +205,7 @@ export function networkPolicy({ instanceId, sources, destinations }: PolicyFacts
   };
 }
 
-/** A range, or `label=value`: pods with the label in any namespace. */
+/** Parses a range, or `label=value` for pods with the label in any namespace. */
 function peerOf(entry: string): V1NetworkPolicyPeer {
   const [label = '', value] = entry.split('=', 2);
   return value === undefined
@@ -235,7 +217,7 @@ function addressPeer(address: string): V1NetworkPolicyPeer {
   return { ipBlock: { cidr: `${address}/${isIP(address) === 6 ? 128 : 32}` } };
 }
 
-/** Names are looked up now: a policy knows addresses only. One that does not resolve opens nothing. */
+/** Resolves names now, since a policy takes only addresses. A name that does not resolve opens nothing. */
 async function destinationsOf(text: string): Promise<Destination[]> {
   const destination = parseDestination(text);
   if (destination === null) {
@@ -261,7 +243,7 @@ async function addressesOf(host: string): Promise<string[]> {
   }
 }
 
-/** Without those of bridges that nothing is connected to: Node.js does not list them. */
+/** Node.js does not list bridges without connections. */
 function ownAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap((each) => each ?? [])

@@ -4,51 +4,43 @@ import { SANDBOX_LABEL } from '../container-layout.js';
 import { parsePorts } from '../sandbox-backend.js';
 import { AGENT_CONTAINER, POD_ANNOTATION, PORTS_ANNOTATION } from './sandbox-manifest.js';
 
-// What is kept of the objects of the cluster: a service with a thousand sandboxes must not hold each manifest.
+// A subset of the cluster's objects: a service with a thousand sandboxes must not hold each manifest.
 
 const MAX_TEXT = 1_000;
 
-/** An object as the cluster numbers it. */
 interface ObservedObject {
   name: string;
   uid: string;
-  /** Its removal was requested. */
   isDeleting: boolean;
 }
 
-/** What is read of a Sandbox. */
 export interface ObservedSandbox extends ObservedObject {
   sandboxId: string;
   instanceId: string | null;
   createdAt: number | null;
   mode: 'Running' | 'Suspended';
-  /** The controller has seen the last change, its pod has ended and is gone. */
+  /** The controller has seen the last change, and the pod is gone. */
   isSuspended: boolean;
   /** Uid of the pod that was given its session key in this start. */
   keyedPod: string | null;
-  /** The controller's own error; null: none. */
   problem: string | null;
 }
 
-/** What is read of a pod. */
 export interface ObservedPod extends ObservedObject {
-  /** Uid of the Sandbox that it belongs to. */
   owner: string | null;
   ip: string | null;
   ports: Readonly<Record<string, number>>;
   phase: string;
   /** Why the node or the cluster ended it: `Evicted: The node was low on resource: memory`. */
   endedBy: string | null;
-  /** Why it has no node yet. */
   unscheduled: string | null;
-  /** Of the container with the agent server, or of the one before it. */
   container: ObservedContainer;
 }
 
 export interface ObservedContainer {
   name: string;
   state: 'waiting' | 'running' | 'terminated';
-  /** In one word: `ErrImagePull`, `OOMKilled`. */
+  /** One word: `ErrImagePull`, `OOMKilled`. */
   reason: string | null;
   message: string | null;
   exitCode: number | null;
@@ -64,7 +56,6 @@ const NOT_STARTED: ObservedContainer = {
   signal: null,
 };
 
-/** Null for anything but a Sandbox of ours. */
 export function readSandbox(object: unknown): ObservedSandbox | null {
   const observed = readObject(object);
   const sandboxId = labelOf(object, SANDBOX_LABEL);
@@ -90,7 +81,6 @@ export function readSandbox(object: unknown): ObservedSandbox | null {
   };
 }
 
-/** Null for anything but a pod. */
 export function readPod(object: unknown): ObservedPod | null {
   const observed = readObject(object);
   if (observed === null) {
@@ -127,7 +117,7 @@ function readObject(object: unknown): ObservedObject | null {
     : { name, uid, isDeleting: jsonText(object, 'metadata', 'deletionTimestamp') !== null };
 }
 
-/** A container before the agent server's counts until it has succeeded: then it is what the start waits for. */
+/** An init container counts until it has succeeded, because the start waits for it until then. */
 function currentContainer(object: unknown): ObservedContainer {
   const before = jsonList(object, 'status', 'initContainerStatuses').map(readContainer);
   const unfinished = before.find(({ state, exitCode }) => state !== 'terminated' || exitCode !== 0);

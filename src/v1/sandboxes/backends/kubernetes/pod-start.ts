@@ -13,23 +13,21 @@ import { type ClusterSandbox, hasPodEnded, type PodReach, startProblem, wasKille
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
 import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 
-/** Without a change that the watch reports, the cluster is asked after this time all the same. */
+/** The cluster is asked again after this time even if the watch reports no change. */
 const LOOK_AGAIN_MS = 2_000;
-/** A start that takes longer says why. */
 const SAY_WHY_MS = 2_000;
 const MIN_POLL_MS = 10;
-/** How long after an outage of the API server its controllers may still be catching up. */
+/** After an outage of the API server its controllers may take this long to catch up. */
 const RECOVERY_MS = 120_000;
-/** What the scheduler says of a node that could not report, and of a volume claim that nobody could make. */
+/** What the scheduler says while controllers lag: of a node that could not report, of a volume claim not yet made. */
 const CATCHING_UP = /untolerated taint|persistentvolumeclaim .* not found/;
 /** The node may have attached to an earlier pod of the same name. */
 const WRITE_AGAIN_MS = 100;
 const POLL_GROWTH = 1.5;
 const ALIVE_TIMEOUT_MS = 2_000;
 const MAX_ALIVE_BYTES = 64 * 1024;
-/** The agent server says this soon after it has read its key. */
+/** The agent server reports its key well within this time. */
 const KEY_AGAIN_MS = 2_000;
-/** Events by which something that adds nodes says that it will. */
 const NODE_COMES = new Set(['TriggeredScaleUp', 'Nominated']);
 const MAX_EVENTS = 50;
 const MAX_EVENT_TEXT = 300;
@@ -38,29 +36,25 @@ interface PodStartTools {
   api: ApiServer;
   objects: ClusterObjects;
   reach: PodReach;
-  /** How long a pod may wait for a node. */
   nodeWaitMs: number;
 }
 
-/** What `/alive` of an agent server says. */
 type Aliveness =
   | 'silent'
   /** It waits for its session key. */
   | 'unassigned'
   | 'assigned';
 
-/** What came of following a pod. */
 type StartOutcome =
   | 'over'
-  /** The program has ended without its key, and not because of itself: another pod has to start. */
+  /** The program ended without its key and through no fault of its own, so another pod has to start. */
   | 'again';
 
-/** Follows the pod of a sandbox from its creation until its program runs and has its session key. */
 export class PodStart {
   readonly #startedAt = performance.now();
   #unscheduledSince: number | null = null;
   #said: string | null = null;
-  /** The pod that its key was written to, and when. */
+  /** The pod that the key was written to, and when. */
   #written: { uid: string; at: number } | null = null;
   #writeFailed = false;
 
@@ -72,9 +66,7 @@ export class PodStart {
   ) {}
 
   /**
-   * Waits until the program runs and has its key, or has ended: the cause of that is in the facts about the sandbox.
-   *
-   * @param found what the cluster has just said about it; null: it has to be asked
+   * Waits until the program runs and has its key, or has ended (see the sandbox's facts).
    * @throws SandboxBackendError when it will not run; ApiServerError; the signal's reason
    */
   async follow(found: ClusterSandbox | null = null): Promise<StartOutcome> {
@@ -87,7 +79,7 @@ export class PodStart {
             return next;
           }
           if (known !== null) {
-            // Nobody was told of what has changed since then.
+            // Changes since `known` was read were not reported to this listener, so it looks again at once.
             continue;
           }
           await change.within(next.pauseMs);
@@ -103,7 +95,7 @@ export class PodStart {
     }
   }
 
-  /** While the API server does not answer, the start waits: its deadline is the signal's. */
+  /** Waits while the API server does not answer: the signal has the deadline. */
   async #look(known: ClusterSandbox | null): Promise<StartOutcome | { pauseMs: number }> {
     try {
       const found = known ?? (await this.tools.objects.find(this.launch.id, this.signal));
@@ -127,7 +119,7 @@ export class PodStart {
     }
   }
 
-  /** @returns null when the start is over; else after how many milliseconds to look again, unless something changes before */
+  /** Milliseconds until the next look, unless a change comes earlier; null when the start is over. */
   async #advance({ sandbox, pod }: ClusterSandbox): Promise<number | null> {
     if (pod === null || pod.isDeleting) {
       if (sandbox.problem !== null) {
@@ -147,7 +139,6 @@ export class PodStart {
       return LOOK_AGAIN_MS;
     }
     if (this.launch.sessionKey === null) {
-      // It waits for its key, and its keeper asks whether it answers.
       return null;
     }
     if (this.launch.program.kind !== 'native') {
@@ -157,9 +148,8 @@ export class PodStart {
     return await this.#assign(pod, sandbox.keyedPod);
   }
 
-  /** Gives the program its key, unless it has it. */
   async #assign(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
-    // Somebody who died may have written the key before.
+    // A worker that died may have written the key before.
     const mayHaveKey = keyedPod === pod.uid;
     if (mayHaveKey && (await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
       return null;
@@ -174,7 +164,7 @@ export class PodStart {
     return await this.#untilAssigned(pod);
   }
 
-  /** The program may have its key before the cluster says that it was written. */
+  /** The program may have its key before the cluster confirms the write. */
   async #handOver(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
     const permitted = this.#mark(pod, keyedPod);
     const arrived = new AbortController();
@@ -193,7 +183,7 @@ export class PodStart {
     return pauseMs;
   }
 
-  /** Asks more often than the cluster reports anything; for a moment only, because the program may end meanwhile. */
+  /** Polls faster than the watch reports, and briefly, because the program may end meanwhile. */
   async #untilAssigned(pod: ObservedPod): Promise<number | null> {
     const endsAt = performance.now() + KEY_AGAIN_MS;
     for (let pauseMs = MIN_POLL_MS; performance.now() < endsAt; pauseMs *= POLL_GROWTH) {
@@ -213,16 +203,13 @@ export class PodStart {
     return 0;
   }
 
-  /**
-   * A busy kubelet may take a pod that has just started for one without a network, stop its program and, as pods are never
-   * restarted, leave it at that. Ours ends in order then, without ever having had its key.
-   */
+  /** A busy kubelet may stop the program of a new pod for good. Ours ends in order then, without its key. */
   #wasStopped(pod: ObservedPod): boolean {
     const { exitCode } = pod.container;
     return wasKilled(pod) || (this.launch.program.kind === 'native' && exitCode === 0);
   }
 
-  /** From now on another pod is not this start's, whatever becomes of this process. */
+  /** From now on the start does not accept another pod, even if this process dies. */
   async #mark({ uid }: ObservedPod, keyedPod: string | null): Promise<void> {
     if (keyedPod !== uid) {
       const body = { metadata: { annotations: { [POD_ANNOTATION]: uid } } };
@@ -244,12 +231,11 @@ export class PodStart {
       if (!error.isTemporary && error.status !== 404) {
         throw error;
       }
-      // Whether it was written shows soon: the program has its key, waits for it, or has ended.
+      // Whether the write arrived shows soon: the program has its key, waits for it, or has ended.
       this.#writeFailed = true;
     }
   }
 
-  /** @throws SandboxBackendError when it has waited for a node for long enough */
   async #sayWhy(pod: ObservedPod): Promise<void> {
     const now = performance.now();
     if (pod.unscheduled !== null) {
@@ -282,7 +268,7 @@ export class PodStart {
     }
   }
 
-  /** What the cluster reports about the pod; nothing where that may not be read. */
+  /** Empty where the service may not read events. */
   async #events({ uid }: ObservedPod): Promise<PodEvent[]> {
     const { api, objects } = this.tools;
     const query = { fieldSelector: `involvedObject.uid=${uid}`, limit: MAX_EVENTS };
@@ -301,7 +287,6 @@ export class PodStart {
 interface PodEvent {
   reason: string;
   message: string;
-  /** Epoch milliseconds. */
   at: number;
 }
 
@@ -317,7 +302,7 @@ function readEvent(event: unknown): PodEvent {
   };
 }
 
-/** What the last event says about a start that takes long; null: nothing that users understand. */
+/** What the last event says to users about a slow start; null when they would not understand it. */
 export function progressOf(events: readonly PodEvent[], image: string): string | null {
   const [last] = events.toSorted((one, other) => other.at - one.at);
   if (last === undefined) {
@@ -331,7 +316,6 @@ export function progressOf(events: readonly PodEvent[], image: string): string |
     : null;
 }
 
-/** Asks the agent server of a pod how far it is. */
 async function readAliveness(
   { api, reach }: Pick<PodStartTools, 'api' | 'reach'>,
   pod: ObservedPod,

@@ -3,12 +3,11 @@ import { AGENT_PORT } from '../container-layout.js';
 import type { SandboxExit, SandboxFacts } from '../sandbox-backend.js';
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from './observed-objects.js';
 
-/** 128 + SIGKILL, which the kernel sends when a container has used up its memory, and a node to what it wants to end. */
+/** 128 + SIGKILL: the kernel's when memory is used up, and a node's. */
 const KILLED_EXIT_CODE = 137;
 /** 128 + SIGTERM. */
 const STOPPED_EXIT_CODE = 143;
 
-/** Reasons of a waiting container for which only somebody else's change helps. */
 const IMAGE_CAUSES = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -20,36 +19,32 @@ const IMAGE_CAUSES = new Set([
 ]);
 const CONTAINER_CAUSES = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
 
-/** How a replica reaches pods. */
 export interface PodReach {
   by: 'pod' | 'proxy';
   namespace: string;
 }
 
-/** A sandbox as the cluster has it: its object, and the pod that belongs to it. */
 export interface ClusterSandbox {
   sandbox: ObservedSandbox;
   pod: ObservedPod | null;
 }
 
-/** Whether the program of a pod has ended. */
 export function hasPodEnded({ phase, container }: ObservedPod): boolean {
   return phase === 'Succeeded' || phase === 'Failed' || container.state === 'terminated';
 }
 
-/** Whether the program of a pod was ended by a signal from outside, and nothing says why. */
+/** Whether a signal from outside ended the program and no reason is known. */
 export function wasKilled({ container, endedBy }: ObservedPod): boolean {
   const { exitCode, reason } = container;
   const isSignal = exitCode === KILLED_EXIT_CODE || exitCode === STOPPED_EXIT_CODE;
   return isSignal && reason !== 'OOMKilled' && endedBy === null;
 }
 
-/** Whether the pod is another one than the one that has the key: something removed that, and the controller made this. */
+/** Whether the controller has replaced the pod that has the key. */
 export function isReplaced({ sandbox, pod }: ClusterSandbox): boolean {
   return sandbox.mode === 'Running' && sandbox.keyedPod !== null && sandbox.keyedPod !== pod?.uid;
 }
 
-/** What the port says about a sandbox. */
 export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFacts {
   const { sandbox, pod } = found;
   const { sandboxId: id, createdAt } = sandbox;
@@ -57,7 +52,7 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFac
     return { ...stopped(id, createdAt), exit: exitOfReplaced() };
   }
   if (pod === null) {
-    // It is about to have one, or it is suspended.
+    // It is about to have a pod, or it is suspended.
     const state = sandbox.mode === 'Running' && !sandbox.isDeleting ? 'running' : 'stopped';
     return { ...stopped(id, createdAt), state };
   }
@@ -95,7 +90,7 @@ export function addressOf(
     : `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
 }
 
-/** What will not come right by itself, as a sentence for the sandbox's owner; null: nothing. */
+/** A permanent problem of the start, as a sentence for the owner; null when there is none. */
 export function startProblem({ container }: ObservedPod, image: string): string | null {
   const { reason, message } = container;
   if (container.state !== 'waiting' || reason === null) {

@@ -16,20 +16,18 @@ import type { PodSettings } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes-options.js';
 
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
-/** The container with the agent server. */
 export const AGENT_CONTAINER = 'agent';
-/** Copies our agent server out of our image, for images without it. */
+/** This init container copies our agent server into images without it. */
 export const COPY_CONTAINER = 'agent-server';
-/** The ports for programs that agents start, as JSON: numbers inside the pod by name. */
 export const PORTS_ANNOTATION = 'slipway.ports';
-/** The pod that was given its session key, by its uid; on the Sandbox from then until the next start. */
+/** Uid of the pod that was given its session key; set on the Sandbox until the next start. */
 export const POD_ANNOTATION = 'slipway.pod';
 
 const VOLUME = 'files';
 const TEMPORARY = 'tmp';
-/** Reads our agent server's files in our image, which the user of the agent must not be able to. */
+/** May read our agent server's files, which the agent's own user must not. */
 const COPY_USER = 10_002;
-/** Pods share their node: what they are promised is less than what they may use. */
+/** Pods share their node, so they request less than they may use. */
 const PROMISED_CPU = 0.05;
 const PROMISED_MEMORY = 1 / 16;
 const MIN_MILLICPU = 10;
@@ -49,7 +47,7 @@ type ManifestOptions = Pick<
   | 'graceSeconds'
 >;
 
-/** A Sandbox of kubernetes-sigs/agent-sandbox: its members that are set here. */
+/** The members of a kubernetes-sigs/agent-sandbox Sandbox that are set here. */
 export interface SandboxManifest {
   apiVersion: typeof SANDBOX_API;
   kind: 'Sandbox';
@@ -57,7 +55,6 @@ export interface SandboxManifest {
   spec: {
     operatingMode: 'Running';
     podTemplate: PodTemplate;
-    /** Cannot be changed afterwards. */
     volumeClaimTemplates: Pick<V1PersistentVolumeClaim, 'metadata' | 'spec'>[];
   };
 }
@@ -72,15 +69,11 @@ export interface PodTemplate {
   spec: Record<string, unknown>;
 }
 
-/**
- * Name of a Sandbox and of its pod. Names have no upper case, and ids of base62 do: their bytes in hexadecimal digits tell
- * them apart.
- */
+/** Name of a Sandbox and of its pod: hexadecimal, because names have no upper case and ids of base62 do. */
 export function sandboxObjectName(id: string): string {
   return `sbx-${Buffer.from(id, 'utf8').toString('hex')}`;
 }
 
-/** The objects of a sandbox carry these labels. */
 export function sandboxLabels(
   { instanceId }: Pick<ManifestOptions, 'instanceId'>,
   id: string,
@@ -88,11 +81,7 @@ export function sandboxLabels(
   return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
 }
 
-/**
- * The Sandbox of a first start.
- *
- * @throws SandboxBackendError when a pod cannot run the program or use its working folder
- */
+/** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
 export function sandboxManifest(launch: ContainerLaunch, options: ManifestOptions): SandboxManifest {
   const labels = sandboxLabels(options, launch.id);
   return {
@@ -107,7 +96,6 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
   };
 }
 
-/** The volume that keeps the files of a sandbox. */
 export function volumeClaimTemplate(
   labels: Record<string, string>,
   pod: PodSettings | null,
@@ -125,14 +113,12 @@ export function volumeClaimTemplate(
 }
 
 /**
- * The pod of a sandbox, with no more rights than it needs: the pod security standard `restricted`, and a root that cannot
- * be written.
- *
+ * Meets the pod security standard `restricted` and has a read-only root.
  * @throws SandboxBackendError when a pod cannot run the program or use its working folder
  */
 export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): PodTemplate {
   const layout = sandboxLayout(launch, options.defaultImage);
-  // Whether an image has our agent server cannot be asked here, so ours is copied into each that is not our own.
+  // The API cannot say whether an image has our agent server, so ours is copied into every other image.
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
   const memoryMb = launch.memoryMb ?? options.memoryMb;
   const runtimeClass = launch.runtime ?? options.runtimeClass;
@@ -146,8 +132,8 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      // The node's pause program is the first process: it takes in what tools leave behind. The kernel would also keep SIGTERM
-      // from a first process that has no handler yet, and a program that is told to stop while it loads would use up its grace.
+      // The node's pause program becomes the first process and reaps orphans. A first process also ignores SIGTERM
+      // until it has a handler, so an agent server that is still loading would use up its grace time.
       shareProcessNamespace: true,
       terminationGracePeriodSeconds: options.graceSeconds,
       ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
@@ -163,7 +149,7 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
       ...(isCopied && { initContainers: [copyContainer(options)] }),
       containers: [agentContainer(launch, layout, isCopied, options)],
       volumes: [
-        // In memory, and counted as the sandbox's: it is bounded at once, where a folder of the node is measured now and then.
+        // In memory, which bounds it at once; a folder of the node is only measured at intervals.
         {
           name: TEMPORARY,
           emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },
@@ -198,7 +184,7 @@ function agentContainer(
     ...(layout.args && { args: layout.args.map(literal) }),
     env: Object.entries(variables).map(([name, value]) => ({ name, value: literal(value) })),
     workingDir: layout.folder,
-    // A file of the node, which everybody may write without a limit: where the agent's user does not get.
+    // Every user may write this file of the node without limit, so it is where the agent's user has no access.
     terminationMessagePath: '/root/termination-log',
     ...(layout.keyOnStdin && { stdin: true, stdinOnce: true }),
     ports: [AGENT_PORT, ...Object.values(launch.ports)].map((containerPort) => ({ containerPort })),
@@ -219,7 +205,6 @@ function agentContainer(
   };
 }
 
-/** Owned by a user of its own, so that the agent's user can start the copied Node.js and not read it. */
 function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>): V1Container {
   const target = '/copy';
   const script = [
@@ -256,7 +241,7 @@ function literal(value: string): string {
   return value.replaceAll('$', () => '$$');
 }
 
-/** What a resume changes: a merge patch, which keeps the members of objects that it does not name. */
+/** A merge patch with what a resume changes; members that it does not name stay. */
 export function resumePatch(template: PodTemplate): object {
   const { runtimeClassName = null, serviceAccountName = null, initContainers = null } = template.spec;
   const spec = { ...template.spec, runtimeClassName, serviceAccountName, initContainers };

@@ -3,27 +3,22 @@ import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import { AGENT_CONTAINER } from './sandbox-manifest.js';
 
-/** The fifth version can close the standard input. */
+/** Version 5 can close the standard input. */
 const PROTOCOL = 'v5.channel.k8s.io';
 const STDIN = 0;
 const STATUS = 3;
 const CLOSE = 255;
 const WRITE_TIMEOUT_MS = 10_000;
 
-/** When a line may be written, and when it has arrived. */
 export interface WriteMoments {
-  /** Nothing is written before it is fulfilled; meanwhile the connection is opened. */
   permitted: Promise<void>;
-  /** Aborts when the program has shown that it has read the line: some nodes keep the attach open for longer. */
+  /** Aborts when the program is seen to have read the line: some nodes keep the attach open for longer. */
   arrived: AbortSignal;
 }
 
 /**
  * Writes a line to the standard input of a pod's agent server and closes it.
- *
- * @param pods path of the pods of the namespace
- * @returns when the cluster says that it was written, or when it has arrived
- * @throws ApiServerError: it may have been written; the signal's reason
+ * @throws ApiServerError, although the line may have been written; the signal's reason
  */
 export async function writeToStandardInput(
   api: ApiServer,
@@ -43,7 +38,6 @@ export async function writeToStandardInput(
     throw error;
   }
   if (arrived.aborted) {
-    // Somebody else has written it.
     socket.on('error', () => undefined);
     socket.terminate();
     return;
@@ -60,7 +54,7 @@ export async function writeToStandardInput(
   socket.once('close', () => reject(new ApiServerError('the attach was cut', null, null)));
   socket.on('message', (data) => {
     const frame = Buffer.isBuffer(data) ? data : Buffer.alloc(0);
-    // An empty one only says that the attach has begun. Who leaves now may take along what the node has not read yet.
+    // An empty frame only says that the attach has begun. Closing now could lose what the node has not read yet.
     if (frame[0] !== STATUS || frame.length === 1) {
       return;
     }

@@ -6,19 +6,15 @@ import { sandboxMarker } from './program-command.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import { removeTree } from './tree-removal.js';
 
-/** A probe is killed after half of it. */
+/** Twice as long as a probe may take before it is killed. */
 const ABANDONED_MS = 40_000;
 
-/**
- * The folders and processes of probes whose service was killed meanwhile. Whose a probe is cannot be told, as processes that
- * share the folder may not see each other, so it goes by how long it has been there, on a clock that never jumps.
- */
+/** Replicas that share the folder may not see each other's processes, so only age tells which probes are abandoned. */
 export class AbandonedProbes {
   readonly #options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>;
   readonly #monotonic: () => number;
   #seenAt = new Map<string, number>();
 
-  /** @param monotonic milliseconds since some moment */
   constructor(
     options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>,
     monotonic: () => number = () => performance.now(),
@@ -27,7 +23,6 @@ export class AbandonedProbes {
     this.#monotonic = monotonic;
   }
 
-  /** Removes those that were there 40 seconds ago already. */
   async remove(): Promise<void> {
     const { folder, instanceId } = this.#options;
     const now = this.#monotonic();

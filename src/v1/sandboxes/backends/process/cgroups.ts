@@ -3,60 +3,47 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 
-/** What the kernel can limit for a group of processes. */
 export const CGROUP_RESOURCES = ['pids', 'memory', 'cpu'] as const;
 export type CgroupResource = (typeof CGROUP_RESOURCES)[number];
 
-/** Limits of one group. */
 export interface CgroupLimits {
-  /** Processes and threads. */
   processes: number;
   memoryBytes: number;
-  /** Processors; may have a fraction. */
   cpu: number;
 }
 
-/** A hierarchy of control groups that we may write to, and the folder in it that holds the groups of sandboxes. */
+/** A writable hierarchy of control groups, and the folder in it that holds the groups of sandboxes. */
 export interface Hierarchy {
   version: 1 | 2;
   resources: CgroupResource[];
   folder: string;
 }
 
-/** Where the kernel says what is mounted, and which groups we are in. */
 export interface CgroupSources {
-  /** Text of `/proc/self/mountinfo`. */
   mounts: string;
-  /** Text of `/proc/self/cgroup`. */
   membership: string;
 }
 
 const MAX_ATTEMPTS = 5;
 const PERIOD_US = 100_000;
-/** Share of the remaining processor time. The default is 1024 (v1) or 100 (v2), so the service goes first. */
+/** Half of the default (1024 in v1, 100 in v2), so that the service goes first. */
 const SHARES = { 1: '512', 2: '50' } as const;
-/** Takes the processes of our own group, where a group that has groups below it may hold none itself. */
+/** Takes our own processes, since a second-version group with child groups may hold none itself. */
 const OWN_LEAF = 'slipway-service';
 
 /** The control groups of sandboxes (cgroups(7)), one for each start of a program. */
 export class Cgroups {
   constructor(readonly hierarchies: readonly Hierarchy[]) {}
 
-  /** Which limits hold. */
   get resources(): ReadonlySet<CgroupResource> {
     return new Set(this.hierarchies.flatMap(({ resources }) => resources));
   }
 
-  /** `v1`, `v2` or both. */
   get versions(): string {
     return [...new Set(this.hierarchies.map(({ version }) => `v${version}`))].toSorted().join(' and ');
   }
 
-  /**
-   * Creates the group of a program that is about to start.
-   *
-   * @returns the files that a process writes `0` to in order to join it
-   */
+  /** Creates a group. A process joins it by writing `0` to the returned files. */
   async create(name: string, limits: CgroupLimits): Promise<string[]> {
     return await Promise.all(
       this.hierarchies.map(async (hierarchy) => {
@@ -98,7 +85,6 @@ export class Cgroups {
     }
   }
 
-  /** Pids of a group, as seen from here. */
   async members(name: string): Promise<number[]> {
     const [hierarchy] = this.hierarchies;
     const text =
@@ -106,7 +92,7 @@ export class Cgroups {
     return text.split('\n').filter(Boolean).map(Number);
   }
 
-  /** Names of all groups, also of those that an earlier service left. */
+  /** Includes groups that an earlier service left. */
   async names(): Promise<string[]> {
     const found = await Promise.all(
       this.hierarchies.map(
@@ -116,7 +102,7 @@ export class Cgroups {
     return [...new Set(found.flat().flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])))];
   }
 
-  /** Removes a group, and what its processes made below it. A group with processes stays; the last one takes our folder along. */
+  /** Removes an empty group and those below it; the last group takes our folder along. */
   async remove(name: string): Promise<void> {
     await Promise.all(
       this.hierarchies.map(async ({ folder }) => {
@@ -127,12 +113,7 @@ export class Cgroups {
   }
 }
 
-/**
- * Finds the control groups that can be written, by making the folder of our sandboxes there. It comes and goes with them.
- *
- * @param owner groups of the same owner are found again
- * @returns what can be used, and why nothing else can, in words for the log
- */
+/** Finds writable control groups by making our folder there, and says for the log why others are not usable. */
 export async function findCgroups(
   owner: string,
   sources?: CgroupSources,
@@ -159,14 +140,10 @@ export async function findCgroups(
   return { cgroups: new Cgroups(hierarchies), problem };
 }
 
-/** A mounted hierarchy. */
 interface CgroupPlace {
   version: 1 | 2;
-  /** Of a first-version hierarchy; a second-version one says them in a file. */
   resources: CgroupResource[];
-  /** Where it is mounted. */
   root: string;
-  /** The group that we are in. */
   own: string;
 }
 
@@ -193,7 +170,7 @@ export function cgroupPlaces({ mounts, membership }: CgroupSources): CgroupPlace
   });
 }
 
-/** A group's path below what is mounted: a container may see a part of the tree, and its own group by the whole path. */
+/** A container may see only a part of the tree, but its own group by the whole path. */
 function insideMount(group: string, mounted: string): string {
   if (mounted === '/') {
     return group;
@@ -207,10 +184,7 @@ async function openFirst({ resources, own }: CgroupPlace, name: string): Promise
   return { version: 1, resources, folder };
 }
 
-/**
- * Groups below a second-version group have limits only where that group allows it, and it may do so only while it holds no
- * processes itself, unless it is the real root. Where nothing else works, our own processes move into a group of their own.
- */
+/** A second-version group that limits children may hold no processes (cgroups(7)), so ours may have to move. */
 async function openSecond({ root, own }: CgroupPlace, name: string): Promise<Hierarchy> {
   let failure: unknown;
   for (const [parent, moves] of [
@@ -262,7 +236,7 @@ async function moveToLeaf(group: string): Promise<void> {
 
 type Setting = [file: string, text: string, required: boolean];
 
-/** The files of a group and what they hold; optional ones are missing on some kernels. */
+/** Optional files are missing on some kernels. */
 const settings = {
   1: (resource: CgroupResource, limits: CgroupLimits): Setting[] => {
     switch (resource) {
@@ -303,7 +277,6 @@ function quota(cpu: number): string {
   return String(Math.max(1000, Math.round(cpu * PERIOD_US)));
 }
 
-/** Another process of this host may remove our folder with its last group in just this moment. */
 async function makeGroup({ version, resources, folder }: Hierarchy, group: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const made = await mkdir(folder, { recursive: true });
@@ -330,7 +303,7 @@ async function removeGroup(group: string): Promise<void> {
   await rmdir(group).catch(ignoreGone);
 }
 
-/** Processes that are about to end still count for a moment: such a group is removed with a later sweep. */
+/** Ending processes count for a moment; a later sweep removes such a group. */
 function ignoreGone(error: unknown): void {
   if (!['ENOENT', 'ESRCH', 'EBUSY', 'ENOTEMPTY', 'ENODEV'].includes(errorCode(error) ?? '')) {
     throw error;

@@ -10,25 +10,18 @@ import { isProgramAlive, type ProgramRecord } from './program-record.js';
 import { readIfExists, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
 
 const run = promisify(execFile);
-/** Longer than a tree of ordinary size takes on a slow disk. */
+/** Longer than an ordinary tree takes on a slow disk. */
 const MEASURE_TIMEOUT_MS = 10_000;
 const KIBIBYTE = 1024;
 /** The unit of `st_blocks` (inode(7)). */
 const BLOCK_BYTES = 512;
-/** Descriptors that one measurement looks at. */
 const MAX_DESCRIPTORS = 20_000;
 /** A process that is just being made may slip through the first rounds. */
 const FREEZE_ROUNDS = 3;
 
-/** What the guard of the disk may do with process sandboxes. */
 export class GuardedPrograms implements GuardedSandboxes {
-  /** By sandbox. */
   readonly #causes = new Map<string, { run: string; cause: string }>();
 
-  /**
-   * @param members pids of a running program and all that it started, where the kernel keeps a list; null: it does not
-   * @param terminate ends a program at once
-   */
   constructor(
     private readonly options: Pick<ProcessBackendOptions, 'folder' | 'instanceId' | 'hostId'>,
     private readonly members: (id: string, record: ProgramRecord) => Promise<number[] | null>,
@@ -47,7 +40,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     return (await Promise.all(found)).flat();
   }
 
-  /** Includes deleted files that its processes hold open. Runs coreutils' du, which opens folders by descriptor, so that no nesting is too deep for it, and does not block this process. */
+  /** Includes deleted files that its processes hold open. Runs du of coreutils, which takes any nesting. */
   async measure(id: string): Promise<number | null> {
     const kibibytes = await this.#sum(id, '-k');
     return kibibytes === null ? null : kibibytes * KIBIBYTE + (await deletedBytes(await this.#pids(id)));
@@ -60,13 +53,13 @@ export class GuardedPrograms implements GuardedSandboxes {
   async #sum(id: string, unit: '-k' | '--inodes'): Promise<number | null> {
     const { root } = new SandboxFiles(this.options.folder, id).paths;
     const output = await run('du', ['-s', unit, '-x', '--', root], {
-      // Ours has keys in it, which the environment of a process shows.
+      // Our own environment has keys, and a process shows its environment.
       env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' },
       timeout: MEASURE_TIMEOUT_MS,
       killSignal: 'SIGKILL',
     })
       .then(({ stdout }) => stdout)
-      // It fails, and prints the sum all the same, when something vanishes while it looks.
+      // When files vanish meanwhile du fails, but still prints the sum.
       .catch((error: unknown) => jsonText(error, 'stdout') ?? '');
     const sum = /^(\d+)\s/.exec(output)?.[1];
     return sum === undefined ? null : Number(sum);
@@ -90,7 +83,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     (await this.#pids(id)).forEach((pid) => sendSignal(pid, 'SIGCONT'));
   }
 
-  /** The cause is kept in memory as well: it cannot be written when the file is gone. */
+  /** The cause is kept in memory too, because a full disk may not take the file. */
   async end(id: string, cause: string): Promise<void> {
     const files = new SandboxFiles(this.options.folder, id);
     const record = await files.program();
@@ -102,7 +95,7 @@ export class GuardedPrograms implements GuardedSandboxes {
     await files.writeCause({ run: record.run, cause }).catch(() => undefined);
   }
 
-  /** Why this run of a program was ended; null when it was not ended here. */
+  /** Why this run of a program was ended; null when the guard did not end it. */
   async causeOf(paths: SandboxPaths, id: string, { run: current }: ProgramRecord): Promise<string | null> {
     const known = this.#causes.get(id);
     if (known?.run === current) {
@@ -130,12 +123,11 @@ export class GuardedPrograms implements GuardedSandboxes {
   }
 }
 
-/** Bytes of files that have been deleted and that one of the processes still has open (proc(5), `/proc/PID/fd`). */
 async function deletedBytes(pids: readonly number[]): Promise<number> {
   const found = new Map<string, number>();
   let looked = 0;
   for (const pid of pids) {
-    // Processes end, and close files, while they are looked at.
+    // Processes end, and close files, meanwhile.
     const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const descriptor of descriptors.slice(0, MAX_DESCRIPTORS - looked)) {
       const file = await stat(`/proc/${pid}/fd/${descriptor}`).catch(() => null);

@@ -27,9 +27,7 @@ type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;
 const TIMEOUT_MS = 20_000;
 const MAX_REASON = 300;
 const PROBE_RUN = 'probe';
-/** Of the folders of probes. */
 export const PROBE_PREFIX = '.probe-';
-/** Checks that the program runs, access to its entry and its folder, then runs the rest of the command. */
 const CHECK = `
 "$1" --version > /dev/null || { echo "$1 cannot be run" >&2; exit 1; }
 test -r "$2" || { echo "$2 cannot be read" >&2; exit 1; }
@@ -38,7 +36,6 @@ shift 3
 exec "$@"
 `;
 
-/** Waits until the network is connected, as a program in the sandbox sees it. */
 const AWAIT_NETWORK = `
 attempts=0
 until grep -q "$1" /proc/net/dev; do
@@ -48,7 +45,7 @@ until grep -q "$1" /proc/net/dev; do
 done
 `;
 
-/** Runs a tool's command in a sandbox, in a tool's namespaces; returns why that fails, or null. */
+/** Runs a tool's command in a sandbox's namespaces; returns why that fails, or null. */
 export async function probeBubblewrap(
   options: ProcessBackendOptions,
   platform: IsolatedPlatform,
@@ -59,7 +56,7 @@ export async function probeBubblewrap(
   });
 }
 
-/** Runs a command in a sandbox with a network of its own, and connects that; returns why that fails, or null. */
+/** Runs a command in a sandbox and connects its network; returns why that fails, or null. */
 export async function probeNetwork(
   options: ProcessBackendOptions,
   platform: IsolatedPlatform,
@@ -80,7 +77,6 @@ export async function probeNetwork(
       return await failure;
     } catch (error) {
       if (ended.aborted) {
-        // The program may have seen the interface, and ended, before slirp4netns said that it is done.
         return await failure;
       }
       await endProcesses({ root: null, marker, user: null });
@@ -147,17 +143,14 @@ interface ProbeOptions {
 }
 
 interface StartedProbe {
-  /** Undefined when the program cannot be run. */
   pid: number | undefined;
-  /** Aborted when it has ended, before what it left behind is killed. */
   ended: AbortSignal;
-  /** Why it failed; null: it did not. */
   failure: Promise<string | null>;
 }
 
 function startProbe([program = '', ...args]: string[], { marker, ...identity }: ProbeOptions): StartedProbe {
   const [name = '', value = ''] = marker.split('=', 2);
-  // Nobody reads bubblewrap's reports here.
+  // The probe needs no reports of bubblewrap.
   const reports = openSync('/dev/null', 'w');
   const child = spawn(program, args, {
     ...identity,

@@ -5,58 +5,44 @@ import type { UserRange } from './sandbox-users.js';
 import type { ProcessBackendOptions } from './process-options.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
-/** How sandboxes run on this machine. */
 export type Platform = {
-  /** util-linux's setpriv; null when it is not installed. */
   setpriv: string | null;
-  /** Users that sandboxes run as; null: the service's own. */
   users: UserRange | null;
 } & (
   | {
       isolation: 'bwrap';
       programs: BubblewrapPrograms;
-      /** Null: sandboxes share the machine's network. */
       network: IsolatedNetwork | null;
-      /** Whether each sandbox has `/workspace/project`. */
       hasProject: boolean;
     }
   | { isolation: 'none' }
 );
 
-/** What gives each sandbox a network of its own; the programs by their absolute paths. */
 export interface IsolatedNetwork {
   bwrap: string;
   slirp4netns: string;
-  /** iproute2's. */
   ip: string;
-  /** util-linux's. */
   unshare: string;
   setpriv: string;
-  /** Whether the network belongs to a user namespace, because the service is not root. */
+  /** Set when the service is not root: the network then belongs to a user namespace. */
   joinsUserNamespace: boolean;
 }
 
-/** The descriptor that bubblewrap writes to how the program ends. */
 const STATUS_FD = 3;
-/** Applies the rules of the network, then becomes the rest of the command. */
 const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';
 const NAMESPACES = [
   ['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
   ['--dev', '/dev', '--proc', '/proc'],
 ].flat();
 
-/** Absolute paths: a sandbox's own PATH does not count. */
+/** Absolute paths, so that a sandbox's own PATH does not count. */
 export interface BubblewrapPrograms {
   bwrap: string;
-  /** util-linux's; needed by root only. */
+  /** Only root needs it. */
   setpriv: string | null;
 }
 
-/**
- * The command that precedes a sandbox's program on this platform.
- *
- * @param rules of its network; null: it has none of its own
- */
+/** The command that precedes a sandbox's program; `rules` is null when the network is shared. */
 export async function programWrapper(
   options: ProcessBackendOptions,
   platform: Platform,
@@ -93,12 +79,7 @@ export function spawnIdentity(platform: Platform, user: number | null): { uid?: 
     : {};
 }
 
-/**
- * The command that precedes each tool inside a sandbox: the tool sees no other process, thus neither memory nor
- * environment of the agent server, and of the box only where it works, its home and its temporary files.
- *
- * @param hasProject whether the workspace is at `/workspace/project` too
- */
+/** Precedes each tool: it sees no other process, and of the box only its workspace, home and temporary files. */
 export function toolWrapper(bwrap: string, paths: SandboxPaths, hasProject: boolean): string[] {
   const writable = [paths.workspace, paths.home];
   return [
@@ -112,7 +93,6 @@ export function toolWrapper(bwrap: string, paths: SandboxPaths, hasProject: bool
   ].flat();
 }
 
-/** What belongs to the sandbox itself. */
 function ownMounts(paths: SandboxPaths, hasProject: boolean, user: number | null): Mount[] {
   const writable = [
     ['/tmp', paths.tmp],
@@ -136,28 +116,19 @@ function ownMounts(paths: SandboxPaths, hasProject: boolean, user: number | null
 
 interface BubblewrapInput {
   programs: BubblewrapPrograms;
-  /** Of its root folder. */
   mounts: readonly Mount[];
   paths: SandboxPaths;
-  /** The user that it runs as; null: our own. */
   user: number | null;
   network: {
     programs: IsolatedNetwork;
-    /** What `ip` runs before the program starts. */
     commands: string;
   } | null;
 }
 
 /**
- * Namespaces of its own for processes, mounts and names, everything read-only but the box. The program does not end with
- * us; killing the namespace's first process ends everything in it.
- *
- * Root mounts first, since only root can traverse every folder, then becomes the sandbox's user, and that user creates
- * the namespaces: in a user namespace of its own it may do so again for each tool. The first stage binds `/proc` and
- * `/dev` whole, because the kernel mounts a new `/proc` only where an unobscured one is visible.
- *
- * A network namespace comes before all of them: it belongs to a user namespace above those that the program may enter, so
- * that no capability in there can change its rules.
+ * Root mounts, since only root can traverse every folder; the sandbox's user can nest user namespaces for its tools.
+ * `/proc` and `/dev` are bound whole: the kernel mounts a new `/proc` only where an unobscured one is visible.
+ * The network namespace comes first, so that no capability inside can change its rules.
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
   const { programs, user, paths, network } = input;
@@ -178,7 +149,7 @@ function bubblewrapCommand(input: BubblewrapInput): string[] {
   ].flat();
 }
 
-/** Creates a network namespace with the rules of the sandbox. The process that runs it is the first one in there. */
+/** The process that runs it is the first one in the new network namespace. */
 function networkCommand(
   { programs, commands }: NonNullable<BubblewrapInput['network']>,
   isRoot: boolean,
@@ -193,7 +164,7 @@ function networkCommand(
   ].flat();
 }
 
-/** Arguments of setpriv that switch to a user and its group, and drop all others. */
+/** Switches to a user and its group, and drops all other groups. */
 function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
 }

@@ -8,18 +8,11 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 const run = promisify(execFile);
 const MKFIFO_TIMEOUT_MS = 10_000;
 
-/** What a program gets on its standard input. */
 export function sessionKeyLine(sessionKey: string): string {
   return `${JSON.stringify({ session_api_key: sessionKey })}\n`;
 }
 
-/**
- * Makes the named pipe through which a program that waits gets its session key. The program has it open in both
- * directions, so that it sees no end of its input while nobody writes, also when the service is restarted. Only the
- * service's user may open it by its name.
- *
- * @throws SandboxBackendError
- */
+/** Makes the pipe for a waiting program's key. The program opens both ends, so that its input does not end. */
 export async function createKeyPipe(file: string): Promise<void> {
   await rm(file, { force: true });
   try {
@@ -31,10 +24,7 @@ export async function createKeyPipe(file: string): Promise<void> {
   }
 }
 
-/**
- * Gives a program that waits its session key; does nothing when it has one. A crash in between is harmless: the program
- * reads one line.
- */
+/** Gives a waiting program its session key. After a crash it may be written twice: the program reads one line. */
 export async function writeSessionKey(file: string, sessionKey: string): Promise<void> {
   let pipe;
   try {

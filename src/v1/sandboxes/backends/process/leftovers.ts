@@ -10,30 +10,21 @@ const LONGEST_PAUSE_MS = 60 * 60_000;
 
 interface Attempts {
   failed: number;
-  /** When to try again, milliseconds of the monotonic clock. */
   dueAt: number;
 }
 
-/**
- * The folders of sandboxes that are being removed (`.removed-ID-TIME`), also those that an earlier service left. What cannot
- * be removed is tried again, after pauses that grow from ten seconds to an hour.
- */
+/** Removes folders of removed sandboxes (`.removed-ID-TIME`), with pauses of ten seconds to an hour after failures. */
 export class Leftovers {
   readonly #folder: string;
   readonly #running = new Map<string, Promise<void>>();
   readonly #attempts = new Map<string, Attempts>();
   #notices: SandboxNotice[] = [];
 
-  /** @param folder of all sandboxes */
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /**
-   * Removes what is left of one sandbox.
-   *
-   * @throws SandboxFilesLeftError when some of it cannot be removed now
-   */
+  /** @throws SandboxFilesLeftError when some of it cannot be removed now */
   async remove(id: string): Promise<void> {
     const names = (await this.#names()).filter((name) => sandboxIdOf(name) === id);
     try {
@@ -46,25 +37,23 @@ export class Leftovers {
     }
   }
 
-  /** Begins to remove what is due, and does not wait for it: a stranger may have made millions of files. */
+  /** Begins to remove what is due without waiting: a user may have made millions of files. */
   async retry(): Promise<void> {
     const names = await this.#names();
     const now = performance.now();
     for (const name of names) {
       if (!this.#running.has(name) && (this.#attempts.get(name)?.dueAt ?? 0) <= now) {
-        // A failure is counted and reported.
         this.#attempt(name).catch(() => undefined);
       }
     }
   }
 
-  /** How many folders are left, apart from those whose first removal is on its way. */
+  /** Does not count folders whose first removal is under way. */
   async count(): Promise<number> {
     const names = await this.#names();
     return names.filter((name) => this.#attempts.has(name) || !this.#running.has(name)).length;
   }
 
-  /** What to log since the last call. */
   takeNotices(): SandboxNotice[] {
     const notices = this.#notices;
     this.#notices = [];
@@ -82,7 +71,6 @@ export class Leftovers {
     }
   }
 
-  /** Removes a folder, once at a time. */
   async #attempt(name: string): Promise<void> {
     const running = this.#running.get(name) ?? this.#removeOnce(name);
     this.#running.set(name, running);
@@ -119,7 +107,7 @@ function sandboxIdOf(name: string): string {
   return name.slice(REMOVED_PREFIX.length).split('-', 1)[0] ?? '';
 }
 
-/** Without the path, which a stranger has chosen and which may be of any length. */
+/** Leaves out the path, which a user has chosen and which may be of any length. */
 function reasonOf(error: unknown): string {
   return errorCode(error) ?? errorMessage(error);
 }

@@ -3,12 +3,8 @@ import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { ProcessBackendOptions } from './process-options.js';
 
-/** Programs, and what they load. */
 const SYSTEM = /^(usr|bin|sbin|lib|lib32|lib64|libx32)$/;
-/**
- * What programs of a distribution need of `/etc`, by function: names, the loader, time and place, shells, certificates,
- * and families of programs. Nothing in which operators keep credentials (`npmrc`, `pip.conf`, `gitconfig`, `profile.d`).
- */
+/** Excludes what operators keep credentials in (`npmrc`, `pip.conf`, `gitconfig`, `profile.d`). */
 const CONFIGURATION = [
   /^(passwd|group|nsswitch\.conf|hosts|host\.conf|gai\.conf|protocols|services)$/,
   /^(ld\.so\.cache|ld\.so\.conf|ld\.so\.conf\.d|ld-musl-\w+\.path)$/,
@@ -17,7 +13,6 @@ const CONFIGURATION = [
   /^(ca-certificates|crypto-policies)$/,
   /^(alternatives|fonts|mime\.types|ImageMagick-\d+|texmf|java(-.*)?|perl|python[\d.]*|R)$/,
 ];
-/** Of folders that have private keys or credentials as well. */
 const PARTS_OF_CONFIGURATION = [
   '/etc/ssl/certs',
   '/etc/ssl/cert.pem',
@@ -32,31 +27,21 @@ const PARTS_OF_CONFIGURATION = [
   '/etc/maven/m2.conf',
   '/etc/maven/logging',
 ];
-/** Names the DNS servers. */
 const RESOLVER_CONFIGURATION = '/etc/resolv.conf';
-/** Shown whole, so that changes are seen. */
+/** The whole folder, so that changes are seen. */
 const RESOLVER_FOLDER = '/run/systemd/resolve';
 const CERTIFICATE_VARIABLES = ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'REQUESTS_CA_BUNDLE'];
-/** Each sandbox has its own. */
 const TEMPORARY_FOLDERS = ['/tmp', '/var/tmp'];
 
-/** One entry of a sandbox's root folder, at its absolute path; all else is absent. */
-export type Mount = { path: string } &
-  /** Of the machine, read-only, under its real path. */
-  (
-    | { kind: 'shown' }
-    /** Nothing is seen of it although the folder that it is in is shown. */
-    | { kind: 'hidden'; isFolder: boolean }
-    /** Another name of a real path. */
-    | { kind: 'link'; target: string }
-    | { kind: 'empty' }
-    /** A folder of its own in a temporary one, which leads to other mounts. */
-    | { kind: 'anchor' }
-    /** Of the sandbox itself. */
-    | { kind: 'own'; source: string; isWritable: boolean }
-  );
+export type Mount = { path: string } & (
+  | { kind: 'shown' }
+  | { kind: 'hidden'; isFolder: boolean }
+  | { kind: 'link'; target: string }
+  | { kind: 'empty' }
+  | { kind: 'anchor' }
+  | { kind: 'own'; source: string; isWritable: boolean }
+);
 
-/** What programs in a sandbox need of the machine besides its system, wherever it is. */
 export async function neededFiles(options: ProcessBackendOptions): Promise<string[]> {
   const { agentServer, environment, readPaths } = options;
   const certificates = CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []);
@@ -68,10 +53,7 @@ export async function neededFiles(options: ProcessBackendOptions): Promise<strin
   ];
 }
 
-/**
- * The node that runs our agent server. Where it has a folder of its own (`…/v24/bin/node`), everything installed with it
- * (npm, agents of others) belongs to it. The folder itself may be a home.
- */
+/** A node with headers is an installation, whose tools (npm) are shown too; its prefix is not, as it may be a home. */
 async function nodeFiles(node: string): Promise<string[]> {
   const prefix = path.dirname(path.dirname(node));
   const headers = path.join(prefix, 'include/node');
@@ -79,16 +61,11 @@ async function nodeFiles(node: string): Promise<string[]> {
   return [node, ...(isInstallation ? [path.join(prefix, 'bin'), path.join(prefix, 'lib'), headers] : [])];
 }
 
-/** The folder of our agent server (`npm run build`), which is in that of the service. */
 function bundleOf(entry: string): string {
   return path.resolve(path.dirname(entry), '..');
 }
 
-/**
- * What a sandbox sees of the machine.
- *
- * @param resolver a file that names its DNS servers; null: the machine's
- */
+/** What a sandbox sees of the machine; `resolver` replaces the machine's list of DNS servers. */
 export async function machineView(options: ProcessBackendOptions, resolver: string | null): Promise<Mount[]> {
   const { folder, hiddenPaths, agentServer } = options;
   const product = path.resolve(bundleOf(agentServer.entry), '../..');
@@ -110,10 +87,7 @@ export async function machineView(options: ProcessBackendOptions, resolver: stri
   return [...found.flat(), ...own];
 }
 
-/**
- * Arguments of bubblewrap for a root folder of these mounts, of which programs can change no more than the mounts allow. Where
- * two have one path, a sandbox's own comes first, then what hides.
- */
+/** Arguments of bubblewrap for these mounts. At one path a sandbox's own mount precedes a hiding one. */
 export function rootArguments(mounts: readonly Mount[]): string[] {
   const needed = neededMounts(mounts);
   const closed = needed.filter(
@@ -136,7 +110,7 @@ export function isShown(mounts: readonly Mount[], file: string): boolean {
   return lastAbove(neededMounts(mounts), file)?.kind === 'shown';
 }
 
-/** Those that make a difference, parents first. */
+/** Leaves out mounts that change nothing; parents come first. */
 export function neededMounts(mounts: readonly Mount[]): Mount[] {
   const anchors = mounts.flatMap(anchorOf);
   const kept: Mount[] = [];
@@ -177,15 +151,11 @@ function isLinkOfTools({ kind, path: name }: Mount): boolean {
   return kind === 'link' && TEMPORARY_FOLDERS.includes(path.dirname(name));
 }
 
-/** The deepest one that is, or contains, a path; the list has parents first. */
 function lastAbove(mounts: readonly Mount[], name: string): Mount | undefined {
   return mounts.findLast((mount) => isInside(name, mount.path));
 }
 
-/**
- * The topmost folder that leads to a mount point below a temporary one. It is mounted itself: a tool, to which everything in
- * `/tmp` belongs, could rename an ordinary folder with all that is mounted in it, and put another one there.
- */
+/** Mounted itself, since a tool, which owns all of `/tmp`, could rename an ordinary folder with the mounts in it. */
 function anchorOf({ path: name, kind }: Mount): Mount[] {
   const temporary = TEMPORARY_FOLDERS.find((folder) => name.startsWith(`${folder}/`));
   if (temporary === undefined || kind === 'hidden') {
@@ -195,7 +165,6 @@ function anchorOf({ path: name, kind }: Mount): Mount[] {
   return deeper.length === 0 ? [] : [{ path: path.join(temporary, first), kind: 'anchor' }];
 }
 
-/** The parents of a mount point where nothing is, topmost first. */
 function parentFolders({ path: name }: Mount, mounts: readonly Mount[]): string[] {
   const above = lastAbove(mounts, path.dirname(name));
   if (above?.kind === 'shown' || above?.kind === 'link') {
@@ -206,7 +175,7 @@ function parentFolders({ path: name }: Mount, mounts: readonly Mount[]): string[
   return between.map((_, index) => path.join(folder, ...between.slice(0, index + 1)));
 }
 
-/** Only their owner could traverse those that bubblewrap creates by itself. */
+/** Folders that bubblewrap creates by itself can be traversed by their owner only. */
 function createOnce(folder: string, created: Set<string>): string[] {
   if (created.has(folder)) {
     return [];
@@ -219,7 +188,7 @@ function mountArguments(mount: Mount): string[] {
   const { path: at } = mount;
   switch (mount.kind) {
     case 'shown':
-      // It may go at any moment, and is then no part of the sandbox.
+      // It may vanish at any moment, and the sandbox then starts without it.
       return ['--ro-bind-try', at, at];
     case 'hidden':
       return mount.isFolder ? ['--perms', '0755', '--tmpfs', at] : ['--ro-bind', '/dev/null', at];
@@ -244,7 +213,6 @@ async function entriesOf(folder: string, names: readonly RegExp[]): Promise<Moun
   return (await Promise.all(mounts)).flat();
 }
 
-/** A file or folder under its real path, to which its own name leads; nothing when it does not exist. */
 async function shownAs(name: string): Promise<Mount[]> {
   const real = await realpath(name).catch(() => null);
   if (real === null || real === '/') {

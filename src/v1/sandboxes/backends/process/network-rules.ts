@@ -3,12 +3,11 @@ import ipaddr from 'ipaddr.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { parseDestination } from '../../../../common/http/network-destination.js';
 
-/** The address of this machine's loopback in a sandbox's network, as slirp4netns defines it (slirp4netns(1)). */
+/** The machine's loopback as slirp4netns(1) maps it. */
 export const HOST_LOOPBACK = '10.0.2.2';
-/** Where slirp4netns answers DNS queries. */
 const NAME_SERVER = '10.0.2.3';
 
-/** What sandboxes never reach by default: https://www.iana.org/assignments/iana-ipv4-special-registry. */
+/** https://www.iana.org/assignments/iana-ipv4-special-registry */
 const NOT_PUBLIC = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -21,33 +20,25 @@ const NOT_PUBLIC = [
   '224.0.0.0/4',
   '240.0.0.0/4',
 ];
-/** Lower numbers come first. */
 const OPEN_PRIORITY = 100;
 const CLOSED_PRIORITY = 200;
 
-/** Which destinations a sandbox reaches besides public addresses. */
 export interface NetworkRules {
-  /** IPv4 ranges that it does not reach. */
   closed: readonly string[];
-  /** Exceptions. */
   opened: readonly OpenedDestination[];
-  /** TCP ports of this machine's loopback that it reaches at its own. */
+  /** TCP ports of the machine's loopback that it reaches at its own. */
   loopbackPorts: readonly number[];
 }
 
 interface OpenedDestination {
-  /** IPv4 address or range. */
   range: string;
-  /** TCP; null: everything. */
+  /** A TCP port; null opens everything. */
   port: number | null;
 }
 
 /**
- * What a sandbox may reach. Names are resolved now; those that cannot be resolved open nothing.
- *
- * @param allow entries as `parseDestination` reads them
- * @param ownAddresses this machine's, which a sandbox does not reach either
- * @throws RangeError for an entry that is none
+ * What a sandbox may reach. Names are resolved now, and open nothing if that fails.
+ * @throws RangeError for an invalid entry
  */
 export async function networkRules(
   allow: readonly string[],
@@ -68,11 +59,8 @@ export async function networkRules(
 }
 
 /**
- * Commands for `ip -batch` that apply the rules inside a network namespace, before it is connected. The gateway stands
- * for this machine's loopback and is closed like every private address.
- *
- * They are policies of IPsec (ip-xfrm(8)), because those apply to whatever leaves: routes are not looked up for a socket
- * that is bound to a device (SO_BINDTODEVICE), for SO_DONTROUTE and for broadcasts, and a packet filter is on fewer machines.
+ * Commands for `ip -batch` before the network is connected. IPsec policies (ip-xfrm(8)) also apply to
+ * SO_BINDTODEVICE, SO_DONTROUTE and broadcasts, which skip routes; packet filters are on fewer machines.
  */
 export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
   const exceptions = [
@@ -89,7 +77,7 @@ export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules):
   ].join('\n');
 }
 
-/** The `/etc/resolv.conf` of a sandbox: the machine's own search domains, and the name server of its network. */
+/** Keeps the machine's search domains and names the network's own server. */
 export function resolverConfiguration(machine: string): string {
   const kept = machine.split('\n').filter((line) => /^\s*(search|domain|options)\s/.test(line));
   return [...kept, `nameserver ${NAME_SERVER}`, ''].join('\n');
@@ -125,7 +113,6 @@ async function addressesOf(
   return found.flatMap(({ address, family }) => (family === 4 ? [address] : []));
 }
 
-/** @param range an IPv4 address, or a range of them */
 function isLoopbackRange(range: string): boolean {
   const [address = ''] = range.split('/');
   return isLoopbackHost(address);

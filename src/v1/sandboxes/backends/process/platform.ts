@@ -13,17 +13,11 @@ import type { ProcessBackendOptions } from './process-options.js';
 import { canMountProject } from './project-folder.js';
 import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 
-/** Where system programs are, besides PATH. */
 const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 
 const NO_PROJECT = `tools in sandboxes have no ${PROJECT_FOLDER}: the service, its Node.js or its data is in ${SHARED_FOLDER}`;
 
-/**
- * Finds the isolation that the options ask for and that works here.
- *
- * @returns how sandboxes run, and lines for the log
- * @throws SandboxBackendError when they cannot run like that
- */
+/** @throws SandboxBackendError when sandboxes cannot run as the options ask */
 export async function detectPlatform(
   options: ProcessBackendOptions,
 ): Promise<{ platform: Platform; lines: PreparationLine[] }> {
@@ -45,7 +39,7 @@ export async function detectPlatform(
     const reason =
       missingProgram(bwrap, users === null ? '' : setpriv) ?? (await probeBubblewrap(options, platform));
     if (reason === null) {
-      // Not at the same time: both probes run as the same user, whose processes end with the first one.
+      // One after the other: both probes run as one user, and all its processes end with the first probe.
       const network = await detectNetwork(options, platform);
       const isolated = log(`sandboxes are isolated by bubblewrap${asUnprivilegedUser(users)}`);
       const project = platform.hasProject ? [] : [warn(NO_PROJECT)];
@@ -75,12 +69,7 @@ export async function detectPlatform(
   };
 }
 
-/**
- * Finds out whether each sandbox can have a network of its own.
- *
- * @returns null for the machine's network, and a line for the log
- * @throws SandboxBackendError when the options insist on what does not work
- */
+/** @throws SandboxBackendError when the options insist on a network that does not work */
 async function detectNetwork(
   options: ProcessBackendOptions,
   platform: Extract<Platform, { isolation: 'bwrap' }>,
@@ -173,7 +162,6 @@ function missingProgram(bwrap: string | null, setpriv: string | null): string | 
   return setpriv === null ? 'setpriv is not installed (package util-linux), which root needs' : null;
 }
 
-/** Lets the sandboxes' users traverse the service's data folder, and checks that they reach all that they need. */
 async function prepareWithoutIsolation(
   options: ProcessBackendOptions,
   platform: Platform,

@@ -7,16 +7,12 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 import { isProgramAlive } from './program-record.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';
 
-/**
- * Below the range that Linux assigns to outgoing connections (32768 to 60999), which could take a port before the
- * program listens on it.
- */
+/** Linux assigns 32768 to 60999 to outgoing connections, which could take a port before the program does. */
 const FIRST_PORT = 20_000;
 const PORT_COUNT = 10_000;
 
-/** Reserves ports of this machine for sandboxes. */
 export class PortReservations {
-  /** Within this process; between processes of one host only the choice by hash separates starts at the same moment. */
+  /** Only this process: two processes of a host that start sandboxes at once rely on the choice by hash. */
   readonly #serialized = pLimit(1);
   readonly #folder: string;
   readonly #host: string;
@@ -27,9 +23,7 @@ export class PortReservations {
   }
 
   /**
-   * Picks a port for each name, the same as before if it is free. No other sandbox gets one until `record` has written
-   * them down.
-   *
+   * Picks a free port for each name, if possible the same as before, until `record` has stored it.
    * @throws SandboxBackendError when all are taken
    */
   async reserve<T>(
@@ -64,7 +58,6 @@ export class PortReservations {
     );
   }
 
-  /** Ports of the other sandboxes that run. */
   async #portsOfOthers(id: string): Promise<Set<number>> {
     const others = (await sandboxIds(this.#folder)).filter((other) => other !== id);
     const records = await Promise.all(
@@ -78,10 +71,7 @@ export class PortReservations {
   }
 }
 
-/**
- * A port of an address of this machine that nothing listens on right now. Another program may take it first: the program
- * that was given the port then ends, and gets another one at its next start.
- */
+/** A port that is free now; a program that loses it to another one ends, and gets a new port at its next start. */
 export async function freePort(host: string): Promise<number> {
   const port = await listenBriefly(host, 0);
   if (port === null) {
@@ -90,12 +80,10 @@ export async function freePort(host: string): Promise<number> {
   return port;
 }
 
-/** Whether a program could listen there right now. */
 async function isPortFree(host: string, port: number): Promise<boolean> {
   return (await listenBriefly(host, port)) !== null;
 }
 
-/** @returns the port; null when it is taken */
 async function listenBriefly(host: string, requested: number): Promise<number | null> {
   const server = createServer();
   server.listen(requested, host);

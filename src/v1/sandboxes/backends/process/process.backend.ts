@@ -54,10 +54,7 @@ interface PreparedBackend {
   limits: ProgramLimits;
 }
 
-/**
- * Sandboxes as processes of this machine, each in a folder of its own. They outlive the service; everything known about
- * them is in their folders, and pid, start time and boot id identify their processes.
- */
+/** They outlive the service. All state is in their folders; pid, start time and boot id identify their processes. */
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   override readonly warm: WarmStarts = {
@@ -70,13 +67,9 @@ export class ProcessSandboxBackend extends SandboxBackend {
   readonly #leftovers: Leftovers;
   readonly #guarded: GuardedPrograms;
   readonly #guard: DiskGuard;
-  /** One operation at a time per sandbox. */
   readonly #queue = new KeyedLimit(1);
-  /** Programs that this process started, until their exit is written down. */
   readonly #programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
-  /** Sandboxes that are being terminated, together with everything that their programs leave behind. */
   readonly #terminating = new Set<string>();
-  /** Sandboxes whose network is being connected again. */
   readonly #reconnecting = new Set<string>();
   #prepared: PreparedBackend | null = null;
   #groupsCheckedAt = -GROUPS_EVERY_MS;
@@ -99,11 +92,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     this.#guard = new DiskGuard({ disk, reserveBytes, sandboxBytes }, this.#guarded);
   }
 
-  /**
-   * What keeps sandboxes from the machine and from each other; `none` does not suit several users.
-   *
-   * @throws SandboxBackendError before `prepare` has found out
-   */
+  /** @throws SandboxBackendError before `prepare` has found out */
   get isolation(): ProcessIsolation {
     return this.#requirePrepared().platform.isolation;
   }
@@ -216,7 +205,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return { leftovers: await this.#leftovers.count(), notices: this.#leftovers.takeNotices() };
   }
 
-  /** Now and then: of services that died between a sandbox's end and its clean-up. */
+  /** A service that dies between a sandbox's end and its clean-up leaves its group. */
   async #removeStaleGroups(): Promise<void> {
     if (performance.now() < this.#groupsCheckedAt + GROUPS_EVERY_MS) {
       return;
@@ -234,13 +223,12 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** Programs other than our own agent server read their key from a variable, so that they cannot wait for it. */
   async #fingerprint(template: WarmTemplate): Promise<string | null> {
     if (template.program.kind !== 'native') {
       return null;
     }
     const { agentServer } = this.#options;
-    // It names the file that it loads, by a hash of that file's content and so of all others.
+    // The entry names its bundle by content hash, so its own hash covers all files.
     this.#agentServerHash ??= hash('sha256', await readFile(agentServer.entry, 'utf8'));
     const facts = [template, this.#options, this.#requirePrepared().platform, this.#agentServerHash];
     return hash('sha256', JSON.stringify(facts));
@@ -258,10 +246,8 @@ export class ProcessSandboxBackend extends SandboxBackend {
     });
   }
 
-  /** Ends what runs, politely if there is a grace time; does nothing when there is nothing. */
   async #terminate(id: string, graceMs: number, mayStop?: () => boolean): Promise<void> {
     const known = this.#programs.get(id);
-    // Another process of this host may have started it since.
     const program =
       known !== undefined && isProgramAlive(known.record) ? known : await this.#find(this.#files(id));
     if (program === null) {
@@ -288,7 +274,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
     }
   }
 
-  /** What the files say about a sandbox's program; null when there is no such sandbox. */
   async #find(files: SandboxFiles): Promise<Pick<TerminationInput, 'record' | 'user'> | null> {
     if (!(await files.exists())) {
       return null;
@@ -298,7 +283,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return { record, user };
   }
 
-  /** In the background: a start that goes on connects the network itself, and a sandbox without one still answers. */
+  /** In the background: a sandbox without a network still answers. */
   #reconnect(id: string, files: SandboxFiles): void {
     if (this.#reconnecting.has(id)) {
       return;
@@ -311,18 +296,17 @@ export class ProcessSandboxBackend extends SandboxBackend {
           await this.#requirePrepared().launcher.connect(id, files.paths, record);
         }
       })
-      // The next inspection tries again.
       .catch(() => undefined)
       .finally(() => this.#reconnecting.delete(id));
   }
 
-  /** Writes down how a program ends, as long as this process lives, and then ends what it left behind. */
+  /** Records how a program ends, as long as this process lives, and then ends what it left behind. */
   #watchExit(id: string, files: SandboxFiles, started: StartedProgram): void {
     const { record, ended } = started;
     const writeExit = async (): Promise<void> => {
       const text = JSON.stringify({ ...(await ended), run: record.run });
       const isExpected = this.#terminating.has(id);
-      // If it cannot be written, the exit is unknown, as after a restart of the service.
+      // An exit that cannot be written is unknown, as after a restart of the service.
       await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
       if (this.#programs.get(id) === program) {
         this.#programs.delete(id);
@@ -330,8 +314,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
       if (isExpected) {
         return;
       }
-      // Only processes of this start, because another process of this host may have begun the next one already. What
-      // survives is ended before the next start, or with the sandbox.
+      // Another process may have begun the next start already, so only processes of this one are ended.
       const marker = programMarker(this.#options.instanceId, id, record.run);
       await terminateSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(
         () => undefined,

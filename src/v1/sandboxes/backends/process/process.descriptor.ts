@@ -8,7 +8,6 @@ import { PROCESS_BACKEND_DEFAULTS } from './process-options.js';
 const AGENT_SERVER = path.join(productFolder(), 'dist', 'bundle', 'agent-server');
 const MEBIBYTE = 1024 * 1024;
 
-/** Processes of this machine. */
 export const processBackend = {
   kind: 'process',
   hostBound: true,
@@ -28,7 +27,7 @@ export const processBackend = {
         ...PROCESS_BACKEND_DEFAULTS.limits,
         ...defaults,
         processes: sandboxes.processes,
-        // One file alone must not take more than all files may.
+        // One file must not take more than all files may.
         fileMb: sandboxes.diskMb,
       },
       fileLimits: {
@@ -50,7 +49,7 @@ export const processBackend = {
   },
 } as const satisfies SandboxBackendDescriptor;
 
-/** Creates the folder; sockets in there are only reached by a path without links. */
+/** The real path: a socket is only reached by a path without links. */
 async function realFolder(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 });
   return await realpath(folder);

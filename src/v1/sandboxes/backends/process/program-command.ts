@@ -11,23 +11,19 @@ import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
 export const LOOPBACK = '127.0.0.1';
 /** Where programs that speak TCP only listen in a network of their own. */
 const OWN_PORT = 8000;
-/** Identifies the processes of a sandbox even when they left its process group and their parents are gone. */
+/** Identifies processes of a sandbox even when they left its process group and their parents are gone. */
 const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
 const INHERITED_VARIABLES =
   /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE)$/i;
 
-/** A launch whose session key may come later: null until then. */
 export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
-/** What a program has on its standard input. */
 export type ProgramInput =
   | { kind: 'none' }
-  /** It is written, and closed. */
   | { kind: 'text'; text: string }
-  /** Nothing, until something is written to the sandbox's key pipe. */
+  /** The program waits for a line in the sandbox's key pipe. */
   | { kind: 'key-pipe' };
 
-/** What runs in a sandbox, without its wrapper. */
 interface ProgramCommand {
   command: string[];
   input: ProgramInput;
@@ -37,18 +33,15 @@ interface CommandInput {
   launch: ProgramLaunch;
   paths: SandboxPaths;
   agentServer: ProcessBackendOptions['agentServer'];
-  /** Precedes each of its tools. */
   toolWrapper: readonly string[];
   names: WorkspaceNames;
-  /** Where it must listen, unless it listens on a Unix socket. */
   host: string;
-  /** The TCP port of this machine that it listens on; null: a Unix socket in its box leads to it. */
+  /** TCP port of this machine; null when a Unix socket in its box leads to the program. */
   port: number | null;
-  /** Rules of its network; null: it has none of its own. */
   rules: NetworkRules | null;
 }
 
-/** @throws SandboxBackendError for images, which need a backend that runs them, and programs that cannot wait for a key */
+/** @throws SandboxBackendError for images, and for programs that cannot wait for a key */
 export function programCommand(input: CommandInput): ProgramCommand {
   const { launch, paths, agentServer, toolWrapper, names, host, port, rules } = input;
   const { program } = launch;
@@ -89,7 +82,6 @@ export function programCommand(input: CommandInput): ProgramCommand {
   };
 }
 
-/** The relays into a network of its own (a socket for each port) and out of it (the opened ports of the machine's loopback). */
 function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: NetworkRules): string[] {
   const inbound = Object.entries(ports).map(
     ([name, port]) => `unix:${portSocket(paths, name)}=tcp:${LOOPBACK}:${port}`,
@@ -98,7 +90,6 @@ function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: Ne
   return [...inbound, ...outbound].flatMap((relay) => ['--relay', relay]);
 }
 
-/** Whether a program listens on a TCP port of this machine that it must be told. */
 export function needsAssignedPort(
   program: SandboxProgram,
   { networked, listenAddress }: { networked: boolean; listenAddress: string | null },
@@ -127,25 +118,16 @@ interface EnvironmentInput {
   serviceEnvironment: Readonly<Record<string, string | undefined>>;
   launch: ProgramLaunch;
   paths: SandboxPaths;
-  /** Where the agent works, as the program sees it. */
   workspace: string;
-  /** Folder for temporary files as the program sees it. */
   tmp: string;
-  /** The variable that marks the processes of this start, as `NAME=value`. */
+  /** `NAME=value`, which marks the processes of this start. */
   marker: string;
-  /** The TCP port of this machine that the program listens on; null: none. */
   port: number | null;
-  /** Ports for programs that agents start, by name. */
   ports: Readonly<Record<string, number>>;
-  /** Where all of them listen. */
   host: string;
 }
 
-/**
- * The whole environment of a sandbox's program. Of the service's own variables it gets an allow-list that every program
- * needs. Our agent server reads its key elsewhere; other programs read it only from a variable, which their tools can
- * see as well.
- */
+/** The environment has an allow-list of the service's variables. Only programs other than ours get their key in it. */
 export function sandboxEnvironment(input: EnvironmentInput): Record<string, string> {
   const { serviceEnvironment, launch, paths, workspace, tmp, marker, port, ports, host } = input;
   const inherited = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
@@ -166,7 +148,6 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
   };
 }
 
-/** What the stock agent server reads. */
 function protocolVariables(
   launch: ProgramLaunch,
   paths: SandboxPaths,
@@ -183,7 +164,7 @@ function protocolVariables(
   };
 }
 
-/** How the marker variable begins in every process of a sandbox, as `NAME=value`. */
+/** The beginning of the marker variable in every process of a sandbox, as `NAME=value`. */
 export function sandboxMarker(instanceId: string, id: string): string {
   return `${MARKER_VARIABLE}=${instanceId}/${id}/`;
 }
@@ -193,13 +174,11 @@ export function programMarker(instanceId: string, id: string, run: string): stri
   return `${sandboxMarker(instanceId, id)}${run}`;
 }
 
-/** The address of a program that listens on this port. */
 export function programAddress(listenAddress: string | null, port: number): string {
   const host = listenAddress ?? LOOPBACK;
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** Where the ports of a running program are reached, by their names. */
 export function portAddresses(
   { networked, ports }: Pick<ProgramRecord, 'networked' | 'ports'>,
   paths: SandboxPaths,
@@ -212,7 +191,6 @@ export function portAddresses(
   return Object.fromEntries(addresses);
 }
 
-/** The address of a program that listens on a Unix socket. */
 export function socketAddress(socket: string): string {
   return `unix:${socket}`;
 }

@@ -39,15 +39,13 @@ import { terminateSandbox } from './sandbox-termination.js';
 import type { ProgramLimits } from './program-limits.js';
 import { pickSandboxUser, isInRange } from './sandbox-users.js';
 
-/** Names that sandboxes may reach are resolved within this time, or stay closed. */
+/** A name that takes longer to resolve stays closed. */
 const RESOLVE_TIMEOUT_MS = 2_000;
 
 export interface StartedProgram extends SpawnedProgram {
-  /** The user that only this sandbox runs as; null when it has none of its own. */
   user: number | null;
 }
 
-/** Creates the folders of sandboxes and starts their programs. */
 export class ProgramLauncher {
   readonly #options: ProcessBackendOptions;
   readonly #platform: Platform;
@@ -62,9 +60,7 @@ export class ProgramLauncher {
   }
 
   /**
-   * Starts a sandbox's program; null when it already runs. One that waits for its session key gets it then.
-   *
-   * @param create whether to create a sandbox that does not exist
+   * Starts a program, or gives a waiting one its key; null when it already runs. `create` allows a new sandbox.
    * @throws SandboxBackendError when it cannot be started
    */
   async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
@@ -150,11 +146,7 @@ export class ProgramLauncher {
     return { ...spawned, user: this.#exclusive(user) };
   }
 
-  /**
-   * Connects the network of a program that runs; does nothing when it has none of its own, or is connected.
-   *
-   * @throws SandboxBackendError
-   */
+  /** Connects a running program to its network, unless it is connected or shares the machine's. */
   async connect(id: string, paths: SandboxPaths, record: ProgramRecord): Promise<void> {
     if (record.networked) {
       await this.#attachNetwork(id, paths, record, new AbortController().signal);
@@ -166,7 +158,7 @@ export class ProgramLauncher {
     unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
   }
 
-  /** A program without a network is of no use, so it ends where that cannot be connected. */
+  /** A program whose network cannot be connected is of no use, so it is ended. */
   async #connect(
     id: string,
     paths: SandboxPaths,
@@ -179,7 +171,6 @@ export class ProgramLauncher {
       await this.#attachNetwork(id, paths, record, AbortSignal.any([signal, gone.signal]));
     } catch (error) {
       if (gone.signal.aborted) {
-        // Its exit and its log say more.
         return;
       }
       sendSignal(-record.pid, 'SIGKILL');
@@ -187,7 +178,6 @@ export class ProgramLauncher {
     }
   }
 
-  /** Connects a sandbox that has a network of its own; does nothing when that has happened. */
   async #attachNetwork(
     id: string,
     paths: SandboxPaths,
@@ -202,7 +192,6 @@ export class ProgramLauncher {
     await attachNetwork({ paths, network, pid, run, marker, signal });
   }
 
-  /** Null when sandboxes share the machine's network. */
   async #networkRules({ callbackUrl }: ProgramLaunch): Promise<NetworkRules | null> {
     if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
       return null;
@@ -224,7 +213,6 @@ export class ProgramLauncher {
     return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
-  /** @returns the user that the sandbox runs as; null: the service's own */
   async #prepareFiles(
     id: string,
     files: SandboxFiles,
@@ -278,7 +266,6 @@ export class ProgramLauncher {
   }
 }
 
-/** Host and port of an address, as an entry of what sandboxes may reach. */
 function hostOf(address: string): string {
   const { protocol, hostname, port } = new URL(address);
   return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
@@ -291,13 +278,12 @@ async function resolveBriefly(hostname: string): Promise<LookupAddress[]> {
   ]);
 }
 
-/** The sandbox sees it instead of the machine's own, whose name servers may be out of reach. */
+/** The machine's own name servers may be out of reach of the sandbox. */
 async function writeResolver(paths: SandboxPaths): Promise<void> {
   const machine = await readIfExists('/etc/resolv.conf');
   await writeFile(paths.resolver, resolverConfiguration(machine), { mode: 0o644 });
 }
 
-/** @throws SandboxBackendError when a command is installed on this machine, and sandboxes do not see it */
 async function requireShown(
   command: string,
   options: ProcessBackendOptions,
@@ -311,7 +297,6 @@ async function requireShown(
   }
 }
 
-/** @throws SandboxBackendError when the disk is nearly full */
 async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
   const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
   if (problem !== null) {

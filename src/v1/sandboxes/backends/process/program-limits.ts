@@ -8,18 +8,14 @@ import type { ProcessBackendOptions } from './process-options.js';
 const MEBIBYTE = 1024 * 1024;
 /** setrlimit's unit in POSIX shells. */
 const FILE_BLOCK = 512;
-/** A sandbox without a limit of its own leaves the rest of the machine's memory to the service and the database. */
+/** A sandbox without a limit of its own leaves the rest to the service and the database. */
 const MEMORY_SHARE = 0.75;
-/** A sandbox that is starting in another process of this host has its group before its record. */
+/** A sandbox that starts in another process of this host has its group before its record. */
 const STALE_AFTER_MS = 60_000;
 /** 128 + SIGKILL, which the kernel sends when a group has used up its memory. */
 const KILLED_EXIT_CODE = 137;
 
-/**
- * Joins the groups, then limits itself and becomes the program, all in one shell: a limit holds before the first line of a
- * sandbox's program runs. `oom_score_adj` makes the kernel prefer a sandbox to the service when all memory is used up.
- * Shells disagree about the option for processes (`-u` or `-p`).
- */
+/** One shell joins the groups, sets limits and becomes the program. Shells name the process limit `-u` or `-p`. */
 const APPLY = `
 files=$1 processes=$2 size=$3
 shift 3
@@ -33,11 +29,10 @@ ulimit -n "$files" 2>/dev/null
 exec "$@"
 `;
 
-/** Limits what one sandbox may take of the machine: by control groups where they can be written, and by setrlimit(2). */
+/** Limits what one sandbox may take, by control groups where they are writable and by setrlimit(2). */
 export class ProgramLimits {
   readonly #options: ProcessBackendOptions['limits'];
   readonly #cgroups: Cgroups;
-  /** Groups without a record, and when they were first seen so. */
   #staleSince = new Map<string, number>();
 
   constructor(options: ProcessBackendOptions['limits'], cgroups: Cgroups) {
@@ -45,7 +40,6 @@ export class ProgramLimits {
     this.#cgroups = cgroups;
   }
 
-  /** Finds out which limits can be applied here; returns them with a line for the log. */
   static async detect(
     { folder, limits }: ProcessBackendOptions,
     platform: Platform,
@@ -65,10 +59,7 @@ export class ProgramLimits {
   }
 
   /**
-   * Makes the group of a start.
-   *
-   * @param user that nothing else runs as; null: processes cannot be counted by their user
-   * @returns the command that precedes the program
+   * Makes the group of a start; returns the command that precedes the program.
    * @throws SandboxBackendError when limits that worked cannot be set any more
    */
   async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
@@ -87,7 +78,7 @@ export class ProgramLimits {
     return ['/bin/sh', '-c', APPLY, 'limits', ...numbers, ...joins, '--'];
   }
 
-  /** Says of an exit whether the kernel killed the program for its memory. */
+  /** Adds to an exit whether the kernel killed the program for its memory. */
   async explain(id: string, run: string, exit: SandboxExit | null): Promise<SandboxExit | null> {
     if (exit === null || (exit.signal !== 'SIGKILL' && exit.code !== KILLED_EXIT_CODE)) {
       return exit;
@@ -113,13 +104,7 @@ export class ProgramLimits {
     await Promise.all(names.map(async (name) => await this.#cgroups.remove(name)));
   }
 
-  /**
-   * Removes groups that a service left which died: those that have had no record for a minute. Time is this process's own,
-   * since the clock of the machine may jump.
-   *
-   * @param currentRun of a sandbox; null when there is no such sandbox
-   * @param now milliseconds of a clock that never jumps
-   */
+  /** Removes groups without a record for a minute: their service died. `now` is monotonic milliseconds. */
   async removeStale(
     currentRun: (id: string) => Promise<string | null>,
     now: number = performance.now(),

@@ -3,39 +3,33 @@ import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-ac
 import { bootId, readProcess, startTimeOf } from '@slipway/common/processes/process-table.js';
 import { parsePorts, type SandboxExit } from '../sandbox-backend.js';
 
-/** Identifies a process so that no other one is ever mistaken for it. */
+/** Identifies a process, so that a later one with its pid is not mistaken for it. */
 export interface ProcessIdentity {
   pid: number;
   startTime: string;
   bootId: string;
 }
 
-/** What runs, or ran last, in a sandbox. */
 export interface ProgramRecord extends ProcessIdentity {
-  /** Identifies this start of the sandbox. */
   run: string;
-  /** The TCP port of this machine that it listens on; null: it listens on the Unix socket in its box. */
+  /** TCP port of this machine; null when it listens on the Unix socket in its box. */
   port: number | null;
-  /** Ports for programs that agents start, by name. */
   ports: Record<string, number>;
-  /** Whether it has a network of its own, in which its ports are; Unix sockets in its box lead to them. */
   networked: boolean;
-  /** Whether it runs in a pid namespace of its own. */
   namespaced: boolean;
 }
 
-/** The identity of a process that we just started and have not waited for yet; it may have ended. */
+/** The identity of a process that we just started and have not waited for; it may have ended. */
 export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: startTimeOf(pid) ?? '', bootId: bootId() };
 }
 
-/** Whether this very process is alive; a zombie is not. */
+/** A zombie is not alive. */
 export function isProgramAlive(record: ProcessIdentity): boolean {
   const found = readProcess(record.pid);
   return found !== null && found.startTime === record.startTime && bootId() === record.bootId;
 }
 
-/** Null for a text that is no record. */
 export function parseProgramRecord(text: string): ProgramRecord | null {
   const value = parseJson(text);
   const pid = jsonNumber(value, 'pid');
@@ -55,7 +49,7 @@ export function parseProgramRecord(text: string): ProgramRecord | null {
   };
 }
 
-/** How a program ended according to bubblewrap, which reports one JSON document per line, the exit code last. */
+/** Parses bubblewrap's report: one JSON document per line, the exit code last. */
 export function parseBubblewrapStatus(text: string): SandboxExit | null {
   for (const line of text.split('\n').toReversed()) {
     const code = jsonNumber(parseJson(line), 'exit-code');
@@ -69,7 +63,7 @@ export function parseBubblewrapStatus(text: string): SandboxExit | null {
   return null;
 }
 
-/** How the program of this record ended, as we wrote it down; null when the text is about another start. */
+/** Parses the exit that we wrote down; null when the text is about another start. */
 export function parseExit(text: string, { run }: ProgramRecord): SandboxExit | null {
   const value = parseJson(text);
   return jsonText(value, 'run') === run

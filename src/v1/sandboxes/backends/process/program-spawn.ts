@@ -8,16 +8,12 @@ import { identifyProcess, type ProcessIdentity, type ProgramRecord } from './pro
 import type { SandboxPaths } from './sandbox-files.js';
 
 interface SpawnInput {
-  /** Program and arguments. */
   command: string[];
   cwd: string;
-  /** The whole environment. */
   env: Record<string, string>;
   input: ProgramInput;
-  /** The user to spawn as, where the command does not change it. */
   identity: { uid?: number; gid?: number };
   paths: SandboxPaths;
-  /** What is recorded of the process besides its identity. */
   record: Omit<ProgramRecord, keyof ProcessIdentity>;
 }
 
@@ -27,8 +23,7 @@ export interface SpawnedProgram {
 }
 
 /**
- * Starts a program that outlives this process, records its identity and detaches from it.
- *
+ * Starts a program that outlives this process, and records its identity.
  * @throws SandboxBackendError when there is no such program
  */
 export async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
@@ -65,7 +60,7 @@ export async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
 
 function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput): ChildProcess {
   const [program = '', ...args] = command;
-  // Files rather than pipes, which would fill up or break when the service is gone.
+  // Pipes would fill up or break when the service is gone, so the output goes to files.
   const opened: number[] = [];
   const open = (file: string, flags: string): number => {
     const descriptor = openSync(file, flags, 0o600);

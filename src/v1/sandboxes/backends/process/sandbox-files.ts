@@ -21,64 +21,45 @@ import { parseProgramRecord, type ProgramRecord } from './program-record.js';
 
 const LOG_TAIL_BYTES = 4096;
 const CAUSE_BYTES = 1024;
-/** Prefix of folders that are about to be removed. */
 export const REMOVED_PREFIX = '.removed-';
 const DEFAULT_WORKING_DIR = 'workspace';
-/** Names in the box that a working folder must not have. */
 const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'run']);
 
-/** Which installation and host a sandbox belongs to. */
 interface SandboxLabel {
   instanceId: string;
   hostId: string;
-  /** Epoch milliseconds. */
   createdAt: number;
 }
 
-/**
- * The paths of one sandbox. What the service trusts (`label`, `program`, `exit`, `status`) is outside the box; only the box
- * belongs to the sandbox's user.
- */
+/** The sandbox's user owns the box, so what the service trusts (`label`, `program`, `exit`, `status`) is outside. */
 export interface SandboxPaths {
   root: string;
-  /** Which installation and host the sandbox belongs to. */
   label: string;
-  /** The record of the process that runs, or ran last. */
   program: string;
-  /** The exit that we saw. */
   exit: string;
-  /** The exit that bubblewrap reported. */
   status: string;
-  /** Why the guard of the disk ended a start. */
   cause: string;
   log: string;
-  /** Where a program that waits for its session key gets it. */
   keyPipe: string;
-  /** Which process connects its network. */
   network: string;
   networkLog: string;
-  /** The `/etc/resolv.conf` that the sandbox sees when it has a network of its own. */
   resolver: string;
-  /** The `/etc/passwd` that the sandbox sees, with its own user. */
   users: string;
-  /** Everything that the program may write to. */
   box: string;
   home: string;
   tmp: string;
   conversations: string;
   bashEvents: string;
-  /** Unix sockets that lead into the sandbox; its tools do not see them. */
+  /** Unix sockets into the sandbox, hidden from its tools. */
   sockets: string;
   workspace: string;
-  /** Where clients put files beside the workspace. Not in the box, since a later start may have to create it. */
+  /** For files of clients. A later start may have to create it, so it is not in the box. */
   shared: string;
 }
 
-/** The files of one sandbox on the disk. */
 export class SandboxFiles {
   readonly paths: SandboxPaths;
 
-  /** @param workingDir where the agent works, relative to the box */
   constructor(folder: string, id: string, workingDir = DEFAULT_WORKING_DIR) {
     this.paths = sandboxPaths(folder, id, workingDir);
   }
@@ -87,12 +68,7 @@ export class SandboxFiles {
     return (await stat(this.paths.root).catch(nullIfMissing)) !== null;
   }
 
-  /**
-   * Creates what is missing before the first start. Later starts must not create anything here: in a box that a program
-   * has worked in, any name may be a link to anywhere.
-   *
-   * @param user owner of the box; null: the service's own user
-   */
+  /** Before the first start only: later a program may have put links in the box. */
   async create(label: SandboxLabel, user: number | null): Promise<void> {
     const { root, box, home, tmp, conversations, bashEvents, sockets, workspace } = this.paths;
     await mkdir(root, { recursive: true });
@@ -113,7 +89,7 @@ export class SandboxFiles {
     await this.createShared(user);
   }
 
-  /** Creates the folder of clients, which sandboxes of earlier versions lack, with a place for the workspace in it. */
+  /** Sandboxes of earlier versions lack the folder of clients. */
   async createShared(user: number | null): Promise<void> {
     const { root, shared } = this.paths;
     if ((await stat(shared).catch(nullIfMissing)) !== null) {
@@ -129,7 +105,6 @@ export class SandboxFiles {
     await rename(folder, shared);
   }
 
-  /** Null when the folder has none. */
   async label(): Promise<SandboxLabel | null> {
     const value = parseJson(await readIfExists(this.paths.label));
     const instanceId = jsonText(value, 'instanceId');
@@ -150,11 +125,8 @@ export class SandboxFiles {
   }
 
   /**
-   * While this process stalled in the middle of a step, another one of this host may have done that step and started the
-   * sandbox again. The marker, the user and the files are those of both starts, so this comes before what goes by them.
-   *
-   * @param known the latest start when the step began
-   * @throws SandboxBackendError when there has been another one
+   * While this process stalled, another one may have repeated the step and started the sandbox again.
+   * @throws SandboxBackendError when the latest start is not the `known` one
    */
   async requireStart(known: ProgramRecord | null): Promise<void> {
     if ((await this.program())?.run !== known?.run) {
@@ -162,14 +134,13 @@ export class SandboxFiles {
     }
   }
 
-  /** Removes what an earlier program reported. */
   async clearReports(): Promise<void> {
     const { exit, status, keyPipe, cause } = this.paths;
     await Promise.all([exit, status, keyPipe].map(async (file) => await rm(file, { force: true })));
     await writeFile(cause, ' '.repeat(CAUSE_BYTES), { mode: 0o600 });
   }
 
-  /** Writes why a start was ended over what `clearReports` reserved: the disk may have room for nothing more. */
+  /** Overwrites what `clearReports` reserved, because a full disk may take nothing more. */
   async writeCause(value: { run: string; cause: string }): Promise<void> {
     const handle = await open(this.paths.cause, 'r+');
     try {
@@ -179,7 +150,7 @@ export class SandboxFiles {
     }
   }
 
-  /** Renames the sandbox's folder, so that it is no longer listed and counts as one of the leftovers. */
+  /** Renames the folder, so that it is no longer listed and counts as one of the leftovers. */
   async discard(): Promise<void> {
     const { root } = this.paths;
     const removed = path.join(path.dirname(root), `${REMOVED_PREFIX}${path.basename(root)}-${Date.now()}`);
@@ -196,7 +167,6 @@ export class SandboxFiles {
   }
 }
 
-/** @param workingDir where the agent works, relative to the box */
 export function sandboxPaths(folder: string, id: string, workingDir: string): SandboxPaths {
   const root = path.join(folder, id);
   const box = path.join(root, 'box');
@@ -225,8 +195,7 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
 }
 
 /**
- * The working folder of a specification, as a path relative to the box.
- *
+ * The working folder of a specification, relative to the box.
  * @throws SandboxBackendError when it is outside, or one of the box's own folders
  */
 export function relativeWorkingDir(workingDir: string): string {
@@ -240,7 +209,6 @@ export function relativeWorkingDir(workingDir: string): string {
   return inside;
 }
 
-/** The socket of a sandbox's agent server. */
 export function agentSocket(paths: SandboxPaths): string {
   return path.join(paths.sockets, 'agent.sock');
 }
@@ -250,13 +218,12 @@ export function portSocket(paths: SandboxPaths, name: string): string {
   return path.join(paths.sockets, `${name}.sock`);
 }
 
-/** Ids of the sandboxes in a folder. */
 export async function sandboxIds(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory() && isFolderName(entry.name)).map(({ name }) => name);
 }
 
-/** Whether a text is safe as the name of a folder: letters and digits only. */
+/** Whether a text has only letters and digits, and so is safe as the name of a folder. */
 export function isFolderName(text: string): boolean {
   return /^[0-9A-Za-z]{1,64}$/.test(text);
 }
@@ -284,10 +251,7 @@ export async function readLogTail(file: string): Promise<string> {
   }
 }
 
-/**
- * Moves the content of a log that has grown large to `.1`, replacing the one before. The program keeps writing to the same
- * file, which it has open for appending; what it writes between the copy and the truncation may be lost.
- */
+/** The program keeps appending to the same file; what it writes between copy and truncation may be lost. */
 export async function rotateLog(file: string, maxBytes: number): Promise<void> {
   if ((await sizeOf(file)) > maxBytes) {
     try {
@@ -306,12 +270,12 @@ async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }
 
-/** The text of a file, empty when it is missing. */
+/** The text of a file; empty when it is missing. */
 export async function readIfExists(file: string): Promise<string> {
   return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
 }
 
-/** @throws the given error, unless it says that a file is missing, or is a link where none is allowed */
+/** Handles a link where none is allowed like a missing file. */
 function nullIfMissing(error: unknown): null {
   if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(jsonText(error, 'code') ?? '')) {
     return null;

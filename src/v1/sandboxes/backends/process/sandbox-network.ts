@@ -13,41 +13,33 @@ import { identifyProcess, isProgramAlive, type ProcessIdentity } from './program
 import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js';
 
 const READY_TIMEOUT_MS = 10_000;
-/** What was started earlier and has not connected its namespace after this time is started anew; it takes milliseconds. */
+/** An earlier connector that is not done after this time is replaced; it takes milliseconds. */
 const EARLIER_TIMEOUT_MS = 3_000;
 const POLL_MS = 1;
-/** The kernel takes at most this long to end what was killed. */
+/** The kernel ends what was killed within this time. */
 const KILL_TIMEOUT_MS = 5_000;
 /** The largest packets that slirp4netns takes; small ones cost a system call each. */
 const MTU = 65_520;
-/** The interface that connects a sandbox's network. */
 export const NETWORK_INTERFACE = 'tap0';
 
-/** Bounds what many connections of a sandbox take of the machine: slirp4netns has a socket for each. */
+/** slirp4netns has a socket for each connection of the sandbox, so their number is bounded. */
 const LIMIT = 'ulimit -n 1024 && echo 500 > /proc/self/oom_score_adj; exec "$@"';
 
-/** The process that connects a sandbox's network namespace. */
 interface NetworkRecord extends ProcessIdentity {
-  /** The start of the sandbox that it belongs to. */
   run: string;
 }
 
 interface AttachInput {
   paths: SandboxPaths;
   network: IsolatedNetwork;
-  /** The sandbox's first process, which creates the namespace. */
   pid: number;
-  /** Identifies the start of the sandbox. */
   run: string;
-  /** The variable that marks the processes of that start, as `NAME=value`. */
   marker: string;
   signal: AbortSignal;
 }
 
 /**
- * Connects a sandbox's network namespace to the internet by a process of slirp4netns, which outlives the service. Does
- * nothing when that has happened.
- *
+ * Connects a network namespace by a slirp4netns that outlives the service, unless one does already.
  * @throws SandboxBackendError when the namespace does not come up or cannot be connected
  */
 export async function attachNetwork(input: AttachInput): Promise<void> {
@@ -57,7 +49,7 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
     if (await becomesConnected(known, input)) {
       return;
     }
-    // The record stays until there is another: without it nobody would connect the sandbox again if we were killed now.
+    // The old record stays until the new one: without any, a service killed now would leave the sandbox unconnected.
     await endConnector(known);
     await interfaceRemoved(input);
   }
@@ -98,11 +90,7 @@ export async function isNetworkLost(paths: SandboxPaths, run: string): Promise<b
   return record?.run === run && !isProgramAlive(record);
 }
 
-/**
- * Ends the process that connected a sandbox.
- *
- * @param run only of this start; null: of any
- */
+/** Ends the process that connected the sandbox's start `run`, or any start if null. */
 export async function detachNetwork(paths: SandboxPaths, run: string | null): Promise<void> {
   const record = await readRecord(paths);
   if (record !== null && (run === null || record.run === run)) {
@@ -113,24 +101,18 @@ export async function detachNetwork(paths: SandboxPaths, run: string | null): Pr
 
 async function endConnector(record: NetworkRecord): Promise<void> {
   const deadline = performance.now() + KILL_TIMEOUT_MS;
-  // A process that has no arguments any more has been ended. That the kernel then removes its network interface takes
-  // tens of milliseconds, for which nobody has to wait.
+  // A process without arguments has ended; the kernel removes its network interface some milliseconds later.
   while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
     sendSignal(record.pid, 'SIGKILL');
     await delay(POLL_MS);
   }
 }
 
-/**
- * Whether a process that was started earlier connects the namespace. It may not have done so yet, and may never: what a
- * service started just before it was killed ends when it finds nobody to report to.
- *
- * @throws the signal's reason
- */
+/** An earlier connector may still need time; one whose service was killed ends without connecting. */
 async function becomesConnected(known: NetworkRecord, { pid, signal }: AttachInput): Promise<boolean> {
   const deadline = performance.now() + EARLIER_TIMEOUT_MS;
   while (isProgramAlive(known) && performance.now() < deadline) {
-    // The last that slirp4netns configures.
+    // The route is the last thing that slirp4netns configures.
     const routes = await readIfExists(`/proc/${pid}/net/route`);
     if (routes.split('\n').some((line) => line.startsWith(`${NETWORK_INTERFACE}\t00000000\t`))) {
       return true;
@@ -165,12 +147,11 @@ async function isReady(report: unknown, signal: AbortSignal): Promise<boolean> {
 }
 
 /**
- * Its sandbox leaves the folders of this machine by unmounting them. It begins in a mount namespace of its own, and what is
- * mounted below would still end on this machine, the network namespaces of pods and of `ip netns` among it, if that
- * namespace shared it.
+ * slirp4netns unmounts the machine's folders in its sandbox. Without a mount namespace of its own, mounts below them,
+ * such as network namespaces of pods, would end on the machine too.
  */
 function slirpCommand({ network, pid }: AttachInput): string[] {
-  // The loopback of the machine is closed by the rules in the namespace, which leave single ports open.
+  // The rules in the namespace close the machine's loopback, except for single ports.
   return [
     network.joinsUserNamespace ? [] : [network.unshare, '--mount', '--propagation=private', '--'],
     [network.slirp4netns],
@@ -181,10 +162,7 @@ function slirpCommand({ network, pid }: AttachInput): string[] {
   ].flat();
 }
 
-/**
- * Waits until the process has created the namespace and applied its rules, after which it becomes bubblewrap. Until then
- * nothing may be connected: slirp4netns would configure the namespace at the same time.
- */
+/** Waits until the rules are applied: an earlier slirp4netns would configure the namespace at the same time. */
 async function namespaceReady({ pid, signal, network }: AttachInput): Promise<void> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
   const bubblewrap = await realpath(network.bwrap);

@@ -10,31 +10,23 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 import { isProgramAlive, type ProgramRecord } from './program-record.js';
 
 const POLL_MS = 5;
-/** The kernel takes at most this long to end what was killed. */
+/** The kernel ends what was killed within this time. */
 const KILL_TIMEOUT_MS = 5_000;
-/** Maximum distance between the process that was started and the namespace's first process: two bubblewraps. */
+/** Distance from the started process to the namespace's first one: at most two bubblewraps. */
 const MAX_DEPTH = 4;
 
 export interface TerminationInput {
-  /** Which program runs; null when none was recorded. */
   record: ProgramRecord | null;
-  /** Resolves when the program has ended, if this process started it; null: poll for it. */
+  /** Resolves when the program has ended; null when another process started it, so that it is polled. */
   ended: Promise<unknown> | null;
-  /** The variable that all processes of the sandbox were given, as `NAME=value`. */
   marker: string;
-  /** The user that only this sandbox runs as. */
   user: number | null;
-  /** How long the program may take to end after SIGTERM, milliseconds; 0: it is killed at once. */
+  /** Milliseconds between SIGTERM and SIGKILL; 0 kills at once. */
   graceMs: number;
-  /** Called before anything is killed. */
   beforeKill?: () => Promise<void>;
 }
 
-/**
- * Ends a sandbox's program and every process that it started.
- *
- * @throws SandboxBackendError when some of them survive
- */
+/** @throws SandboxBackendError when some processes survive */
 export async function terminateSandbox(input: TerminationInput): Promise<void> {
   const { record, marker, user, beforeKill } = input;
   const isGone = record !== null && isProgramAlive(record) && (await terminateProgram(input, record));
@@ -49,11 +41,7 @@ export async function terminateSandbox(input: TerminationInput): Promise<void> {
   }
 }
 
-/**
- * Asks the program to end, and ends its namespace.
- *
- * @returns whether nothing can be left of it; false without a namespace, which alone can guarantee that
- */
+/** True when nothing can be left of the program, which only a namespace guarantees. */
 async function terminateProgram(
   { ended, graceMs }: TerminationInput,
   record: ProgramRecord,
@@ -78,15 +66,12 @@ async function terminateProgram(
   return await waitUntil(() => !isAlive(init) && !isProgramAlive(record), KILL_TIMEOUT_MS);
 }
 
-/** The pid namespace that a sandbox's program runs in. */
 interface ProgramNamespace {
-  /** Its first process, bubblewrap: when this one ends, the kernel ends everything in the namespace (pid_namespaces(7)). */
+  /** bubblewrap: when it ends, the kernel ends everything in the namespace (pid_namespaces(7)). */
   init: ProcessFacts;
-  /** Its second process, the program. */
   program: number;
 }
 
-/** The namespace below the process that was started; null while it is still being created, and when it is gone. */
 function findNamespace(root: number): ProgramNamespace | null {
   const ownDepth = namespacePids(process.pid).length;
   let generation = [root];
@@ -103,7 +88,6 @@ function findNamespace(root: number): ProgramNamespace | null {
   return null;
 }
 
-/** Whether a process has this number in a namespace directly below ours. */
 function hasNumberInside(pid: number, ownDepth: number, number: number): boolean {
   const pids = namespacePids(pid);
   return pids.length === ownDepth + 1 && pids.at(-1) === number;

@@ -2,24 +2,20 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { SandboxBackendError } from '../sandbox-backend.js';
 
-/** Numbers of users (and of groups alike) that sandboxes run as when the service is root. */
+/** Users, and groups of the same numbers, for sandboxes when the service is root. */
 export interface UserRange {
   first: number;
   count: number;
 }
 
-/**
- * Numbers above those that distributions, systemd and container engines assign; where a container maps only the usual
- * 65536 numbers, those below systemd's dynamic ones.
- */
+/** Beyond what distributions and engines assign; the second range fits containers with 65536 numbers. */
 const RANGES: readonly UserRange[] = [
   { first: 0x7000_0000, count: 0x0800_0000 },
   { first: 30_000, count: 30_000 },
 ];
 
 /**
- * The users that sandboxes run as; null when they run as the service's own user because that is not root.
- *
+ * Null, the service's own user, when the service is not root.
  * @throws SandboxBackendError when the service is root and there are no other users
  */
 export async function findSandboxUsers(): Promise<UserRange | null> {
@@ -36,12 +32,7 @@ export async function findSandboxUsers(): Promise<UserRange | null> {
   return users;
 }
 
-/**
- * The first range that this user namespace maps completely.
- *
- * @param maps texts of `/proc/self/uid_map` and `/proc/self/gid_map`
- * @returns null when there is none
- */
+/** The first range that `/proc/self/uid_map` and `gid_map` map completely; null when there is none. */
 export function usableUserRange(...maps: string[]): UserRange | null {
   return RANGES.find((range) => maps.every((map) => parseMap(map).some(contains(range)))) ?? null;
 }

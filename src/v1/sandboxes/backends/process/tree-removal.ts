@@ -7,21 +7,14 @@ import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** open(2), Linux: a handle on the place alone, which needs no permission. Node.js does not name it. */
 const O_PATH = 0o10_000_000;
-/** Entries that are removed at the same time, and read ahead. */
 const BATCH = 32;
-/** Somebody else removed it, or it became something else between two calls. */
+/** A concurrent removal or replacement between two calls. */
 const CHANGED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENOTEMPTY', 'EEXIST']);
 const ENDLESS = 1_000_000;
 
 /**
- * Removes a folder and all that is in it, whatever a stranger made there: nesting beyond the longest path, folders without
- * permissions, names of any bytes, links (which are never followed), millions of files.
- *
- * Nothing is reached by a long path. Every folder is opened relative to its parent's descriptor, and the folders in it are
- * moved up next to it, so that the descriptors and names of one batch are all that is ever held.
- *
- * @param folder does not have to exist
- * @throws the first error, after everything else has been removed, when something stays
+ * Copes with what a user may make: deep nesting, missing permissions, links (never followed), millions of files.
+ * Folders are opened by their parent's descriptor and moved up, so no path is long and only one batch is held.
  */
 export async function removeTree(folder: string): Promise<void> {
   await permitAccess(Buffer.from(folder)).catch(ignoreChanged);
@@ -77,7 +70,6 @@ class Removal {
     });
   }
 
-  /** Removes the files of a folder, and moves the folders in it to the top. */
   async #empty(place: Buffer): Promise<void> {
     await permitAccess(place);
     const folder = await openFolder(place);
@@ -93,7 +85,7 @@ class Removal {
             await unlink(inner);
             return;
           }
-          // A folder that is moved gets another parent, which takes the permission to write to it.
+          // A moved folder gets another parent, which takes write permission on the folder itself.
           await permitAccess(inner);
           this.#moved += 1;
           await rename(inner, placeIn(this.top, Buffer.from(`${this.#prefix}-${this.#moved}`)));
@@ -109,14 +101,14 @@ class Removal {
       await work();
       this.#removed += 1;
     } catch (error) {
-      // What has changed meanwhile is looked at again in the next pass, as long as anything makes progress.
+      // Concurrent changes are looked at again in the next pass, as long as there is progress.
       const isOnlyChanged = CHANGED.has(errorCode(error) ?? '');
       this.#failure = isOnlyChanged && this.#failure !== null ? this.#failure : toError(error);
     }
   }
 }
 
-/** @returns how many entries there were; names are the bytes that the kernel has */
+/** Returns the number of entries; names are the kernel's bytes. */
 async function forEachEntry(
   folder: FileHandle,
   work: (name: Buffer, isFolder: boolean) => Promise<void>,
@@ -140,7 +132,6 @@ async function forEachEntry(
   return found;
 }
 
-/** Null for anything but a folder. */
 async function openFolder(place: string | Buffer): Promise<FileHandle | null> {
   try {
     return await open(place, FOLDER);
@@ -152,7 +143,7 @@ async function openFolder(place: string | Buffer): Promise<FileHandle | null> {
   }
 }
 
-/** Lets us read and change a folder of ours. Root needs no permission. */
+/** Root needs no permission. */
 async function permitAccess(place: Buffer): Promise<void> {
   if (process.getuid?.() === 0) {
     return;
