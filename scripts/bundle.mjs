@@ -197,7 +197,9 @@ function sourceMap(map, file) {
       if (context.depth > 1) {
         return null;
       }
-      return source.startsWith(dist) ? JSON.parse(readFileSync(`${source}.map`, 'utf8')) : NOTHING;
+      return source.startsWith(dist) && source.endsWith('.js')
+        ? JSON.parse(readFileSync(`${source}.map`, 'utf8'))
+        : NOTHING;
     },
     { excludeContent: true },
   );

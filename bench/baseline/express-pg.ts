@@ -10,7 +10,7 @@ import {
   type SettingsRow,
 } from '../../src/settings/settings-table.js';
 import { LOAD_SETTINGS } from '../../src/settings/settings.repository.js';
-import { toStoredSettingsDto } from '../../src/settings/stored-settings.dto.js';
+import { toStoredSettingsDto } from '../../src/settings/flat/stored-settings.dto.js';
 
 /**
  * What one would write by hand for the two settings routes: Express and pg with the same key check, named statements and

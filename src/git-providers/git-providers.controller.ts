@@ -1,20 +1,8 @@
-import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
+import { Controller, Get } from '@nestjs/common';
 import { ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import {
-  AddGitProvidersDto,
-  type GitProvidersStoredDto,
-  type GitProvidersUnsetDto,
-  type GitUserDto,
-  toGitProvidersStoredDto,
-  toGitProvidersUnsetDto,
-  toGitUserDto,
-} from './git-providers.dto.js';
-import {
-  AddGitProvidersOperation,
-  GitUserOperation,
-  UnsetProviderTokensOperation,
-} from './git-providers.openapi.js';
+import { type GitUserDto, toGitUserDto } from './git-providers.dto.js';
+import { GitUserOperation } from './git-providers.openapi.js';
 import { GitProvidersService } from './git-providers.service.js';
 
 @ApiTags('Git providers')
@@ -22,21 +10,6 @@ import { GitProvidersService } from './git-providers.service.js';
 @Controller('api')
 export class GitProvidersController {
   constructor(private readonly providers: GitProvidersService) {}
-
-  @Post('add-git-providers')
-  @HttpCode(200)
-  @AddGitProvidersOperation()
-  async add(@CurrentUser() user: AuthUser, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
-    return toGitProvidersStoredDto(await this.providers.add(user.id, body));
-  }
-
-  @Post('unset-provider-tokens')
-  @HttpCode(200)
-  @UnsetProviderTokensOperation()
-  async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
-    await this.providers.removeTokens(user.id);
-    return toGitProvidersUnsetDto();
-  }
 
   @Get('user/info')
   @GitUserOperation('get_user_api_user_info_get')

@@ -1,5 +1,4 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { type McpConfigDto, McpConfigField } from '../mcp-config/mcp-config.dto.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -7,18 +6,6 @@ import {
   type ProviderType,
   type ProviderUser,
 } from './git-provider.js';
-import type { ProviderTokenInputs, ProviderTokenWarning } from './tokens/plan-token-changes.js';
-import { ProviderTokenMap } from './tokens/provider-token.dto.js';
-
-/** Body of `POST /api/add-git-providers`. */
-@ApiSchema({ name: 'AddGitProviders' })
-export class AddGitProvidersDto {
-  @McpConfigField()
-  mcp_config?: McpConfigDto | null;
-
-  @ProviderTokenMap()
-  provider_tokens?: ProviderTokenInputs;
-}
 
 /** A token that was stored although its provider gave no verdict on it. */
 @ApiSchema({ name: 'ProviderTokenWarning' })
@@ -33,35 +20,6 @@ export class ProviderTokenWarningDto {
     example: 'The gitlab token was stored but not verified: the provider could not be reached.',
   })
   detail: string;
-}
-
-/** Answer of `POST /api/add-git-providers`. */
-@ApiSchema({ name: 'GitProvidersStored' })
-export class GitProvidersStoredDto {
-  @ApiProperty({ example: 'Git providers stored' })
-  message: string;
-
-  @ApiProperty({
-    type: [ProviderTokenWarningDto],
-    required: false,
-    description: 'Tokens that were stored unverified; absent when there are none.',
-  })
-  warnings?: ProviderTokenWarningDto[];
-}
-
-export function toGitProvidersStoredDto(warnings: readonly ProviderTokenWarning[]): GitProvidersStoredDto {
-  return { message: 'Git providers stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
-}
-
-/** Answer of `POST /api/unset-provider-tokens`. */
-@ApiSchema({ name: 'GitProvidersUnset' })
-export class GitProvidersUnsetDto {
-  @ApiProperty({ example: 'Unset Git provider tokens' })
-  message: string;
-}
-
-export function toGitProvidersUnsetDto(): GitProvidersUnsetDto {
-  return { message: 'Unset Git provider tokens' };
 }
 
 /** The user's account at a git provider. */

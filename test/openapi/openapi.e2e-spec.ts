@@ -5,10 +5,10 @@ import {
   type DocumentedOperation,
   type Operation,
 } from '../../src/common/openapi/openapi-document.js';
-import { SettingsDto } from '../../src/settings/settings.dto.js';
-import { AddGitProvidersDto } from '../../src/git-providers/git-providers.dto.js';
-import { ADD_GIT_PROVIDERS_EXAMPLES } from '../../src/git-providers/git-providers.openapi.js';
-import { SETTINGS_EXAMPLES } from '../../src/settings/settings.openapi.js';
+import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
+import { SETTINGS_EXAMPLES } from '../../src/settings/flat/settings.openapi.js';
+import { AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
+import { ADD_GIT_PROVIDERS_EXAMPLES } from '../../src/settings/secrets/git-tokens.openapi.js';
 import { parseBody } from '../support/body-problems.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';

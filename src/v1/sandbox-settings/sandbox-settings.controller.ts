@@ -2,7 +2,7 @@ import { applyDecorators, Controller, Get, Header, Headers, Param, Query } from 
 import { ApiOkResponse, ApiOperation, ApiSecurity, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiProblems, invalidInput } from '../../common/openapi/problems.js';
-import { customSecretNameProblem } from '../../settings/secrets.dto.js';
+import { customSecretNameProblem } from '../../settings/secrets/secrets.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {

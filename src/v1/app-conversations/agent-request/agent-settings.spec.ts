@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import type { ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import type { ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';
 import {
   type AgentDialect,
   agentLimits,

@@ -2,9 +2,9 @@ import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.
 import { isJsonObject, type JsonObject, without } from '@slipway/common/json-merge.js';
 import type { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { addressToCheck, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
-import { allowedTools, type ClearMcpConfig } from '../../../mcp-config/mcp-config.types.js';
+import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';
 import { isSameModelServer } from '../../../settings/model-server.js';
-import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
+import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 import type { AcpAgent } from './acp-agents.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
