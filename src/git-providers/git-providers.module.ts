@@ -3,7 +3,6 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../common/clock.js';
 import { AppConfig } from '../config/app-config.js';
-import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
@@ -24,7 +23,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
 
 /** Git-provider tokens, and the adapters that speak to the providers. */
 @Module({
-  imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule, ObservabilityModule],
+  imports: [TypeOrmModule.forFeature([ProviderToken]), ObservabilityModule],
   controllers: [GitProvidersController],
   providers: [
     {
@@ -68,13 +67,11 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
     AgentGitTokensReader,
   ],
   exports: [
-    GitProvidersService,
     ProviderTokensService,
     ProviderTokenRepository,
     ProviderCalls,
     ProviderReader,
     GitProviderRegistry,
-    GitProvidersService,
     RepositoryAccessService,
     RepositoryListsService,
     AgentGitTokensReader,
