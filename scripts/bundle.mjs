@@ -199,7 +199,7 @@ function sourceMap(map, file) {
       if (context.depth > 1) {
         return null;
       }
-      return OWN.test(path.relative(root, source))
+      return OWN.test(path.relative(root, source)) && source.endsWith('.js')
         ? JSON.parse(readFileSync(`${source}.map`, 'utf8'))
         : NOTHING;
     },

@@ -34,7 +34,7 @@ const TABLE_OWNERS = {
   settings: 'settings',
   llm_profiles: 'settings',
   custom_secrets: 'settings',
-  mcp_configs: 'mcp-config',
+  mcp_configs: 'settings',
   provider_tokens: 'git-providers',
   sandboxes: 'v1/sandboxes',
   sandbox_hosts: 'v1/sandboxes',

@@ -16,10 +16,8 @@ import { V0Module } from './v0/v0.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
 import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
-import { SecretsV1Module } from './v1/secrets/secrets-v1.module.js';
 import { ModelsModule } from './v1/models/models.module.js';
 import { SkillsModule } from './v1/skills/skills.module.js';
-import { NestedSettingsModule } from './v1/settings/nested-settings.module.js';
 import { EventsModule } from './v1/events/events.module.js';
 import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
@@ -51,8 +49,6 @@ export class AppModule {
         SandboxProxyModule,
         AppConversationsModule,
         SandboxSettingsModule,
-        SecretsV1Module,
-        NestedSettingsModule,
         ModelsModule,
         SkillsModule,
         EventsModule,

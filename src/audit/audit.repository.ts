@@ -78,13 +78,11 @@ export interface NewAuditEntry {
 interface AuditInsert {
   entries: string;
   from?: string;
-  where?: string;
   owner?: string;
-  details?: string;
 }
 
 /** An INSERT of entries for the statement that makes the change, which saves a round trip. */
-export function auditInsert({ entries, from, where, owner, details }: AuditInsert): string {
+export function auditInsert({ entries, from, owner }: AuditInsert): string {
   const given = `jsonb_to_recordset(${entries}::jsonb) AS entry (action text, outcome text, actor_kind text,
     actor_user_id uuid, actor_key_id text, resource_id text, owner_user_id uuid, request_id text,
     caller_request_id text, client_address text, details jsonb)`;
@@ -93,9 +91,8 @@ export function auditInsert({ entries, from, where, owner, details }: AuditInser
     request_id, caller_request_id, client_address, details)
   SELECT gen_random_uuid(), entry.action, entry.outcome, entry.actor_kind, entry.actor_user_id, entry.actor_key_id, entry.resource_id,
     ${owner ?? 'entry.owner_user_id'}, entry.request_id, entry.caller_request_id, entry.client_address,
-    ${details === undefined ? 'entry.details' : `entry.details || ${details}`}
-  FROM ${from === undefined ? given : `${from} CROSS JOIN ${given}`}
-  ${where === undefined ? '' : `WHERE ${where}`}`;
+    entry.details
+  FROM ${from === undefined ? given : `${from} CROSS JOIN ${given}`}`;
 }
 
 const APPEND = new NamedStatement<never>('audit_append', auditInsert({ entries: '$1' }));

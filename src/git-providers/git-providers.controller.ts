@@ -1,19 +1,8 @@
-import { Body, Controller, Get, Post } from '@nestjs/common';
+import { Controller, Get } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
-import {
-  AddGitProvidersDto,
-  type GitProvidersStoredDto,
-  type GitProvidersUnsetDto,
-  GitUserDto,
-  INVALID_TOKEN,
-  REMOVE_TOKENS,
-  STORE_TOKENS,
-  toGitProvidersStoredDto,
-  toGitProvidersUnsetDto,
-  toGitUserDto,
-} from './git-providers.dto.js';
+import { GitUserDto, INVALID_TOKEN, toGitUserDto } from './git-providers.dto.js';
 import { PROVIDER_TYPES } from './git-provider.js';
 import { GitProvidersService } from './git-providers.service.js';
 
@@ -35,19 +24,6 @@ const SHOW_ACCOUNT = {
 @Controller('api')
 export class GitProvidersController {
   constructor(private readonly providers: GitProvidersService) {}
-
-  @Post('add-git-providers')
-  @ApiRoute({ ...STORE_TOKENS, id: 'store_provider_tokens_api_add_git_providers_post' })
-  async add(@CurrentUser() user: AuthUser, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
-    return toGitProvidersStoredDto(await this.providers.add(user.id, body));
-  }
-
-  @Post('unset-provider-tokens')
-  @ApiRoute({ ...REMOVE_TOKENS, id: 'unset_provider_tokens_api_unset_provider_tokens_post' })
-  async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
-    await this.providers.removeTokens(user.id);
-    return toGitProvidersUnsetDto();
-  }
 
   @Get('user/info')
   @ApiRoute({ ...SHOW_ACCOUNT, id: 'get_user_api_user_info_get' })

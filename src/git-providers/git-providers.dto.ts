@@ -1,6 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
 import type { DocumentedProblem } from '../common/openapi/api-route.js';
-import { type McpConfigDto, McpConfigField } from '../mcp-config/mcp-config.dto.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -8,16 +7,6 @@ import {
   type ProviderType,
   type ProviderUser,
 } from './git-provider.js';
-import type { ProviderTokenInputs, ProviderTokenWarning } from './tokens/plan-token-changes.js';
-import { ProviderTokenMap } from './tokens/provider-token.dto.js';
-
-export class AddGitProvidersDto {
-  @McpConfigField()
-  mcp_config?: McpConfigDto | null;
-
-  @ProviderTokenMap()
-  provider_tokens?: ProviderTokenInputs;
-}
 
 export class ProviderTokenWarningDto {
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' })
@@ -32,99 +21,12 @@ export class ProviderTokenWarningDto {
   detail: string;
 }
 
-export class GitProvidersStoredDto {
-  @ApiProperty({ example: 'Git providers stored' })
-  message: string;
-
-  @ApiProperty({
-    type: [ProviderTokenWarningDto],
-    required: false,
-    description: 'Tokens that were stored unverified; absent when there are none.',
-  })
-  warnings?: ProviderTokenWarningDto[];
-}
-
-export function toGitProvidersStoredDto(warnings: readonly ProviderTokenWarning[]): GitProvidersStoredDto {
-  return { message: 'Git providers stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
-}
-
-export const ADD_GIT_PROVIDERS_EXAMPLES = {
-  github: {
-    summary: 'A token for github.com',
-    value: { provider_tokens: { github: { token: 'ghp_exampleExampleExampleExampleExample1' } } },
-  },
-  selfManaged: {
-    summary: 'A token for a self-managed GitLab that the operator has allowed',
-    value: { provider_tokens: { gitlab: { token: 'glpat-exampleExample1', host: 'git.example.com' } } },
-  },
-  bitbucket: {
-    summary: 'An API token for Bitbucket Cloud, with the email address it belongs to',
-    value: { provider_tokens: { bitbucket: { token: 'ada@example.com:ATATTexampleExample' } } },
-  },
-  remove: {
-    summary: 'Remove one token, keep the others',
-    value: { provider_tokens: { gitlab: null } },
-  },
-};
-
-const GIT_PROVIDERS_STORED_EXAMPLES = {
-  verified: { summary: 'The provider knows the token', value: { message: 'Git providers stored' } },
-  unverified: {
-    summary: 'The provider could not be asked',
-    value: {
-      message: 'Git providers stored',
-      warnings: [
-        {
-          provider: 'gitlab',
-          code: 'unavailable',
-          detail: 'The gitlab token was stored but not verified: the provider could not be reached.',
-        },
-      ],
-    },
-  },
-};
-
 export const INVALID_TOKEN: DocumentedProblem = {
   status: 401,
   code: 'invalid_git_token',
   detail: 'Invalid token. Please make sure it is a valid github token.',
   description: 'No valid API key, or a token that its provider rejects',
 };
-
-export const STORE_TOKENS = {
-  summary: 'Store git-provider tokens',
-  description:
-    'Every new token is checked with its own provider first; all of the request is stored, or nothing. A token whose provider gives no verdict is stored and named in `warnings`.',
-  answer: {
-    type: GitProvidersStoredDto,
-    description: 'Successful Response',
-    examples: GIT_PROVIDERS_STORED_EXAMPLES,
-  },
-  examples: ADD_GIT_PROVIDERS_EXAMPLES,
-  problems: [INVALID_TOKEN],
-  invalid: {
-    loc: ['body', 'provider_tokens', 'gitea', '[key]'],
-    type: 'enum',
-    msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
-  },
-};
-
-export class GitProvidersUnsetDto {
-  @ApiProperty({ example: 'Unset Git provider tokens' })
-  message: string;
-}
-
-/** A body is not needed, but read. */
-export const REMOVE_TOKENS = {
-  summary: 'Remove all git-provider tokens',
-  description: 'Needs no body. Removing them again changes nothing.',
-  answer: { type: GitProvidersUnsetDto, description: 'Removed' },
-  problems: [413, 415, 422],
-};
-
-export function toGitProvidersUnsetDto(): GitProvidersUnsetDto {
-  return { message: 'Unset Git provider tokens' };
-}
 
 export class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' })

@@ -3,7 +3,6 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../common/clock.js';
 import { AppConfig } from '../config/app-config.js';
-import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
@@ -23,7 +22,7 @@ import { ProviderTokensService } from './tokens/provider-tokens.service.js';
 const MAX_RESPONSE_BYTES = 2 * 1_048_576;
 
 @Module({
-  imports: [TypeOrmModule.forFeature([ProviderToken]), McpConfigModule, ObservabilityModule],
+  imports: [TypeOrmModule.forFeature([ProviderToken]), ObservabilityModule],
   controllers: [GitProvidersController],
   providers: [
     {
@@ -67,13 +66,11 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
     AgentGitTokensReader,
   ],
   exports: [
-    GitProvidersService,
     ProviderTokensService,
     ProviderTokenRepository,
     ProviderCalls,
     ProviderReader,
     GitProviderRegistry,
-    GitProvidersService,
     RepositoryAccessService,
     RepositoryListsService,
     AgentGitTokensReader,

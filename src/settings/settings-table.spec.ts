@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseBody } from '../../test/support/body-problems.js';
-import { SettingsDto } from './settings.dto.js';
+import { SettingsDto } from './flat/settings.dto.js';
 import { emptySettingsRow, SETTINGS, settingsChanges, shownSettings } from './settings-table.js';
 
 describe('settingsChanges', () => {

@@ -1,7 +1,7 @@
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
-import type { StoredMcpConfig } from '../mcp-config/mcp-config.types.js';
-import type { SettingsDto } from './settings.dto.js';
+import type { StoredMcpConfig } from './mcp/mcp-config.types.js';
+import type { SettingsDto } from './flat/settings.dto.js';
 import type { Settings } from './settings.entity.js';
 
 /** How one member of the settings is kept and shown. */
@@ -24,8 +24,8 @@ interface Setting {
 type TableColumn = Exclude<keyof Settings, 'userId' | 'user' | 'details' | 'createdAt' | 'updatedAt'>;
 
 /**
- * Every member of the settings, in the order of the API document. The row, the SELECT, the upsert and the response all
- * follow from it; the compiler compares it with the request's and the response's class and with the entity.
+ * Every member of the settings, in the order of the API document. The row, the SELECT and the response all follow from
+ * it; the compiler compares it with the request's and the response's class and with the entity.
  */
 export const SETTINGS = {
   language: { kind: 'plain' },
@@ -138,6 +138,11 @@ export function settingsChanges(dto: SettingsDto): SettingsChanges {
   }
   return changes;
 }
+
+/** The columns of a user who stored nothing. */
+export const INITIAL_COLUMNS = Object.fromEntries(
+  SETTINGS_COLUMNS.map((column) => [column, (SETTINGS[column] as Setting).default ?? null]),
+) as Pick<Settings, SettingsColumn>;
 
 /** What the statement behind `GET /api/settings` would find for a user who stored nothing. */
 export function emptySettingsRow(): SettingsRow {

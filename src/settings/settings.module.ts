@@ -1,44 +1,67 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
-import { McpConfigModule } from '../mcp-config/mcp-config.module.js';
-import { AgentSecretsReader } from './agent-secrets.reader.js';
-import { CustomSecret, CustomSecretRepository } from './custom-secret.repository.js';
-import { LlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
+import { SettingsController } from './flat/settings.controller.js';
+import { SettingsService } from './flat/settings.service.js';
+import { McpConfig, McpConfigRepository } from './mcp/mcp-config.repository.js';
+import { McpConfigService } from './mcp/mcp-config.service.js';
 import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
-import { SecretsController } from './secrets.controller.js';
-import { SecretsService } from './secrets.service.js';
-import { SettingsController } from './settings.controller.js';
+import { NestedSettingsController } from './nested/nested-settings.controller.js';
+import { NestedSettingsService } from './nested/nested-settings.service.js';
+import { LlmProfile, LlmProfileRepository } from './profiles/llm-profile.repository.js';
+import { OrganizationProfilesController, ProfilesController } from './profiles/profiles.controller.js';
+import { ProfilesService } from './profiles/profiles.service.js';
+import { AgentSecretsReader } from './secrets/agent-secrets.reader.js';
+import { CustomSecret, CustomSecretRepository } from './secrets/custom-secret.repository.js';
+import { GitTokensController } from './secrets/git-tokens.controller.js';
+import { GitTokensService } from './secrets/git-tokens.service.js';
+import { SecretsV1Controller } from './secrets/secrets-v1.controller.js';
+import { SecretsController } from './secrets/secrets.controller.js';
+import { SecretsService } from './secrets/secrets.service.js';
 import { Settings } from './settings.entity.js';
 import { SettingsRepository } from './settings.repository.js';
-import { SettingsService } from './settings.service.js';
 
-/** Users' settings and custom secrets. */
+/** What users configure: settings in both forms, model profiles, secrets and tool servers. */
 @Module({
-  imports: [
-    TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile]),
-    McpConfigModule,
-    GitProvidersModule,
+  imports: [TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile, McpConfig]), GitProvidersModule],
+  controllers: [
+    GitTokensController,
+    SettingsController,
+    NestedSettingsController,
+    ProfilesController,
+    OrganizationProfilesController,
+    SecretsController,
+    SecretsV1Controller,
   ],
-  controllers: [SettingsController, SecretsController],
   providers: [
+    {
+      provide: OutboundAddresses,
+      inject: [AppConfig],
+      useFactory: ({ outbound }: AppConfig) => new OutboundAddresses(outbound.allowlist),
+    },
     { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
     ModelCheck,
-    SettingsService,
     SettingsRepository,
-    SecretsService,
-    CustomSecretRepository,
+    SettingsService,
+    NestedSettingsService,
     LlmProfileRepository,
+    ProfilesService,
+    CustomSecretRepository,
+    SecretsService,
     AgentSecretsReader,
+    GitTokensService,
+    McpConfigRepository,
+    McpConfigService,
   ],
   exports: [
+    OutboundAddresses,
     SettingsRepository,
-    SettingsService,
+    NestedSettingsService,
     LlmProfileRepository,
-    SecretsService,
     AgentSecretsReader,
-    ModelCheck,
+    McpConfigRepository,
   ],
 })
 export class SettingsModule {}

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { parseEncryptionKeys } from '../../src/config/encryption-keys.js';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
-import { customSecretBinding } from '../../src/settings/custom-secret.repository.js';
+import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import { settingsBinding } from '../../src/settings/settings-table.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { DocumentedOperation, Operation } from '../../src/common/openapi/operations.js';
-import { SettingsDto } from '../../src/settings/settings.dto.js';
-import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/git-providers/git-providers.dto.js';
-import { SETTINGS_EXAMPLES } from '../../src/settings/settings.controller.js';
+import { SETTINGS_EXAMPLES } from '../../src/settings/flat/settings.controller.js';
+import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
+import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
 import { parseBody } from '../support/body-problems.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations } from '../support/resolved-operations.js';

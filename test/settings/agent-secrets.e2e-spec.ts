@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
-import { type AgentSecret, AgentSecretsReader } from '../../src/settings/agent-secrets.reader.js';
+import { type AgentSecret, AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';

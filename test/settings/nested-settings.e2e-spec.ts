@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { McpConfigRepository } from '../../src/mcp-config/mcp-config.repository.js';
+import { McpConfigRepository } from '../../src/settings/mcp/mcp-config.repository.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';
+import { untilBlocked } from '../support/until-blocked.js';
 
 const PATH = '/api/v1/settings';
 interface Shown {
@@ -398,6 +399,21 @@ describe('/api/v1/settings', () => {
       .expect(200);
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
     await shown();
+  });
+
+  it('merges into what the first request of a user stores at the same time', async () => {
+    const { second } = await app.dataSource.transaction(async (manager) => {
+      await app.app.get(SettingsRepository).mergeWithin(manager, user.id, {
+        columns: new Map(),
+        details: (stored) => ({ ...stored, app: { first: 1 } }),
+      });
+      const later = post({ second: 2 }).then(({ status }) => status);
+      await untilBlocked(app.dataSource);
+      return { second: later };
+    });
+
+    expect(await second).toBe(200);
+    expect(await shown()).toMatchObject({ first: 1, second: 2 });
   });
 
   it('belongs to one user', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { LlmProfileRepository } from '../../src/settings/llm-profile.repository.js';
+import { LlmProfileRepository } from '../../src/settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { SettingsClient } from '../support/settings-client.js';

@@ -1,6 +1,6 @@
 import request from 'supertest';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { customSecretBinding } from '../../src/settings/custom-secret.repository.js';
+import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 
 interface CustomSecretRow {

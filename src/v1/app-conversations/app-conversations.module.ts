@@ -3,7 +3,6 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { JobsModule } from '../../database/jobs/jobs.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
-import { McpConfigModule } from '../../mcp-config/mcp-config.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
@@ -78,7 +77,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     GitProvidersModule,
     IdempotencyModule,
     JobsModule,
-    McpConfigModule,
     ObservabilityModule,
     SandboxSpecsModule,
     SandboxesModule,

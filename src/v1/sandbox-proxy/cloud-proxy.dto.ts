@@ -2,7 +2,7 @@ import { ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
 import { Choice, MAX_URL, Text } from '../../common/validation/text-fields.js';
-import { MODEL_ADDRESS } from '../../settings/settings.dto.js';
+import { MODEL_ADDRESS } from '../../settings/flat/settings.dto.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_PATH_LENGTH = 8_192;

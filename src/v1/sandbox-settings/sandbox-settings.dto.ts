@@ -3,17 +3,18 @@ import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-
 import { MASK } from '@slipway/common/secret-mask.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
-import type { StoredMcpConfig } from '../../mcp-config/mcp-config.types.js';
-import type { AgentSecretDescription } from '../../settings/agent-secrets.reader.js';
-import { masked } from '../../settings/nested-settings.js';
-import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets.dto.js';
-import type { SettingsKeys } from '../../settings/settings-table.js';
-import { StoredSettingsDto, toStoredSettingsDto } from '../../settings/stored-settings.dto.js';
+import { StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
+import type { StoredMcpConfig } from '../../settings/mcp/mcp-config.types.js';
 import {
+  ANY_VALUE,
   type NestedSettings,
   ShownProfilesDto,
   toShownNestedSettingsDto,
-} from '../settings/nested-settings.dto.js';
+} from '../../settings/nested/nested-settings.dto.js';
+import { masked } from '../../settings/nested/nested-settings.js';
+import type { AgentSecretDescription } from '../../settings/secrets/agent-secrets.reader.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets/secrets.dto.js';
+import type { SettingsKeys } from '../../settings/settings-table.js';
 
 export class SandboxIdDto {
   @Text({
@@ -71,14 +72,7 @@ const KEY_PROPERTY = {
 
 const PREFERENCE = {
   description: 'As it was stored with `POST /api/v1/settings`; null when it was not.',
-  anyOf: [
-    { type: 'string' },
-    { type: 'number' },
-    { type: 'boolean' },
-    { type: 'array', items: {} },
-    { type: 'object', additionalProperties: true },
-    { type: 'null' },
-  ],
+  ...ANY_VALUE,
 };
 
 export class UserInfoDto extends OmitType(StoredSettingsDto, [

@@ -3,13 +3,16 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { McpConfigRepository } from '../../mcp-config/mcp-config.repository.js';
-import { exposedConfig } from '../../mcp-config/mcp-secrets.js';
-import { type AgentSecretDescription, AgentSecretsReader } from '../../settings/agent-secrets.reader.js';
+import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
+import { exposedConfig } from '../../settings/mcp/mcp-secrets.js';
+import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
+import {
+  type AgentSecretDescription,
+  AgentSecretsReader,
+} from '../../settings/secrets/agent-secrets.reader.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
-import { NestedSettingsService } from '../settings/nested-settings.service.js';
 import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
 
 /** Reads a user's settings and secrets for programs in the user's sandboxes. */

@@ -10,15 +10,15 @@ import {
   ProviderTokenRepository,
   type StoredCredential,
 } from '../../../git-providers/tokens/provider-token.repository.js';
-import { McpConfigRepository } from '../../../mcp-config/mcp-config.repository.js';
+import { McpConfigRepository } from '../../../settings/mcp/mcp-config.repository.js';
 import {
   allowedTools,
   type ClearMcpConfig,
   type ClearRemoteMcpServer,
-} from '../../../mcp-config/mcp-config.types.js';
-import { serverName } from '../../../mcp-config/named-servers.js';
-import { type AgentSecret, AgentSecretsReader } from '../../../settings/agent-secrets.reader.js';
-import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
+} from '../../../settings/mcp/mcp-config.types.js';
+import { serverName } from '../../../settings/mcp/named-servers.js';
+import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
+import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
 

@@ -1,7 +1,7 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject, type JsonObject, without } from '@slipway/common/json-merge.js';
 import { isSameModelServer } from '../../../settings/model-server.js';
-import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested-settings.js';
+import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
 /** The settings that say how an agent works, with keys in clear. */

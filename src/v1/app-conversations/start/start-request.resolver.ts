@@ -6,7 +6,7 @@ import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
 import { GIT_SERVERS } from '../../../git-providers/git-servers.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
-import { LlmProfileRepository } from '../../../settings/llm-profile.repository.js';
+import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';

@@ -16,7 +16,7 @@ import {
   REPOSITORY_FORM,
   repositorySegments,
 } from '../../../../git-providers/repository-name.js';
-import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets.dto.js';
+import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';
 import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/candidate.js';
 import {
   CONVERSATION_TRIGGERS,

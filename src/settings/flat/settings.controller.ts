@@ -1,0 +1,103 @@
+import { Body, Controller, Get, Post } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
+import { SettingsDto, SettingsStoredDto, toSettingsStoredDto } from './settings.dto.js';
+import { SettingsService } from './settings.service.js';
+import { StoredSettingsDto, toStoredSettingsDto } from './stored-settings.dto.js';
+
+const STORE =
+  'Merges the given members into what is stored: all of the request, or nothing. Members left out keep their values; ' +
+  'null clears a member unless its description says otherwise. A changed model is checked with its server by one ' +
+  'request of at most 5 seconds; what that does not accept is stored all the same, and named in `warnings`.';
+
+export const SETTINGS_EXAMPLES = {
+  first: {
+    summary: 'Language, model and author of commits',
+    value: {
+      language: 'en',
+      agent: 'CodeActAgent',
+      llm_model: 'provider/model-1',
+      llm_api_key: 'llm-key-example',
+      max_iterations: 100,
+      confirmation_mode: false,
+      git_user_name: 'Ada Lovelace',
+      git_user_email: 'ada@example.com',
+    },
+  },
+  clear: {
+    summary: 'Clear what was set: null, or blank text where null keeps the stored value',
+    value: { max_budget_per_task: null, llm_base_url: '' },
+  },
+  toolServers: {
+    summary: 'Tool servers',
+    value: {
+      mcp_config: {
+        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+        stdio_servers: [
+          {
+            name: 'files',
+            command: 'npx',
+            args: ['-y', 'files-server'],
+            env: { API_TOKEN: 'token-example' },
+          },
+        ],
+        shttp_servers: [],
+      },
+    },
+  },
+  tokensAndSecrets: {
+    summary: 'A git-provider token and a custom secret along with settings',
+    value: {
+      language: 'en',
+      secrets_store: {
+        provider_tokens: { github: { token: 'ghp_exampleExampleExampleExampleExample1' } },
+        custom_secrets: {
+          DEPLOY_TOKEN: { secret: 'secret-example', description: 'Token of the deployment service' },
+        },
+      },
+    },
+  },
+};
+
+@ApiTags('Settings')
+@Controller('api/settings')
+export class SettingsController {
+  constructor(private readonly settings: SettingsService) {}
+
+  @Post()
+  @ApiRoute({
+    id: 'store_settings_api_settings_post',
+    summary: 'Store settings',
+    description: STORE,
+    answer: {
+      type: SettingsStoredDto,
+      description: 'Settings stored successfully',
+      example: { message: 'Settings stored' },
+    },
+    examples: SETTINGS_EXAMPLES,
+    problems: [INVALID_TOKEN],
+    invalid: {
+      loc: ['body', 'max_iterations'],
+      type: 'int_parsing',
+      msg: 'Expected a whole number; this text is not one.',
+    },
+  })
+  async store(@CurrentUser() user: AuthUser, @Body() body: SettingsDto): Promise<SettingsStoredDto> {
+    const warnings = await this.settings.store(user.id, body);
+    return toSettingsStoredDto(warnings, body.secrets_store?.custom_secrets);
+  }
+
+  @Get()
+  @ApiRoute({
+    id: 'load_settings_api_settings_get',
+    summary: 'Show settings',
+    description: 'Keys, tokens and secrets are never shown, only that they are set.',
+    answer: { type: StoredSettingsDto, description: 'The settings' },
+    problems: [{ status: 404, detail: 'Settings not found', description: 'Nothing was stored yet' }],
+  })
+  async find(@CurrentUser() user: AuthUser): Promise<StoredSettingsDto> {
+    return toStoredSettingsDto(await this.settings.find(user.id));
+  }
+}

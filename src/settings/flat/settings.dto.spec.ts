@@ -1,0 +1,289 @@
+import { describe, expect, it } from '@jest/globals';
+import { bodyProblems, parseBody } from '../../../test/support/body-problems.js';
+import { SettingsDto } from './settings.dto.js';
+
+const sse = (server: string): string => `{"mcp_config":{"sse_servers":[${server}]}}`;
+const shttp = (server: string): string => `{"mcp_config":{"shttp_servers":[${server}]}}`;
+const stdio = (server: string): string => `{"mcp_config":{"stdio_servers":[${server}]}}`;
+
+describe('SettingsDto', () => {
+  it.each([
+    ['{}', {}],
+    ['{"max_iterations":5}', { max_iterations: 5 }],
+    ['{"max_iterations":"5"}', { max_iterations: 5 }],
+    ['{"max_iterations":5.0}', { max_iterations: 5 }],
+    ['{"max_iterations":null}', { max_iterations: null }],
+    ['{"remote_runtime_resource_factor":8}', { remote_runtime_resource_factor: 8 }],
+    ['{"confirmation_mode":true}', { confirmation_mode: true }],
+    ['{"confirmation_mode":"true"}', { confirmation_mode: true }],
+    ['{"confirmation_mode":"false"}', { confirmation_mode: false }],
+    ['{"confirmation_mode":1}', { confirmation_mode: true }],
+    ['{"confirmation_mode":0}', { confirmation_mode: false }],
+    ['{"confirmation_mode":1.0}', { confirmation_mode: true }],
+    ['{"confirmation_mode":null}', { confirmation_mode: null }],
+    ['{"enable_default_condenser":true}', { enable_default_condenser: true }],
+    ['{"language":"en"}', { language: 'en' }],
+    ['{"language":""}', { language: '' }],
+    ['{"language":null}', { language: null }],
+    ['{"llm_api_key":"k"}', { llm_api_key: 'k' }],
+    ['{"llm_api_key":""}', { llm_api_key: '' }],
+    ['{"llm_api_key":"   "}', { llm_api_key: '   ' }],
+    ['{"llm_api_key":null}', { llm_api_key: null }],
+    ['{"sandbox_api_key":"k"}', { sandbox_api_key: 'k' }],
+    ['{"sandbox_api_key":""}', { sandbox_api_key: '' }],
+    ['{"sandbox_api_key":null}', { sandbox_api_key: null }],
+    ['{"llm_base_url":" https://llm.example.com/v1 "}', { llm_base_url: 'https://llm.example.com/v1' }],
+    ['{"llm_base_url":""}', { llm_base_url: '' }],
+    ['{"max_budget_per_task":1.5}', { max_budget_per_task: 1.5 }],
+    ['{"max_budget_per_task":"1.5"}', { max_budget_per_task: 1.5 }],
+    ['{"max_budget_per_task":null}', { max_budget_per_task: null }],
+    ['{"max_budget_per_task":5}', { max_budget_per_task: 5 }],
+    ['{"condenser_max_size":10}', {}],
+    ['{"unknown_field":1,"language":"en"}', { language: 'en' }],
+    ['{"language":"a","language":"b"}', { language: 'b' }],
+    ['{"secrets_store":null}', {}],
+    ['{"secrets_store":{}}', { secrets_store: {} }],
+    ['{"secrets_store":{"provider_tokens":null,"custom_secrets":null,"x":1}}', { secrets_store: {} }],
+    [
+      '{"secrets_store":{"provider_tokens":{"github":{"token":"abc"},"gitlab":null}}}',
+      {
+        secrets_store: {
+          provider_tokens: new Map([
+            ['github', { token: 'abc' }],
+            ['gitlab', null],
+          ]),
+        },
+      },
+    ],
+    [
+      '{"secrets_store":{"custom_secrets":{"A":{"secret":"x","description":"d"},"B":"y","constructor":""}}}',
+      {
+        secrets_store: {
+          custom_secrets: new Map<string, object>([
+            ['A', { secret: 'x', description: 'd' }],
+            ['B', { secret: 'y' }],
+            ['constructor', { secret: '' }],
+          ]),
+        },
+      },
+    ],
+    ['{"mcp_config":null}', { mcp_config: null }],
+    ['{"mcp_config":{}}', { mcp_config: {} }],
+    [sse('"http://a.b/sse"'), { mcp_config: { sse_servers: [{ url: 'http://a.b/sse' }] } }],
+    [sse('{"url":"http://a","zzz":5}'), { mcp_config: { sse_servers: [{ url: 'http://a' }] } }],
+    [sse('{"url":"  http://a  "}'), { mcp_config: { sse_servers: [{ url: 'http://a' }] } }],
+    [
+      sse('{"url":"wss://a","api_key":null}'),
+      { mcp_config: { sse_servers: [{ url: 'wss://a', api_key: null }] } },
+    ],
+    [shttp('{"url":"http://a"}'), { mcp_config: { shttp_servers: [{ url: 'http://a' }] } }],
+    [shttp('{"url":"http://a","timeout":0}'), { mcp_config: { shttp_servers: [{ url: 'http://a' }] } }],
+    [shttp('{"url":"http://a","timeout":"x"}'), { mcp_config: { shttp_servers: [{ url: 'http://a' }] } }],
+    [
+      stdio('{"name":" a ","command":" npx ","args":null,"env":null}'),
+      { mcp_config: { stdio_servers: [{ name: 'a', command: 'npx' }] } },
+    ],
+    [
+      stdio('{"name":"a","command":"npx","args":"-y \\"a b\\"","env":"A=1,B=2"}'),
+      {
+        mcp_config: {
+          stdio_servers: [
+            {
+              name: 'a',
+              command: 'npx',
+              args: ['-y', 'a b'],
+              env: new Map([
+                ['A', '1'],
+                ['B', '2'],
+              ]),
+            },
+          ],
+        },
+      },
+    ],
+    [
+      stdio('{"name":"a","command":"npx","args":" ","env":""}'),
+      { mcp_config: { stdio_servers: [{ name: 'a', command: 'npx', args: [], env: new Map() }] } },
+    ],
+    [
+      stdio('{"name":"a","command":"npx","args":["-y",""],"env":{"A":"1","__proto__":""}}'),
+      {
+        mcp_config: {
+          stdio_servers: [
+            {
+              name: 'a',
+              command: 'npx',
+              args: ['-y', ''],
+              env: new Map([
+                ['A', '1'],
+                ['__proto__', ''],
+              ]),
+            },
+          ],
+        },
+      },
+    ],
+    [
+      '{"mcp_config":{"sse_servers":["http://a"],"shttp_servers":["http://a"]}}',
+      { mcp_config: { sse_servers: [{ url: 'http://a' }], shttp_servers: [{ url: 'http://a' }] } },
+    ],
+  ])('accepts %s', async (body, expected) => {
+    expect(await parseBody(SettingsDto, body)).toEqual(expected);
+  });
+
+  it.each([
+    ['{"max_iterations":"abc"}', 'max_iterations int_parsing'],
+    ['{"max_iterations":5.5}', 'max_iterations int_from_float'],
+    ['{"max_iterations":"5.0"}', 'max_iterations int_parsing'],
+    ['{"max_iterations":true}', 'max_iterations int_type'],
+    ['{"max_iterations":[]}', 'max_iterations int_type'],
+    ['{"max_iterations":{}}', 'max_iterations int_type'],
+    ['{"max_iterations":-1}', 'max_iterations greater_than_equal'],
+    ['{"max_iterations":0}', 'max_iterations greater_than_equal'],
+    ['{"max_iterations":1e30}', 'max_iterations int_parsing_size'],
+    ['{"max_iterations":2147483648}', 'max_iterations int_parsing_size'],
+    ['{"max_iterations":""}', 'max_iterations int_parsing'],
+    ['{"max_iterations":" 7 "}', 'max_iterations int_parsing'],
+    ['{"remote_runtime_resource_factor":0}', 'remote_runtime_resource_factor greater_than_equal'],
+    ['{"remote_runtime_resource_factor":9}', 'remote_runtime_resource_factor less_than_equal'],
+    ['{"confirmation_mode":"yes"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":"on"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":"1"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":"0"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":"off"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":"f"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":"maybe"}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":2}', 'confirmation_mode bool_parsing'],
+    ['{"confirmation_mode":[]}', 'confirmation_mode bool_type'],
+    ['{"confirmation_mode":""}', 'confirmation_mode bool_parsing'],
+    ['{"enable_default_condenser":null}', 'enable_default_condenser bool_type'],
+    ['{"enable_default_condenser":"x"}', 'enable_default_condenser bool_parsing'],
+    ['{"enable_sound_notifications":null}', 'enable_sound_notifications bool_type'],
+    ['{"enable_proactive_conversation_starters":null}', 'enable_proactive_conversation_starters bool_type'],
+    ['{"enable_solvability_analysis":null}', 'enable_solvability_analysis bool_type'],
+    ['{"language":5}', 'language string_type'],
+    ['{"language":true}', 'language string_type'],
+    ['{"language":[]}', 'language string_type'],
+    ['{"language":{}}', 'language string_type'],
+    ['{"llm_api_key":5}', 'llm_api_key string_type'],
+    ['{"llm_api_key":[]}', 'llm_api_key string_type'],
+    ['{"sandbox_api_key":5}', 'sandbox_api_key string_type'],
+    ['{"llm_base_url":"llm.example.com"}', 'llm_base_url value_error'],
+    ['{"llm_base_url":"ws://llm.example.com"}', 'llm_base_url value_error'],
+    ['{"llm_base_url":"https://me:secret@llm.example.com"}', 'llm_base_url value_error'],
+    ['{"llm_base_url":5}', 'llm_base_url string_type'],
+    ['{"max_budget_per_task":"abc"}', 'max_budget_per_task float_parsing'],
+    ['{"max_budget_per_task":true}', 'max_budget_per_task float_type'],
+    ['{"max_budget_per_task":[]}', 'max_budget_per_task float_type'],
+    ['{"max_budget_per_task":"inf"}', 'max_budget_per_task float_parsing'],
+    ['{"max_budget_per_task":"nan"}', 'max_budget_per_task float_parsing'],
+    ['{"max_budget_per_task":-0.01}', 'max_budget_per_task greater_than_equal'],
+    ['{"secrets_store":"x"}', 'secrets_store value_error'],
+    ['{"secrets_store":[]}', 'secrets_store value_error'],
+    ['{"secrets_store":{"provider_tokens":"x"}}', 'secrets_store.provider_tokens dict_type'],
+    [
+      '{"secrets_store":{"provider_tokens":{"foo":{"token":"abc"}}}}',
+      'secrets_store.provider_tokens.foo.[key] enum',
+    ],
+    [
+      '{"secrets_store":{"provider_tokens":{"github":"abc"}}}',
+      'secrets_store.provider_tokens.github model_attributes_type',
+    ],
+    [
+      '{"secrets_store":{"provider_tokens":{"github":{"token":5}}}}',
+      'secrets_store.provider_tokens.github.token string_type',
+    ],
+    ['{"secrets_store":{"custom_secrets":"x"}}', 'secrets_store.custom_secrets dict_type'],
+    [
+      '{"secrets_store":{"custom_secrets":{"A":{"secret":5}}}}',
+      'secrets_store.custom_secrets.A.secret string_type',
+    ],
+    ['{"secrets_store":{"custom_secrets":{"A":{}}}}', 'secrets_store.custom_secrets.A.secret missing'],
+    [
+      '{"secrets_store":{"custom_secrets":{"A":null}}}',
+      'secrets_store.custom_secrets.A model_attributes_type',
+    ],
+    ['{"secrets_store":{"custom_secrets":{"1A":"x"}}}', 'secrets_store.custom_secrets.1A.[key] value_error'],
+    ['{"secrets_store":{"custom_secrets":{"":"x"}}}', 'secrets_store.custom_secrets..[key] value_error'],
+    ['{"mcp_config":"x"}', 'mcp_config model_attributes_type'],
+    ['{"mcp_config":[]}', 'mcp_config model_attributes_type'],
+    ['{"mcp_config":{"foo":1}}', 'mcp_config.foo extra_forbidden'],
+    ['{"mcp_config":{"sse_servers":null}}', 'mcp_config.sse_servers list_type'],
+    ['{"mcp_config":{"sse_servers":{}}}', 'mcp_config.sse_servers list_type'],
+    ['{"mcp_config":{"sse_servers":"http://x"}}', 'mcp_config.sse_servers list_type'],
+    ['{"mcp_config":{"stdio_servers":null}}', 'mcp_config.stdio_servers list_type'],
+    [sse('{"url":"x"}'), 'mcp_config.sse_servers.0.url value_error'],
+    [sse('{"url":""}'), 'mcp_config.sse_servers.0.url value_error'],
+    [sse('{"url":"ftp://x"}'), 'mcp_config.sse_servers.0.url value_error'],
+    [sse('{"url":"http://"}'), 'mcp_config.sse_servers.0.url value_error'],
+    [sse('{}'), 'mcp_config.sse_servers.0.url missing'],
+    [sse('5'), 'mcp_config.sse_servers.0 model_attributes_type'],
+    [sse('{"url":5}'), 'mcp_config.sse_servers.0.url string_type'],
+    [sse('{"url":"http://a","api_key":5}'), 'mcp_config.sse_servers.0.api_key string_type'],
+    [sse('{"url":"http://a"},{"url":" http://a"}'), 'mcp_config.sse_servers.1.url value_error'],
+    [sse('"http://a","http://a"'), 'mcp_config.sse_servers.1.url value_error'],
+    [shttp('{"url":5}'), 'mcp_config.shttp_servers.0.url string_type'],
+    [shttp('{}'), 'mcp_config.shttp_servers.0.url missing'],
+    [shttp('{"url":""}'), 'mcp_config.shttp_servers.0.url value_error'],
+    [shttp('5'), 'mcp_config.shttp_servers.0 model_attributes_type'],
+    [stdio('"x"'), 'mcp_config.stdio_servers.0 model_attributes_type'],
+    [stdio('{"name":"a"}'), 'mcp_config.stdio_servers.0.command missing'],
+    [stdio('{"name":"a b","command":"x"}'), 'mcp_config.stdio_servers.0.name value_error'],
+    [stdio('{"name":" ","command":"x"}'), 'mcp_config.stdio_servers.0.name value_error'],
+    [stdio('{"name":5,"command":"x"}'), 'mcp_config.stdio_servers.0.name string_type'],
+    [stdio('{"name":null,"command":"x"}'), 'mcp_config.stdio_servers.0.name string_type'],
+    [stdio('{"name":"a","command":"x y"}'), 'mcp_config.stdio_servers.0.command value_error'],
+    [stdio('{"name":"a","command":""}'), 'mcp_config.stdio_servers.0.command value_error'],
+    [stdio('{"name":"a","command":"b","env":{"1A":"2"}}'), 'mcp_config.stdio_servers.0.env.1A value_error'],
+    [stdio('{"name":"a","command":"b","env":{"":"2"}}'), 'mcp_config.stdio_servers.0.env. value_error'],
+    [
+      stdio('{"name":"a","command":"b"},{"name":"a","command":"c"}'),
+      'mcp_config.stdio_servers.1.name value_error',
+    ],
+  ])('refuses %s', async (body, expected) => {
+    expect(await bodyProblems(SettingsDto, body)).toEqual([expected]);
+  });
+
+  it.each([
+    [stdio('{}'), ['mcp_config.stdio_servers.0.name missing', 'mcp_config.stdio_servers.0.command missing']],
+    [
+      stdio('{"name":"a","command":"npx","args":"\\"x","env":"A"}'),
+      ['mcp_config.stdio_servers.0.args value_error', 'mcp_config.stdio_servers.0.env value_error'],
+    ],
+    [stdio('{"name":"a","command":"npx","env":"1A=2"}'), ['mcp_config.stdio_servers.0.env value_error']],
+    [stdio('{"name":"a","command":"npx","env":"=2"}'), ['mcp_config.stdio_servers.0.env value_error']],
+    [
+      stdio('{"name":"a","command":"npx","args":[1],"env":{"A":1}}'),
+      ['mcp_config.stdio_servers.0.args.0 string_type', 'mcp_config.stdio_servers.0.env.A string_type'],
+    ],
+    [
+      stdio('{"name":"a","command":"npx","args":{"a":1},"env":[1]}'),
+      ['mcp_config.stdio_servers.0.args list_type', 'mcp_config.stdio_servers.0.env dict_type'],
+    ],
+    [
+      stdio('{"name":"a","command":"npx","args":5,"env":5}'),
+      ['mcp_config.stdio_servers.0.args list_type', 'mcp_config.stdio_servers.0.env dict_type'],
+    ],
+    [
+      '{"email":1,"mcp_config":{"x":1,"sse_servers":[1]},"secrets_store":1,"language":1}',
+      [
+        'language string_type',
+        'secrets_store value_error',
+        'mcp_config.sse_servers.0 model_attributes_type',
+        'mcp_config.x extra_forbidden',
+        'email string_type',
+      ],
+    ],
+  ])('names every problem of %s', async (body, expected) => {
+    expect(await bodyProblems(SettingsDto, body)).toEqual(expected);
+  });
+
+  it.each([
+    ['null', ' missing'],
+    ['[]', ' model_attributes_type'],
+    ['"x"', ' model_attributes_type'],
+    ['5', ' model_attributes_type'],
+  ])('refuses the body %s', async (body, expected) => {
+    expect(await bodyProblems(SettingsDto, body)).toEqual([expected]);
+  });
+});

@@ -1,0 +1,111 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Injectable } from '@nestjs/common';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
+import { McpConfigService } from '../mcp/mcp-config.service.js';
+import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
+import { SecretsService } from '../secrets/secrets.service.js';
+import { settingsChanges, type SettingsRow } from '../settings-table.js';
+import { type SettingsChange, SettingsRepository, type StoredColumns } from '../settings.repository.js';
+import type { SettingsDto, StoredWarning } from './settings.dto.js';
+
+/** What decides where a model is called, and with which key. */
+const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
+
+const TOKENS_LOC = ['body', 'secrets_store', 'provider_tokens'];
+
+/** What a request in nested form changes besides the members of the flat form. */
+export interface NestedParts {
+  details?: SettingsChange['details'];
+  mcpServers?: { patch: unknown; loc: readonly string[] };
+}
+
+/** Stores and shows users' settings, with the tool servers, tokens and secrets that come along in one request. */
+@Injectable()
+export class SettingsService {
+  constructor(
+    private readonly settings: SettingsRepository,
+    private readonly mcpConfigs: McpConfigService,
+    private readonly secrets: SecretsService,
+    private readonly tokens: ProviderTokensService,
+    private readonly addresses: OutboundAddresses,
+    private readonly models: ModelCheck,
+  ) {}
+
+  /**
+   * Merges a request into what is stored; all of it or nothing.
+   *
+   * @returns a warning for each token that was stored although its provider gave no verdict, and one for a changed model
+   *   that its server does not accept
+   * @throws InvalidInputError for rules that need more than the request to judge
+   * @throws DomainError invalid_git_token when a provider rejects its token
+   */
+  async store(userId: string, dto: SettingsDto, nested: NestedParts = {}): Promise<StoredWarning[]> {
+    const problems = this.addressProblems(dto);
+    if (problems.length > 0) {
+      throw new InvalidInputError(problems);
+    }
+    const columns = settingsChanges(dto);
+    const { provider_tokens: inputs, custom_secrets: secrets = new Map() } = dto.secrets_store ?? {};
+    const tokens = inputs && (await this.tokens.prepare(userId, inputs, TOKENS_LOC));
+    const { before, after } = await this.settings.manager.transaction(async (manager) => {
+      const merged = await this.settings.mergeWithin(manager, userId, { columns, details: nested.details });
+      if (tokens) {
+        await this.tokens.store(manager, userId, tokens);
+      }
+      await this.secrets.mergeWithin(manager, userId, secrets);
+      if (dto.mcp_config !== undefined) {
+        await this.mcpConfigs.store(manager, userId, dto.mcp_config, ['body', 'mcp_config']);
+      }
+      if (nested.mcpServers) {
+        await this.mcpConfigs.patch(manager, userId, nested.mcpServers.patch, nested.mcpServers.loc);
+      }
+      return merged;
+    });
+    const warnings = tokens?.warnings ?? [];
+    const isUntouched = [...MODEL_COLUMNS, 'details' as const].every(
+      (name) => after[name] === before?.[name],
+    );
+    if (isUntouched || !MODEL_COLUMNS.some((column) => columns.has(column))) {
+      return warnings;
+    }
+    const model = this.checkedModel(userId, after);
+    const isSame = isDeepStrictEqual(this.checkedModel(userId, before ?? {}), model);
+    const warning = isSame ? null : await this.models.warning(userId, model);
+    return warning === null ? warnings : [...warnings, warning];
+  }
+
+  /** @throws DomainError not_found before anything was stored */
+  async find(userId: string): Promise<SettingsRow> {
+    const row = await this.settings.load(userId);
+    if (!row) {
+      throw settingsNotFound();
+    }
+    return row;
+  }
+
+  private checkedModel(userId: string, row: Partial<StoredColumns>): CheckedModel {
+    const { keys, details } = this.settings.inClear(userId, row);
+    return {
+      model: row.llm_model ?? null,
+      baseUrl: row.llm_base_url ?? null,
+      apiKey: keys.llm_api_key,
+      headers: headersIn(details.agent['llm']),
+    };
+  }
+
+  /** Addresses that the operator does not allow, in the order of the members. */
+  private addressProblems({ llm_base_url: baseUrl, mcp_config: mcpConfig }: SettingsDto): InputProblem[] {
+    const msg = typeof baseUrl === 'string' && baseUrl !== '' ? this.addresses.problem(baseUrl) : null;
+    return [
+      ...(msg === null ? [] : [{ loc: ['body', 'llm_base_url'], msg, type: 'value_error' }]),
+      ...(mcpConfig ? this.mcpConfigs.addressProblems(mcpConfig, ['body', 'mcp_config']) : []),
+    ];
+  }
+}
+
+/** The error for a user who has not stored anything. */
+export function settingsNotFound(): DomainError {
+  return new DomainError('not_found', 'not_found', 'Settings not found');
+}

@@ -1,0 +1,251 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import type { FieldProblem } from '../../common/validation/field.js';
+import { Nested, NestedList } from '../../common/validation/nested-fields.js';
+import { MAX_SECRET, MAX_URL, Text, TextList, TextMap } from '../../common/validation/text-fields.js';
+import {
+  ARGUMENTS_TEXT,
+  argumentsFromText,
+  MAX_VARIABLE_NAME,
+  VARIABLE_NAME,
+  variableNameProblem,
+  VARIABLES_TEXT,
+  variablesFromText,
+} from './command-text.js';
+import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-config.types.js';
+
+/** Most characters of a tool's name; model APIs take 64, and longer names are shortened for them. */
+export const MAX_LISTED_NAME = 256;
+
+function ShownTools(): PropertyDecorator {
+  return ApiProperty({
+    type: [String],
+    required: false,
+    description: 'Names of the tools that agents get; absent when they get all.',
+    example: ['search', 'read_file'],
+  });
+}
+
+@ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
+class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
+  @ApiProperty({ example: 'https://mcp.example.com/sse' })
+  url: string;
+
+  @ApiProperty({ type: String, nullable: true, description: 'null, or the mask.', example: '**********' })
+  api_key: string | null;
+
+  @ShownTools()
+  tools?: string[];
+}
+
+@ApiSchema({ name: 'StoredMCPStdioServerConfig' })
+class StoredStdioMcpServerDto implements StoredStdioMcpServer {
+  @ApiProperty({ example: 'files' })
+  name: string;
+
+  @ApiProperty({ example: 'npx' })
+  command: string;
+
+  @ApiProperty({ type: [String], example: ['-y', 'files-server'] })
+  args: string[];
+
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    description: 'Every value is the mask.',
+    example: { API_TOKEN: '**********' },
+  })
+  env: Record<string, string>;
+
+  @ShownTools()
+  tools?: string[];
+}
+
+/** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
+@ApiSchema({ name: 'StoredMCPConfig' })
+export class StoredMcpConfigDto implements StoredMcpConfig {
+  @ApiProperty({ type: [StoredRemoteMcpServerDto] })
+  sse_servers: StoredRemoteMcpServerDto[];
+
+  @ApiProperty({ type: [StoredStdioMcpServerDto] })
+  stdio_servers: StoredStdioMcpServerDto[];
+
+  @ApiProperty({ type: [StoredRemoteMcpServerDto] })
+  shttp_servers: StoredRemoteMcpServerDto[];
+}
+
+/** A script may stand in an argument. */
+const MAX_ARGUMENT = 16_384;
+
+/** What OpenAPI says about the address of a tool server; its host is checked as well. */
+const ADDRESS_FORM = {
+  maxLength: MAX_URL,
+  pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?)://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*$`,
+};
+
+/** A server's `tools`. */
+function AllowedTools(): PropertyDecorator {
+  return TextList({
+    nullable: true,
+    description:
+      "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
+    itemLength: MAX_LISTED_NAME,
+    example: ['search', 'read_file'],
+  });
+}
+
+/** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
+@ApiSchema({ name: 'MCPRemoteServerConfig' })
+export class RemoteMcpServerDto {
+  @Text({
+    required: true,
+    trim: true,
+    description:
+      'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
+    example: 'https://mcp.example.com/sse',
+    form: ADDRESS_FORM,
+    maxLength: MAX_URL,
+    rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
+  })
+  url: string;
+
+  @Text({
+    nullable: true,
+    secret: true,
+    description:
+      'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
+    example: 'mcp-key-example',
+    maxLength: MAX_SECRET,
+  })
+  api_key?: string | null;
+
+  @AllowedTools()
+  tools?: string[] | null;
+}
+
+/** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
+@ApiSchema({ name: 'MCPStdioServerConfig' })
+export class StdioMcpServerDto {
+  @Text({
+    required: true,
+    trim: true,
+    description: 'Letters, digits, hyphens and underscores; unique in its list.',
+    example: 'files',
+    pattern: {
+      regex: /^[A-Za-z0-9_-]+$/,
+      expected: 'Expected a name of letters, digits, hyphens and underscores.',
+    },
+  })
+  name: string;
+
+  @Text({
+    required: true,
+    trim: true,
+    description: 'The program alone; its arguments belong into `args`.',
+    example: 'npx',
+    pattern: {
+      regex: /^\S+$/,
+      expected: 'Expected one program without white space; arguments belong into args.',
+    },
+  })
+  command: string;
+
+  @TextList({
+    nullIsAbsent: true,
+    description:
+      'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+    itemLength: MAX_ARGUMENT,
+    fromText: argumentsFromText,
+    textForm: { pattern: ARGUMENTS_TEXT },
+    example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
+  })
+  args?: string[];
+
+  @TextMap({
+    nullIsAbsent: true,
+    description:
+      'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+    example: { API_TOKEN: 'token-example' },
+    valueLength: MAX_SECRET,
+    keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
+    keyRule: variableNameProblem,
+    fromText: variablesFromText,
+    textForm: { pattern: VARIABLES_TEXT },
+  })
+  env?: Map<string, string>;
+
+  @AllowedTools()
+  tools?: string[] | null;
+}
+
+/** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
+@ApiSchema({ name: 'MCPConfig' })
+export class McpConfigDto {
+  @NestedList({
+    type: RemoteMcpServerDto,
+    fromText: (url) => ({ url }),
+    textForm: ADDRESS_FORM,
+    description: 'Servers reached by server-sent events; an element may be the bare address.',
+    listRule: (elements) => repeated(elements, 'url'),
+  })
+  sse_servers?: RemoteMcpServerDto[];
+
+  @NestedList({
+    type: StdioMcpServerDto,
+    description: 'Commands added to the tool router that runs inside the sandbox.',
+    listRule: (elements) => repeated(elements, 'name'),
+  })
+  stdio_servers?: StdioMcpServerDto[];
+
+  @NestedList({
+    type: RemoteMcpServerDto,
+    fromText: (url) => ({ url }),
+    textForm: ADDRESS_FORM,
+    description: 'Servers reached by streamable HTTP; an element may be the bare address.',
+    listRule: (elements) => repeated(elements, 'url'),
+  })
+  shttp_servers?: RemoteMcpServerDto[];
+}
+
+/** The only members an MCP configuration may have. */
+const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
+
+/** Problems of elements whose identifying member already occurs in an earlier element. */
+function repeated<Member extends string>(
+  elements: readonly { index: number; element: Record<Member, unknown> }[],
+  member: Member,
+): FieldProblem[] {
+  const seen = new Set<unknown>();
+  return elements.flatMap(({ index, element }) => {
+    const value = element[member];
+    if (typeof value === 'string' && seen.has(value)) {
+      return [
+        {
+          type: 'value_error',
+          msg: `Expected every ${member} once; an earlier element has this one.`,
+          path: [String(index), member],
+        },
+      ];
+    }
+    seen.add(value);
+    return [];
+  });
+}
+
+/** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
+export function McpConfigField(): PropertyDecorator {
+  return Nested({
+    type: McpConfigDto,
+    nullable: true,
+    onlyMembers: MCP_CONFIG_MEMBERS,
+    description:
+      'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
+    example: {
+      sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+      stdio_servers: [
+        { name: 'files', command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: 'token-example' } },
+      ],
+      shttp_servers: [],
+    },
+  });
+}

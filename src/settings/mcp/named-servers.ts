@@ -1,0 +1,303 @@
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
+import type { InputProblem } from '../../common/errors/domain-error.js';
+import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import { variableNameProblem } from './command-text.js';
+import { MAX_LISTED_NAME } from './mcp-config.dto.js';
+import {
+  allowedTools,
+  type ClearMcpConfig,
+  type ClearRemoteMcpServer,
+  type ClearStdioMcpServer,
+} from './mcp-config.types.js';
+
+/** Tool servers by name, in the form of newer clients: `{files: {transport: 'stdio', command, args, env}, …}`. */
+type NamedServers = ReadonlyMap<string, JsonObject>;
+
+/** A user's tool servers by name, secrets in clear. One without a name is named after its kind and position. */
+export function namedServers(config: ClearMcpConfig | null): NamedServers {
+  const servers = new Map<string, JsonObject>();
+  const add = (name: string, server: JsonObject): void => {
+    let free = name;
+    for (let count = 1; servers.has(free); count += 1) {
+      free = `${name}_${count}`;
+    }
+    servers.set(free, server);
+  };
+  for (const { name, command, args, env, details = {} } of config?.stdioServers ?? []) {
+    add(name, { transport: 'stdio', command, args, env: Object.fromEntries(env), ...details });
+  }
+  for (const [kind, transport, list] of [
+    ['sse', 'sse', config?.sseServers ?? []],
+    ['shttp', 'http', config?.shttpServers ?? []],
+  ] as const) {
+    list.forEach(({ url, apiKey, details = {} }, index) => {
+      add(serverName(details, `${kind}_${index}`), {
+        transport,
+        url,
+        ...(apiKey !== null && { auth: { strategy: 'bearer', value: apiKey } }),
+        ...without(details, ['name']),
+      });
+    });
+  }
+  return servers;
+}
+
+/** The name of a remote server. */
+export function serverName({ name }: JsonObject, otherwise: string): string {
+  return typeof name === 'string' ? name : otherwise;
+}
+
+/** The servers as responses show them. */
+export function shownNamedServers(config: ClearMcpConfig | null): JsonObject {
+  return Object.fromEntries(
+    [...namedServers(config)].map(([name, server]) => [
+      name,
+      mapLeaves(server, (path, leaf) => (isSecret(path) && typeof leaf === 'string' ? MASK : leaf)),
+    ]),
+  );
+}
+
+function isSecret(path: readonly string[]): boolean {
+  const [group, member] = path;
+  return (
+    group === 'env' ||
+    group === 'headers' ||
+    (group === 'auth' && !['strategy', 'header_name', 'type'].includes(member ?? ''))
+  );
+}
+
+interface PatchedServers {
+  /** Null: no servers are left. */
+  config: ClearMcpConfig | null;
+  problems: InputProblem[];
+}
+
+/**
+ * Changes tool servers as clients ask for it. An object of servers is merged by name, as clients send one server alone
+ * when they add or change it, and null when they remove it; within `mcpServers` it is the whole configuration instead.
+ * Masks stand for what is stored under the same name.
+ *
+ * @param loc where the patch stands in the request
+ */
+export function patchNamedServers(
+  stored: ClearMcpConfig | null,
+  patch: unknown,
+  loc: readonly string[],
+): PatchedServers {
+  if (patch === null) {
+    return { config: null, problems: [] };
+  }
+  if (!isJsonObject(patch)) {
+    return { config: null, problems: [{ loc: [...loc], msg: 'Expected an object.', type: 'dict_type' }] };
+  }
+  const known = namedServers(stored);
+  const whole = patch['mcpServers'];
+  const isWhole = isJsonObject(whole) && !('url' in whole) && !('command' in whole);
+  const problems: InputProblem[] = [];
+  const servers = new Map(isWhole ? [] : known);
+  for (const [name, given] of Object.entries(isWhole ? whole : patch)) {
+    const at = [...loc, ...(isWhole ? ['mcpServers'] : []), name];
+    if (given === null) {
+      servers.delete(name);
+    } else if (isJsonObject(given)) {
+      const before = known.get(name) ?? {};
+      const clear = unmasked(normalised(given), before, at, problems);
+      servers.set(name, mergePatch(isWhole ? {} : before, clear));
+    } else {
+      problems.push({ loc: at, msg: 'Expected an object.', type: 'dict_type' });
+    }
+  }
+  const config = toClearConfig(servers, loc, problems);
+  return { config: servers.size === 0 ? null : config, problems };
+}
+
+/** Tokens may come as a header, as `api_key` or as a bare `auth`; they are kept apart from the other headers. */
+function normalised(server: JsonObject): JsonObject {
+  const { headers, api_key: apiKey, auth } = server;
+  let token: unknown = auth;
+  if (typeof auth === 'string' || typeof apiKey === 'string') {
+    token = { strategy: 'bearer', value: typeof auth === 'string' ? auth : apiKey };
+  }
+  let others: unknown = headers;
+  if (headers === null && auth === undefined) {
+    token = null;
+  }
+  if (isJsonObject(headers)) {
+    const [name, value] =
+      Object.entries(headers).find(([key]) => key.toLowerCase() === 'authorization') ?? [];
+    const bearer = typeof value === 'string' ? (/^Bearer (.+)$/i.exec(value)?.[1] ?? null) : null;
+    if (name !== undefined && (value === null || value === MASK || bearer !== null)) {
+      others = without(headers, [name]);
+      token = value === null ? null : value === MASK ? token : { strategy: 'bearer', value: bearer };
+    }
+  }
+  return {
+    ...without(server, ['headers', 'api_key', 'auth', 'type']),
+    ...(others !== undefined && { headers: others }),
+    ...(token !== undefined && { auth: token }),
+  };
+}
+
+function unmasked(
+  server: JsonObject,
+  before: JsonObject,
+  loc: readonly string[],
+  problems: InputProblem[],
+): JsonObject {
+  const copy = mapLeaves(server, (path, leaf) => {
+    if (leaf !== MASK || !isSecret(path)) {
+      return leaf;
+    }
+    const known = path.reduce<unknown>(
+      (value, key) => (isJsonObject(value) ? value[key] : undefined),
+      before,
+    );
+    if (typeof known !== 'string') {
+      const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
+      problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
+      return leaf;
+    }
+    return known;
+  });
+  return isJsonObject(copy) ? copy : {};
+}
+
+function toClearConfig(
+  servers: NamedServers,
+  loc: readonly string[],
+  problems: InputProblem[],
+): ClearMcpConfig {
+  const sseServers: ClearRemoteMcpServer[] = [];
+  const shttpServers: ClearRemoteMcpServer[] = [];
+  const stdioServers: ClearStdioMcpServer[] = [];
+  for (const [name, server] of servers) {
+    const refuse = (member: string, msg: string): void => {
+      problems.push({ loc: [...loc, name, member], msg, type: 'value_error' });
+    };
+    const allowed = allowedTools(server);
+    if (
+      server['tools'] !== undefined &&
+      (allowed === undefined ||
+        allowed.length > MAX_ELEMENTS ||
+        allowed.some((tool) => tool.length > MAX_LISTED_NAME))
+    ) {
+      refuse(
+        'tools',
+        `Expected a list of at most ${MAX_ELEMENTS} names of tools, each of at most ${MAX_LISTED_NAME} characters.`,
+      );
+    }
+    if (typeof server['command'] === 'string') {
+      stdioServers.push(toStdioServer(name, server, server['command'], refuse));
+    } else if (typeof server['url'] === 'string') {
+      const list = server['transport'] === 'sse' ? sseServers : shttpServers;
+      const url = server['url'].trim();
+      const problem = addressProblem(url, ['http', 'https', 'ws', 'wss']);
+      if (problem !== null) {
+        refuse('url', problem);
+      }
+      if (list.some((other) => other.url === url)) {
+        refuse('url', 'Expected every url once; an earlier server has this one.');
+      }
+      list.push(toRemoteServer(name, server, url, refuse));
+    } else {
+      refuse('url', 'Expected the command of a server, or its url.');
+    }
+  }
+  return { sseServers, stdioServers, shttpServers };
+}
+
+type Refuse = (member: string, msg: string) => void;
+
+function toStdioServer(
+  name: string,
+  server: JsonObject,
+  command: string,
+  refuse: Refuse,
+): ClearStdioMcpServer {
+  const { args = [], env = {} } = server;
+  if (!/^[A-Za-z0-9_-]+$/.test(name)) {
+    refuse('command', 'Expected a name of letters, digits, hyphens and underscores for the server.');
+  }
+  if (!/^\S+$/.test(command)) {
+    refuse('command', 'Expected one program without white space; arguments belong into args.');
+  }
+  if (!Array.isArray(args) || !args.every((argument) => typeof argument === 'string')) {
+    refuse('args', 'Expected a list of strings.');
+  }
+  const variables = isJsonObject(env) ? Object.entries(env) : [];
+  if (
+    !isJsonObject(env) ||
+    variables.some(([key, value]) => variableNameProblem(key) !== null || typeof value !== 'string')
+  ) {
+    refuse('env', 'Expected an object of variables, whose values are strings.');
+  }
+  return {
+    name,
+    command,
+    args: Array.isArray(args) ? args.map(String) : [],
+    env: new Map(variables.map(([key, value]) => [key, String(value)])),
+    ...detailsOf(without(server, ['transport', 'command', 'args', 'env', 'url', 'headers', 'auth'])),
+  };
+}
+
+function toRemoteServer(name: string, server: JsonObject, url: string, refuse: Refuse): ClearRemoteMcpServer {
+  const { auth, headers = {} } = server;
+  if (!isJsonObject(headers) || Object.values(headers).some((value) => typeof value !== 'string')) {
+    refuse('headers', 'Expected an object whose values are strings.');
+  }
+  const credentials = credentialsOf(auth, refuse);
+  const all = { ...(isJsonObject(headers) && headers), ...credentials.headers };
+  return {
+    url,
+    apiKey: credentials.apiKey,
+    details: {
+      name,
+      ...without(server, ['transport', 'url', 'auth', 'headers', 'command', 'args', 'env', 'name']),
+      ...(Object.keys(all).length > 0 && { headers: all }),
+    },
+  };
+}
+
+/** What an `auth` object means: a bearer token, or headers. */
+function credentialsOf(
+  auth: unknown,
+  refuse: Refuse,
+): { apiKey: string | null; headers: Record<string, string> } {
+  const none = { apiKey: null, headers: {} };
+  if (!isJsonObject(auth)) {
+    return none;
+  }
+  const text = (member: string): string => (typeof auth[member] === 'string' ? auth[member] : '');
+  switch (auth['strategy']) {
+    case 'none':
+      return none;
+    case 'bearer':
+      return { apiKey: text('value') || null, headers: {} };
+    case 'api_key': {
+      const header = text('header_name');
+      return header === '' || header.toLowerCase() === 'authorization'
+        ? { apiKey: text('value') || null, headers: {} }
+        : { apiKey: null, headers: { [header]: text('value') } };
+    }
+    case 'basic': {
+      const pair = Buffer.from(`${text('username')}:${text('password')}`, 'utf8').toString('base64');
+      return { apiKey: null, headers: { Authorization: `Basic ${pair}` } };
+    }
+    case 'header': {
+      const headers = isJsonObject(auth['headers']) ? Object.entries(auth['headers']) : [];
+      return {
+        apiKey: null,
+        headers: Object.fromEntries(headers.map(([key, value]) => [key, String(value)])),
+      };
+    }
+    default:
+      refuse('auth', 'Expected a strategy of: none, bearer, api_key, basic, header.');
+      return none;
+  }
+}
+
+function detailsOf(details: JsonObject): { details?: JsonObject } {
+  return Object.keys(details).length === 0 ? {} : { details };
+}

@@ -1,0 +1,121 @@
+import { Body, Controller, Get, Post } from '@nestjs/common';
+import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
+import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
+import {
+  NestedSettingsDto,
+  ShownNestedSettingsDto,
+  toShownNestedSettingsDto,
+} from './nested-settings.dto.js';
+import { NestedSettingsService } from './nested-settings.service.js';
+import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './settings-schema.js';
+
+const EXAMPLES = {
+  model: {
+    summary: 'A model and its key',
+    value: {
+      language: 'en',
+      agent_settings_diff: { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+    },
+  },
+  toolServer: {
+    summary: 'Add one tool server, remove another, keep the rest',
+    value: {
+      agent_settings_diff: {
+        mcp_config: {
+          files: { transport: 'stdio', command: 'npx', args: ['-y', 'files-server'] },
+          old: null,
+        },
+      },
+    },
+  },
+  conversation: {
+    summary: 'Steps of a run, and confirmations',
+    value: { conversation_settings_diff: { max_iterations: 100, confirmation_mode: true } },
+  },
+};
+
+/** The settings in the form that newer clients use; `/api/settings` shows the same rows. */
+@ApiTags('Settings')
+@Controller('api/v1/settings')
+export class NestedSettingsController {
+  constructor(private readonly settings: NestedSettingsService) {}
+
+  @Get()
+  @ApiRoute({
+    id: 'load_settings_api_v1_settings_get',
+    summary: 'Show settings, nested',
+    description:
+      'The settings of `/api/settings` in the form of newer clients; the defaults for a user who stored none. Secrets are never shown.',
+    answer: { type: ShownNestedSettingsDto, description: 'The settings' },
+  })
+  async find(@CurrentUser() user: AuthUser): Promise<ShownNestedSettingsDto> {
+    return toShownNestedSettingsDto(await this.settings.find(user.id));
+  }
+
+  @Post()
+  @ApiRoute({
+    id: 'store_settings_api_v1_settings_post',
+    summary: 'Store settings, nested',
+    description:
+      'Merges the diffs and the members beside them into what is stored: all of the request, or nothing. Members that this service has no use for are kept and shown.',
+    answer: {
+      type: SettingsStoredDto,
+      description: 'Settings stored successfully',
+      example: { message: 'Settings stored' },
+    },
+    examples: EXAMPLES,
+    problems: [INVALID_TOKEN],
+    invalid: {
+      loc: ['body', 'agent_settings'],
+      type: 'value_error',
+      msg: 'Expected the changes alone: send them as agent_settings_diff.',
+    },
+  })
+  async store(
+    @CurrentUser() user: AuthUser,
+    @Body() body: NestedSettingsDto,
+    @Body() given: Record<string, unknown>,
+  ): Promise<SettingsStoredDto> {
+    return toSettingsStoredDto(await this.settings.store(user.id, body, given));
+  }
+
+  @Get('agent-schema')
+  @ApiRoute({
+    id: 'load_settings_schema_api_v1_settings_agent_schema_get',
+    summary: 'Describe agent settings',
+    description: 'Sections of fields, from which clients build forms.',
+    answer: schemaAnswer('AgentSettings'),
+  })
+  agentSchema(): SettingsSchema {
+    return AGENT_SCHEMA;
+  }
+
+  @Get('conversation-schema')
+  @ApiRoute({
+    id: 'load_conversation_settings_schema_api_v1_settings_conversation_schema_get',
+    summary: 'Describe conversation settings',
+    description: 'Sections of fields, from which clients build forms.',
+    answer: schemaAnswer('ConversationSettings'),
+  })
+  conversationSchema(): SettingsSchema {
+    return CONVERSATION_SCHEMA;
+  }
+}
+
+function schemaAnswer(modelName: string): ApiResponseNoStatusOptions {
+  return {
+    schema: {
+      type: 'object',
+      properties: {
+        model_name: { type: 'string' },
+        sections: { type: 'array', items: { type: 'object' } },
+      },
+      required: ['model_name', 'sections'],
+    },
+    description: 'The schema',
+    example: { model_name: modelName, sections: [] },
+  };
+}

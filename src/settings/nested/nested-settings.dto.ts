@@ -1,0 +1,206 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { documentedField, type DescribeProblems, fieldRule } from '../../common/validation/field.js';
+import { jsonLengthProblems } from '../../common/validation/nested-fields.js';
+import { mapSchema } from '../../common/validation/text-fields.js';
+import { SettingsDto } from '../flat/settings.dto.js';
+import { StoredSettingsDto } from '../flat/stored-settings.dto.js';
+import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';
+import { shownProfileConfig } from '../profiles/profiles.dto.js';
+import { type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
+import {
+  masked,
+  type SettingsDetails,
+  shownAgentSettings,
+  shownConversationSettings,
+} from './nested-settings.js';
+
+const NO_OBJECT: DescribeProblems = () => [{ type: 'dict_type', msg: 'Expected an object.' }];
+
+/** All settings together have a limit of their own; tool servers come with scripts and keys. */
+const MAX_DIFF_LENGTH = 1_048_576;
+
+/** A JSON object of any shape. */
+function AnyObject(description: string, example: object): PropertyDecorator {
+  return applyDecorators(
+    documentedField({ description, example }, mapSchema({})),
+    fieldRule('anyObject', {}, (value) =>
+      isJsonObject(value) ? jsonLengthProblems(value, MAX_DIFF_LENGTH) : NO_OBJECT(value),
+    ),
+  );
+}
+
+/**
+ * Body of `POST /api/v1/settings`: two diffs of the nested settings, and other members. Members of the flat settings are
+ * accepted too; the rest are preferences of user interfaces, which are stored and shown.
+ */
+export class NestedSettingsDto extends SettingsDto {
+  @AnyObject(
+    'Merged into `agent_settings`: objects member by member, null returns a member to its default. null and the mask keep a key, blank text clears it. Servers in `mcp_config` are merged by name; within `mcpServers` they are the whole configuration.',
+    { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+  )
+  agent_settings_diff?: JsonObject;
+
+  @AnyObject('Merged into `conversation_settings` in the same way.', { max_iterations: 100 })
+  conversation_settings_diff?: JsonObject;
+}
+
+/** Preferences that are always shown, with their values for a user who never set them. */
+const APP_DEFAULTS = {
+  user_version: null,
+  disabled_skills: null,
+  git_full_clone: false,
+  v1_enabled: true,
+  sandbox_grouping_strategy: 'NO_GROUPING',
+  default_sandbox_spec_id: null,
+  registered_marketplaces: [],
+} as const;
+
+/** Members of a response that are ignored in a request. */
+const ECHOES: ReadonlySet<string> = new Set([
+  'llm_profiles',
+  'active_agent_profile_id',
+  'active_agent_profile_revision',
+  'inherited_marketplaces',
+  'provider_tokens_set',
+  'llm_api_key_set',
+  'search_api_key_set',
+  'sandbox_api_key_set',
+]);
+
+/** Legacy names of the diffs. They are refused: whole settings sent under them would replace what is stored. */
+export const LEGACY_MEMBERS = ['agent_settings', 'conversation_settings'] as const;
+
+/** The members of a body that are preferences: those that belong neither to the flat settings nor to a response. */
+export function preferencesOf(body: JsonObject, known: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(body).filter(
+      ([name]) => !known.has(name) && !ECHOES.has(name) && !LEGACY_MEMBERS.some((legacy) => legacy === name),
+    ),
+  );
+}
+
+@ApiSchema({ name: 'LLMProfiles' })
+export class ShownProfilesDto {
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: true,
+    description: 'By name; keys are never shown.',
+    example: {},
+  })
+  profiles: JsonObject;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  active: string | null;
+}
+
+/** Members of the flat settings that are nested here. */
+const NESTED = [
+  'agent',
+  'max_iterations',
+  'security_analyzer',
+  'confirmation_mode',
+  'llm_model',
+  'llm_api_key',
+  'llm_base_url',
+  'enable_default_condenser',
+  'mcp_config',
+] as const;
+
+/** Clients store what they like. */
+export const ANY_VALUE = {
+  anyOf: [
+    { type: 'string' },
+    { type: 'number' },
+    { type: 'boolean' },
+    { type: 'array', items: {} },
+    { type: 'object', additionalProperties: true },
+    { type: 'null' },
+  ],
+};
+
+function Preference(name: keyof typeof APP_DEFAULTS): PropertyDecorator {
+  const example = APP_DEFAULTS[name];
+  return ApiProperty({ ...ANY_VALUE, description: 'As it was stored, or its default.', example });
+}
+
+/** Response of `GET /api/v1/settings`: preferences beyond these members are shown as they were stored. */
+@ApiSchema({ name: 'GETSettingsModel' })
+export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) {
+  @ApiProperty({ type: 'object', additionalProperties: true, example: { agent: 'CodeActAgent' } })
+  agent_settings: JsonObject;
+
+  @ApiProperty({ type: 'object', additionalProperties: true, example: { max_iterations: 500 } })
+  conversation_settings: JsonObject;
+
+  @ApiProperty({ type: ShownProfilesDto })
+  llm_profiles: ShownProfilesDto;
+
+  @Preference('user_version')
+  user_version: unknown;
+
+  @Preference('disabled_skills')
+  disabled_skills: unknown;
+
+  @Preference('git_full_clone')
+  git_full_clone: unknown;
+
+  @Preference('v1_enabled')
+  v1_enabled: unknown;
+
+  @Preference('sandbox_grouping_strategy')
+  sandbox_grouping_strategy: unknown;
+
+  @Preference('default_sandbox_spec_id')
+  default_sandbox_spec_id: unknown;
+
+  @Preference('registered_marketplaces')
+  registered_marketplaces: unknown;
+
+  @ApiProperty({ type: 'null', description: 'Always null.', example: null })
+  active_agent_profile_id: null;
+
+  @ApiProperty({ type: 'null', description: 'Always null.', example: null })
+  active_agent_profile_revision: null;
+
+  @ApiProperty({ type: 'array', items: {}, maxItems: 0, description: 'Always empty.', example: [] })
+  inherited_marketplaces: never[];
+
+  [preference: string]: unknown;
+}
+
+/** Everything that `GET /api/v1/settings` shows. */
+export interface NestedSettings {
+  row: SettingsRow;
+  details: SettingsDetails;
+  /** By name, masked. */
+  mcpServers: JsonObject;
+  /** For programs that may have the secrets themselves. */
+  inClear: { llmKey: string | null; mcpServers: JsonObject };
+  profiles: readonly ClearLlmProfile[];
+  activeProfile: string | null;
+}
+
+export function toShownNestedSettingsDto(settings: NestedSettings): ShownNestedSettingsDto {
+  const { row, details, mcpServers, profiles, activeProfile } = settings;
+  return {
+    ...APP_DEFAULTS,
+    ...masked(details.app),
+    ...withoutNested(shownSettings(row)),
+    agent_settings: shownAgentSettings(row, details, mcpServers),
+    conversation_settings: shownConversationSettings(row, details),
+    llm_profiles: {
+      profiles: Object.fromEntries(profiles.map(({ name, config }) => [name, shownProfileConfig(config)])),
+      active: activeProfile,
+    },
+    active_agent_profile_id: null,
+    active_agent_profile_revision: null,
+    inherited_marketplaces: [],
+  };
+}
+
+function withoutNested(flat: ShownSettings): Omit<ShownSettings, (typeof NESTED)[number]> {
+  const shown = Object.entries(flat).filter(([name]) => !NESTED.some((nested) => nested === name));
+  return Object.fromEntries(shown) as unknown as ShownSettings;
+}

@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import type { JsonObject } from '@slipway/common/json-merge.js';
+import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { SettingsDto, type StoredWarning } from '../flat/settings.dto.js';
+import { SettingsService } from '../flat/settings.service.js';
+import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
+import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
+import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
+import { activeProfile } from '../profiles/profiles.service.js';
+import { emptySettingsRow, SETTINGS } from '../settings-table.js';
+import { SettingsRepository } from '../settings.repository.js';
+import {
+  LEGACY_MEMBERS,
+  type NestedSettings,
+  type NestedSettingsDto,
+  preferencesOf,
+} from './nested-settings.dto.js';
+import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
+
+const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
+  ...Object.keys(SETTINGS),
+  'agent_settings_diff',
+  'conversation_settings_diff',
+]);
+
+/** The settings in nested form: the same rows as the flat ones. */
+@Injectable()
+export class NestedSettingsService {
+  constructor(
+    private readonly settings: SettingsService,
+    private readonly repository: SettingsRepository,
+    private readonly mcpConfigs: McpConfigRepository,
+    private readonly profiles: LlmProfileRepository,
+    private readonly addresses: OutboundAddresses,
+  ) {}
+
+  /**
+   * Returns the defaults when nothing is stored: newer clients treat a 404 as an error, and show it behind their forms.
+   */
+  async find(userId: string): Promise<NestedSettings> {
+    const [{ row, keys, details }, mcpConfig, profiles] = await Promise.all([
+      this.repository.loadShownWithKeys(userId),
+      this.mcpConfigs.read(userId),
+      this.profiles.list(userId),
+    ]);
+    const shown = row ?? emptySettingsRow();
+    return {
+      row: shown,
+      details,
+      mcpServers: shownNamedServers(mcpConfig),
+      inClear: { llmKey: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
+      profiles,
+      activeProfile: activeProfile(profiles, shown, keys, details),
+    };
+  }
+
+  /**
+   * Merges a request into what is stored; all of it or nothing.
+   *
+   * @param body the request as it was sent, unknown members included
+   * @throws InvalidInputError, and what `SettingsService.store` throws
+   */
+  async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<StoredWarning[]> {
+    refuseLegacyMembers(body);
+    const { agent_settings_diff: agent = {}, conversation_settings_diff: conversation = {}, ...flat } = dto;
+    const change = readNestedChange(agent, conversation, preferencesOf(body, KNOWN_MEMBERS));
+    this.checkAddress(change.flat['llm_base_url']);
+    const changed = Object.assign(new SettingsDto(), flat, change.flat);
+    return await this.settings.store(userId, changed, {
+      ...(changesDetails(change) && {
+        details: (stored: SettingsDetails) => mergeDetails(stored, change.details),
+      }),
+      ...(change.mcpConfig !== undefined && {
+        mcpServers: { patch: change.mcpConfig, loc: ['body', 'agent_settings_diff', 'mcp_config'] },
+      }),
+    });
+  }
+
+  private checkAddress(baseUrl: unknown): void {
+    if (typeof baseUrl !== 'string' || baseUrl.trim() === '') {
+      return;
+    }
+    const msg = addressProblem(baseUrl.trim(), ['http', 'https']) ?? this.addresses.problem(baseUrl.trim());
+    if (msg !== null) {
+      const loc = ['body', 'agent_settings_diff', 'llm', 'base_url'];
+      throw new InvalidInputError([{ loc, msg, type: 'value_error' }]);
+    }
+  }
+}
+
+function refuseLegacyMembers(body: JsonObject): void {
+  const problems = LEGACY_MEMBERS.filter((name) => Object.hasOwn(body, name)).map((name): InputProblem => ({
+    loc: ['body', name],
+    msg: `Expected the changes alone: send them as ${name}_diff.`,
+    type: 'value_error',
+  }));
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
+  }
+}

@@ -1,0 +1,310 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
+import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { SETTINGS, type SettingsRow } from '../settings-table.js';
+import {
+  AGENT_CONTEXT_FIELDS,
+  CONDENSER_FIELDS,
+  fieldProblem,
+  findField,
+  isSecretPath,
+  LLM_FIELDS,
+  type SettingField,
+} from './setting-fields.js';
+
+/** Members of the nested settings that have no column. Contains keys: never log them, and mask them in responses. */
+export interface SettingsDetails {
+  /** All members but `agent`, `condenser.enabled` and the model with its key and address. */
+  agent: JsonObject;
+  conversation: JsonObject;
+  /** Preferences of user interfaces. */
+  app: JsonObject;
+}
+
+export const NO_DETAILS: SettingsDetails = { agent: {}, conversation: {}, app: {} };
+
+/** What a request changes: members of the flat settings by their names, and the rest. */
+export interface NestedChange {
+  flat: Readonly<Record<string, unknown>>;
+  details: SettingsDetails;
+  /** Absent: unchanged. */
+  mcpConfig?: unknown;
+}
+
+/** Members that are columns of the flat settings, by their path. */
+const AGENT_COLUMNS: ReadonlyMap<string, string> = new Map([
+  ['agent', 'agent'],
+  ['llm.model', 'llm_model'],
+  ['llm.api_key', 'llm_api_key'],
+  ['llm.base_url', 'llm_base_url'],
+  ['condenser.enabled', 'enable_default_condenser'],
+]);
+const CONVERSATION_COLUMNS: ReadonlyMap<string, string> = new Map(
+  ['max_iterations', 'confirmation_mode', 'security_analyzer'].map((name) => [name, name]),
+);
+
+/** Agents that speak the Agent Client Protocol are named so in the flat settings. */
+const ACP = 'acp:';
+const DEFAULT_ACP_SERVER = 'claude-code';
+const NATIVE_AGENT = 'CodeActAgent';
+/** `llm` is what older clients call the native one. */
+const AGENT_KINDS: readonly unknown[] = ['openhands', 'llm', 'acp'];
+
+/** Members of `agent_settings` that have fields of their own. */
+const GROUPS: readonly string[] = ['llm', 'agent_context', 'condenser'];
+
+/** Maximal size of the details as JSON. */
+const MAX_DETAILS_BYTES = 64 * 1024;
+
+/**
+ * Reads the diffs of a request. Like the peer's they are merge patches: objects are merged, null returns a member to its
+ * default. A key is kept by null and by the mask, and cleared by blank text, as in the flat settings.
+ *
+ * @throws InvalidInputError for values that do not suit their fields
+ */
+export function readNestedChange(
+  agentDiff: JsonObject,
+  conversationDiff: JsonObject,
+  app: JsonObject,
+): NestedChange {
+  const problems = [
+    ...fieldProblems(agentDiff, ['body', 'agent_settings_diff']),
+    ...fieldProblems(conversationDiff, ['body', 'conversation_settings_diff']),
+  ];
+  const { agent_kind: kind } = agentDiff;
+  if (kind !== undefined && kind !== null && !AGENT_KINDS.includes(kind)) {
+    problems.push({
+      loc: ['body', 'agent_settings_diff', 'agent_kind'],
+      msg: 'Expected one of: openhands, acp.',
+      type: 'literal_error',
+    });
+  }
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
+  }
+  const agent = splitColumns(agentDiff, AGENT_COLUMNS);
+  const conversation = splitColumns(conversationDiff, CONVERSATION_COLUMNS);
+  return {
+    flat: { ...agent.flat, ...chosenAgent(agentDiff), ...conversation.flat },
+    details: {
+      agent: without(agent.rest, ['agent_kind', 'acp_server', 'schema_version', 'mcp_config']),
+      conversation: without(conversation.rest, ['schema_version']),
+      app,
+    },
+    ...(Object.hasOwn(agentDiff, 'mcp_config') && { mcpConfig: agentDiff['mcp_config'] }),
+  };
+}
+
+/** The flat `agent`, as far as the kind of agent decides it. */
+function chosenAgent({ agent_kind: kind, acp_server: server, agent }: JsonObject): { agent?: string } {
+  if (kind === 'acp' || ((kind === undefined || kind === null) && typeof server === 'string')) {
+    return { agent: `${ACP}${typeof server === 'string' ? server : DEFAULT_ACP_SERVER}` };
+  }
+  return kind === 'openhands' || kind === 'llm'
+    ? { agent: typeof agent === 'string' && !agent.startsWith(ACP) ? agent : NATIVE_AGENT }
+    : {};
+}
+
+function fieldProblems(
+  value: JsonObject,
+  loc: readonly string[],
+  path: readonly string[] = [],
+): InputProblem[] {
+  return Object.entries(value).flatMap(([name, member]) => {
+    const at = [...path, name];
+    const known = findField(at);
+    if (known && member !== null) {
+      const problem = fieldProblem(known, member);
+      return problem ? [{ loc: [...loc, name], ...problem }] : [];
+    }
+    const isGroup = at.length === 1 && GROUPS.includes(name);
+    if (isGroup && member !== null && !isJsonObject(member)) {
+      return [{ loc: [...loc, name], msg: 'Expected an object.', type: 'dict_type' }];
+    }
+    return isJsonObject(member) ? fieldProblems(member, [...loc, name], at) : [];
+  });
+}
+
+/** Takes the members that are columns out of a diff. */
+function splitColumns(
+  diff: JsonObject,
+  columns: ReadonlyMap<string, string>,
+): { flat: Record<string, unknown>; rest: JsonObject } {
+  const flat: Record<string, unknown> = {};
+  const take = (object: JsonObject, prefix: string): JsonObject =>
+    Object.fromEntries(
+      Object.entries(object).flatMap(([name, value]) => {
+        const column = columns.get(prefix + name);
+        if (column !== undefined) {
+          Object.assign(flat, flatValue(column, value));
+          return [];
+        }
+        return prefix === '' && isJsonObject(value) ? [[name, take(value, `${name}.`)]] : [[name, value]];
+      }),
+    );
+  return { rest: take(diff, ''), flat };
+}
+
+/** A value of a diff as the flat settings take it: there null keeps a model and its address, and blank text clears them. */
+function flatValue(column: string, value: unknown): Record<string, unknown> {
+  if (column === 'llm_api_key') {
+    return value === null || value === MASK ? {} : { [column]: value };
+  }
+  if (column === 'security_analyzer') {
+    // Blank, because null would select the default.
+    return { [column]: value === 'none' ? '' : value };
+  }
+  if (value !== null) {
+    return { [column]: column === 'llm_base_url' && typeof value === 'string' ? value.trim() : value };
+  }
+  if (column === 'enable_default_condenser') {
+    return { [column]: SETTINGS.enable_default_condenser.default };
+  }
+  return { [column]: column.startsWith('llm_') ? '' : null };
+}
+
+export function changesDetails({ details }: NestedChange): boolean {
+  return Object.values(details).some((part: JsonObject) => Object.keys(part).length > 0);
+}
+
+/**
+ * Merges the changes of a request into the stored details; masks keep the stored values.
+ *
+ * @throws InvalidInputError for masks without a stored value, and when the details become too large
+ */
+export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): SettingsDetails {
+  const problems: InputProblem[] = [];
+  const merge = (member: keyof SettingsDetails, loc: readonly string[]): JsonObject => {
+    const patch = unmasked(change[member], stored[member], loc, problems);
+    return mergePatch(stored[member], patch);
+  };
+  const merged = {
+    agent: merge('agent', ['body', 'agent_settings_diff']),
+    conversation: merge('conversation', ['body', 'conversation_settings_diff']),
+    app: merge('app', ['body']),
+  };
+  if (JSON.stringify(merged).length > MAX_DETAILS_BYTES) {
+    problems.push({
+      loc: ['body'],
+      msg: `Expected at most ${MAX_DETAILS_BYTES / 1024} KiB of settings in all; remove some first.`,
+      type: 'value_error',
+    });
+  }
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
+  }
+  return merged;
+}
+
+/** How deep names are compared: `agent.llm.temperature`. */
+const PATH_DEPTH = 3;
+
+/** Dotted names of the members that differ. */
+export function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
+  if (isDeepStrictEqual(before ?? {}, after ?? {})) {
+    return [];
+  }
+  const [old, now] = [before, after].map((value) => (isJsonObject(value) ? value : {}));
+  const names = path.length < PATH_DEPTH ? Object.keys({ ...old, ...now }) : [];
+  return names.length === 0
+    ? [path.join('.')]
+    : names.flatMap((name) => changedPaths(old?.[name], now?.[name], [...path, name]));
+}
+
+/** A tree with its masks replaced by what is stored in their places. */
+export function unmasked(
+  tree: JsonObject,
+  stored: JsonObject,
+  loc: readonly string[],
+  problems: InputProblem[],
+  prefix: readonly string[] = [],
+): JsonObject {
+  const copy = mapLeaves(tree, (path, leaf) => {
+    if (leaf !== MASK || !isSecretPath([...prefix, ...path])) {
+      return leaf;
+    }
+    const known = valueAt(stored, path);
+    if (typeof known !== 'string') {
+      const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
+      problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
+    }
+    return known;
+  });
+  return isJsonObject(copy) ? copy : {};
+}
+
+function valueAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce<unknown>((current, name) => {
+    if (Array.isArray(current)) {
+      return current[Number(name)];
+    }
+    return isJsonObject(current) && Object.hasOwn(current, name) ? current[name] : undefined;
+  }, value);
+}
+
+/** A tree as responses show it. */
+export function masked(tree: JsonObject, prefix: readonly string[] = []): JsonObject {
+  const copy = mapLeaves(tree, (path, leaf) =>
+    typeof leaf === 'string' && leaf !== '' && isSecretPath([...prefix, ...path]) ? MASK : leaf,
+  );
+  return isJsonObject(copy) ? copy : {};
+}
+
+/** `agent_settings` of a response. */
+export function shownAgentSettings(
+  row: SettingsRow,
+  { agent: details }: SettingsDetails,
+  mcpServers: JsonObject,
+): JsonObject {
+  const shown = masked(details);
+  const { agent } = row;
+  const isAcp = agent?.startsWith(ACP) === true;
+  return {
+    schema_version: 4,
+    ...shown,
+    agent_kind: isAcp ? 'acp' : 'openhands',
+    ...(isAcp ? { acp_server: agent.slice(ACP.length) } : { agent: agent ?? NATIVE_AGENT }),
+    llm: shownLlm(objectAt(shown, 'llm'), row.llm_model, row.llm_base_url),
+    agent_context: { ...defaultsOf(AGENT_CONTEXT_FIELDS), ...objectAt(shown, 'agent_context') },
+    condenser: {
+      ...defaultsOf(CONDENSER_FIELDS),
+      ...objectAt(shown, 'condenser'),
+      enabled: row.enable_default_condenser ?? SETTINGS.enable_default_condenser.default,
+    },
+    mcp_config: mcpServers,
+  };
+}
+
+/** A model with all its members; keys are never shown. */
+export function shownLlm(details: JsonObject, model: unknown, baseUrl: unknown): JsonObject {
+  return {
+    ...defaultsOf(LLM_FIELDS),
+    ...details,
+    model,
+    api_key: null,
+    base_url: baseUrl === '' ? null : baseUrl,
+  };
+}
+
+/** `conversation_settings` of a response. */
+export function shownConversationSettings(row: SettingsRow, { conversation }: SettingsDetails): JsonObject {
+  return {
+    schema_version: 1,
+    ...masked(conversation),
+    max_iterations: row.max_iterations ?? findField(['max_iterations'])?.default,
+    confirmation_mode: row.confirmation_mode ?? false,
+    security_analyzer: row.security_analyzer === '' ? 'none' : row.security_analyzer,
+  };
+}
+
+function defaultsOf(fields: readonly SettingField[]): JsonObject {
+  return Object.fromEntries(
+    fields.map(({ key, default: initial }) => [key.slice(key.indexOf('.') + 1), initial]),
+  );
+}
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}

@@ -1,0 +1,159 @@
+import { isJsonObject } from '@slipway/common/json-merge.js';
+import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import schema from './settings.schema.json' with { type: 'json' };
+
+/** Most characters of a text among the nested settings; all of them together have a limit of their own. */
+export const MAX_MODEL_TEXT = 16_384;
+
+type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
+
+/** A member of the nested settings that clients offer in their forms. */
+export interface SettingField {
+  /** Its path, joined with dots. */
+  key: string;
+  label: string;
+  description: string;
+  type: FieldType;
+  default: unknown;
+  prominence: 'critical' | 'major' | 'minor';
+  /** Fields that must be switched on for it to take effect. */
+  dependsOn: readonly string[];
+  /** Stored encrypted and never shown. */
+  secret: boolean;
+  choices: readonly string[];
+  minimum: number | null;
+}
+
+/** A field in the words of JSON Schema. */
+interface FieldDocument extends Partial<Pick<SettingField, 'default' | 'minimum'>> {
+  title: string;
+  description: string;
+  type: string;
+  enum?: readonly string[];
+  writeOnly?: boolean;
+  'x-prominence'?: string;
+  'x-depends-on'?: readonly string[];
+}
+
+function fieldsOf(properties: Readonly<Record<string, FieldDocument>>, prefix = ''): readonly SettingField[] {
+  return Object.entries(properties).map(([name, field]) => ({
+    key: `${prefix}${name}`,
+    label: field.title,
+    description: field.description,
+    type: field.type as SettingField['type'],
+    default: field.default ?? null,
+    prominence: (field['x-prominence'] ?? 'minor') as SettingField['prominence'],
+    dependsOn: field['x-depends-on'] ?? [],
+    secret: field.writeOnly ?? false,
+    choices: field.enum ?? [],
+    minimum: field.minimum ?? null,
+  }));
+}
+
+const { agent_settings: agent, conversation_settings: conversation } = schema.properties;
+const { llm, agent_context: context, condenser, ...general } = agent.properties;
+const { max_iterations, ...confirmation } = conversation.properties;
+
+/** Members of `agent_settings` itself. */
+export const GENERAL_FIELDS = fieldsOf(general);
+/** Members of `agent_settings.llm`, which are those of a stored profile too. */
+export const LLM_FIELDS = fieldsOf(llm.properties, 'llm.');
+export const AGENT_CONTEXT_FIELDS = fieldsOf(context.properties, 'agent_context.');
+export const CONDENSER_FIELDS = fieldsOf(condenser.properties, 'condenser.');
+export const CONVERSATION_FIELDS = fieldsOf({ max_iterations });
+export const CONFIRMATION_FIELDS = fieldsOf(confirmation);
+
+/** What a shown profile has beside its fields, or web applications send besides; it means nothing here. */
+export const LLM_ECHOES = ['subscription_vendor', 'is_subscription', 'provider_connection_id'] as const;
+
+const FIELDS = new Map(
+  [
+    ...GENERAL_FIELDS,
+    ...LLM_FIELDS,
+    ...AGENT_CONTEXT_FIELDS,
+    ...CONDENSER_FIELDS,
+    ...CONVERSATION_FIELDS,
+    ...CONFIRMATION_FIELDS,
+  ].map((entry) => [entry.key, entry]),
+);
+
+export function findField(path: readonly string[]): SettingField | undefined {
+  return FIELDS.get(path.join('.'));
+}
+
+/** A field in the words of OpenAPI. */
+export function fieldSchema({ type, choices, minimum, description }: SettingField): Record<string, unknown> {
+  return {
+    type: [type, 'null'],
+    description,
+    ...(type === 'string' && { maxLength: MAX_MODEL_TEXT }),
+    ...(type === 'array' && { maxItems: MAX_ELEMENTS }),
+    ...(type === 'object' && { maxProperties: MAX_ELEMENTS }),
+    ...(choices.length > 0 && { enum: [...choices, null] }),
+    ...(type === 'integer' && { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+    ...(minimum !== null && { minimum }),
+  };
+}
+
+/** Why a value does not suit a field; null when it does. Type and sentence as in answers of 422. */
+export function fieldProblem(
+  { type, choices, minimum }: SettingField,
+  value: unknown,
+): { type: string; msg: string } | null {
+  switch (type) {
+    case 'string':
+      if (typeof value !== 'string') {
+        return { type: 'string_type', msg: 'Expected a string.' };
+      }
+      if (value.length > MAX_MODEL_TEXT) {
+        return { type: 'value_error', msg: `Expected at most ${MAX_MODEL_TEXT} characters.` };
+      }
+      return choices.length === 0 || choices.includes(value)
+        ? null
+        : { type: 'literal_error', msg: `Expected one of: ${choices.join(', ')}.` };
+    case 'boolean':
+      return typeof value === 'boolean' ? null : { type: 'bool_type', msg: 'Expected true or false.' };
+    case 'integer':
+      if (!Number.isSafeInteger(value)) {
+        return { type: 'int_type', msg: 'Expected a whole number.' };
+      }
+      return belowMinimum(value, minimum);
+    case 'number':
+      return typeof value === 'number'
+        ? belowMinimum(value, minimum)
+        : { type: 'float_type', msg: 'Expected a number.' };
+    case 'array':
+      return Array.isArray(value)
+        ? elementsProblem(value.length)
+        : { type: 'list_type', msg: 'Expected a list.' };
+    case 'object':
+      return isJsonObject(value)
+        ? elementsProblem(Object.keys(value).length)
+        : { type: 'dict_type', msg: 'Expected an object.' };
+  }
+}
+
+function elementsProblem(count: number): { type: string; msg: string } | null {
+  return count > MAX_ELEMENTS
+    ? { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }
+    : null;
+}
+
+function belowMinimum(value: unknown, minimum: number | null): { type: string; msg: string } | null {
+  return minimum !== null && typeof value === 'number' && value < minimum
+    ? { type: 'greater_than_equal', msg: `Expected at least ${minimum}.` }
+    : null;
+}
+
+/** Members of other names whose text is a secret all the same. */
+const SECRET_NAME = /(?:^|[_-])(?:key|secret|token|password|passphrase|credentials?|authorization|cookie)$/i;
+const SECRET_MAPS: ReadonlySet<string> = new Set(['extra_headers', 'headers', 'env', 'secrets']);
+
+/** Whether what stands at a path is a secret: by its field, or else by its name or that of the map it is in. */
+export function isSecretPath(path: readonly string[]): boolean {
+  const known = findField(path);
+  if (known) {
+    return known.secret;
+  }
+  return SECRET_NAME.test(path.at(-1) ?? '') || path.slice(0, -1).some((name) => SECRET_MAPS.has(name));
+}

@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  PrimaryColumn,
+  Repository,
+  UpdateDateColumn,
+} from 'typeorm';
+import type { JsonObject } from '@slipway/common/json-merge.js';
+import { AuditRepository } from '../../audit/audit.repository.js';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+
+/** A model with its address, key and parameters, stored under a name. */
+@Entity('llm_profiles')
+@Index('llm_profiles_user_id_name_key', ['userId', 'name'], { unique: true })
+export class LlmProfile {
+  @PrimaryColumn('uuid')
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @OwnedByUser()
+  user?: User;
+
+  @Column('text')
+  name: string;
+
+  /** Encrypted JSON of all its members, keys included. */
+  @Column('text')
+  config: string;
+
+  /** The profile that was last applied to the settings. They may have changed since. */
+  @Column('boolean', { default: false })
+  active: boolean;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
+
+/** The encrypted column of this table. */
+export const LLM_PROFILE_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'llm_profiles',
+    column: 'config',
+    keyColumns: ['id'],
+    binding: ({ id = '' }) => profileBinding(id),
+  },
+];
+
+function profileBinding(id: string): string {
+  return `llm_profiles.config:${id}`;
+}
+
+/** A profile in clear: its key is never for a log or a response. */
+export interface ClearLlmProfile {
+  id: string;
+  name: string;
+  /** Members as on the wire: `model`, `api_key`, `base_url`, … */
+  config: JsonObject;
+  /** The settings were set to it last. */
+  active: boolean;
+}
+
+/** The `llm_profiles` table: encrypts what goes in and decrypts what comes out. Writers lock the user first. */
+@Injectable()
+export class LlmProfileRepository extends Repository<LlmProfile> {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
+  ) {
+    super(LlmProfile, dataSource.manager);
+  }
+
+  /**
+   * All of a user's profiles, oldest first.
+   *
+   * @throws SecretDecryptionError when one is not readable with the configured keys
+   */
+  async list(userId: string, manager: EntityManager = this.manager): Promise<ClearLlmProfile[]> {
+    const rows = await manager.find(LlmProfile, {
+      where: { userId },
+      order: { createdAt: 'ASC', id: 'ASC' },
+    });
+    return rows.map((row) => this.inClear(row));
+  }
+
+  /** Throws like {@link list}. */
+  async findNamed(
+    userId: string,
+    name: string,
+    manager: EntityManager = this.manager,
+  ): Promise<ClearLlmProfile | null> {
+    const row = await manager.findOneBy(LlmProfile, { userId, name });
+    return row && this.inClear(row);
+  }
+
+  async countOf(userId: string, manager: EntityManager): Promise<number> {
+    return manager.countBy(LlmProfile, { userId });
+  }
+
+  async add(manager: EntityManager, userId: string, name: string, config: JsonObject): Promise<void> {
+    const id = randomUUID();
+    await manager.insert(LlmProfile, { id, userId, name, config: this.encrypt(id, config) });
+    await this.audit.append(manager, { action: 'llm_profile.create', resourceId: name, ownerId: userId });
+  }
+
+  async replace(
+    manager: EntityManager,
+    userId: string,
+    { id, name, config: before }: ClearLlmProfile,
+    config: JsonObject,
+  ): Promise<void> {
+    await manager.update(LlmProfile, { id }, { config: this.encrypt(id, config) });
+    const members = Object.keys({ ...before, ...config }).filter(
+      (member) => !isDeepStrictEqual(before[member], config[member]),
+    );
+    await this.audit.append(manager, {
+      action: 'llm_profile.update',
+      resourceId: name,
+      ownerId: userId,
+      details: { members },
+    });
+  }
+
+  async renameTo(
+    manager: EntityManager,
+    userId: string,
+    { id, name }: ClearLlmProfile,
+    newName: string,
+  ): Promise<void> {
+    await manager.update(LlmProfile, { id }, { name: newName });
+    await this.audit.append(manager, {
+      action: 'llm_profile.rename',
+      resourceId: name,
+      ownerId: userId,
+      details: { new_name: newName },
+    });
+  }
+
+  /** Marks one of the user's profiles as the one that the settings were set to, and no other. */
+  async markActive(manager: EntityManager, userId: string, { id, name }: ClearLlmProfile): Promise<void> {
+    await manager.update(LlmProfile, { userId, active: true }, { active: false });
+    await manager.update(LlmProfile, { id }, { active: true });
+    await this.audit.append(manager, { action: 'llm_profile.activate', resourceId: name, ownerId: userId });
+  }
+
+  async removeOne(manager: EntityManager, userId: string, { id, name }: ClearLlmProfile): Promise<void> {
+    await manager.delete(LlmProfile, { id });
+    await this.audit.append(manager, { action: 'llm_profile.delete', resourceId: name, ownerId: userId });
+  }
+
+  private inClear({ id, name, config, active }: LlmProfile): ClearLlmProfile {
+    return { id, name, config: JSON.parse(this.cipher.decrypt(config, profileBinding(id))), active };
+  }
+
+  private encrypt(id: string, config: JsonObject): string {
+    return this.cipher.encrypt(JSON.stringify(config), profileBinding(id));
+  }
+}

@@ -1,0 +1,188 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { documentedField, fieldRule } from '../../common/validation/field.js';
+import { Flag } from '../../common/validation/number-fields.js';
+import { Text } from '../../common/validation/text-fields.js';
+import type { ClearLlmProfile } from './llm-profile.repository.js';
+import { MODEL_ADDRESS, ModelWarningDto } from '../flat/settings.dto.js';
+import { fieldSchema, LLM_ECHOES, LLM_FIELDS, MAX_MODEL_TEXT } from '../nested/setting-fields.js';
+import { masked, shownLlm } from '../nested/nested-settings.js';
+
+/** Profile names are part of URLs. */
+const PROFILE_NAME = {
+  regex: /^[A-Za-z0-9._-]{1,64}$/,
+  expected: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
+};
+
+/** The name of a profile. */
+export function ProfileName(description: string): PropertyDecorator {
+  return Text({ required: true, description, example: 'fast', pattern: PROFILE_NAME });
+}
+
+export class ProfileNameDto {
+  @ProfileName('Name of the profile.')
+  name: string;
+}
+
+@ApiSchema({ name: 'RenameProfileRequest' })
+export class RenameProfileDto {
+  @ProfileName('The name from now on.')
+  new_name: string;
+}
+
+/** Members of `llm`: those of the settings, and further members of a shown profile, which are accepted and ignored. */
+const LLM_PROPERTIES = {
+  ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
+  model: {
+    type: 'string' as const,
+    maxLength: MAX_MODEL_TEXT,
+    pattern: String.raw`\S`,
+    description: 'Model of new conversations.',
+  },
+  base_url: {
+    type: 'string' as const,
+    nullable: true,
+    maxLength: MAX_MODEL_TEXT,
+    pattern: `^(?:${MODEL_ADDRESS})?$`,
+    description: "Address of the model's API; none: that of its provider.",
+  },
+  ...Object.fromEntries(LLM_ECHOES.map((name) => [name, {}])),
+};
+
+@ApiSchema({ name: 'SaveProfileRequest' })
+export class SaveProfileDto {
+  @Flag({ default: true, description: 'Whether keys are saved too.', example: true })
+  include_secrets?: boolean;
+
+  @LlmField()
+  llm?: JsonObject | null;
+
+  @Flag({
+    default: false,
+    description: 'Whether a profile of that name keeps its key, whatever else is saved.',
+    example: false,
+  })
+  preserve_existing_api_key?: boolean;
+}
+
+function LlmField(): PropertyDecorator {
+  return applyDecorators(
+    documentedField(
+      {
+        description:
+          "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
+        nullable: true,
+        example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
+      },
+      {
+        type: 'object',
+        properties: LLM_PROPERTIES,
+        required: ['model'],
+        additionalProperties: false,
+      },
+    ),
+    fieldRule('llm', { nullable: true }, (value) =>
+      isJsonObject(value) ? [] : [{ type: 'dict_type', msg: 'Expected an object.' }],
+    ),
+  );
+}
+
+class ProfileInfoDto {
+  @ApiProperty({ example: 'fast' })
+  name: string;
+
+  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' })
+  model: string | null;
+
+  @ApiProperty({ type: String, nullable: true, example: null })
+  base_url: string | null;
+
+  @ApiProperty({ example: true })
+  api_key_set: boolean;
+}
+
+@ApiSchema({ name: 'ProfileListResponse' })
+export class ProfileListDto {
+  @ApiProperty({ type: [ProfileInfoDto] })
+  profiles: ProfileInfoDto[];
+
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'The profile that the settings are the same as.',
+    example: 'fast',
+  })
+  active_profile: string | null;
+}
+
+@ApiSchema({ name: 'ProfileDetailResponse' })
+export class ProfileDetailDto {
+  @ApiProperty({ example: 'fast' })
+  name: string;
+
+  @ApiProperty({
+    type: 'object',
+    additionalProperties: true,
+    description: 'Keys are never shown; the mask of another secret, sent back, keeps it.',
+    example: { model: 'anthropic/claude-sonnet-4-5', api_key: null },
+  })
+  config: JsonObject;
+
+  @ApiProperty({ example: true })
+  api_key_set: boolean;
+}
+
+@ApiSchema({ name: 'ProfileMutationResponse' })
+export class ProfileMutationDto {
+  @ApiProperty({ example: 'fast' })
+  name: string;
+
+  @ApiProperty({ example: "Profile 'fast' saved" })
+  message: string;
+}
+
+@ApiSchema({ name: 'ProfileSavedResponse' })
+export class ProfileSavedDto extends ProfileMutationDto {
+  @ApiProperty({
+    type: [ModelWarningDto],
+    required: false,
+    description: 'Says why the model was stored unverified; absent when it was not.',
+  })
+  warnings?: ModelWarningDto[];
+}
+
+@ApiSchema({ name: 'ActivateProfileResponse' })
+export class ActivateProfileDto extends ProfileMutationDto {
+  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' })
+  model: string | null;
+}
+
+/** A profile's configuration as responses show it. */
+export function shownProfileConfig(config: JsonObject): JsonObject {
+  const { llm } = masked({ llm: config });
+  return shownLlm(isJsonObject(llm) ? llm : {}, config['model'] ?? null, config['base_url'] ?? null);
+}
+
+export function toProfileListDto(
+  profiles: readonly ClearLlmProfile[],
+  activeProfile: string | null,
+): ProfileListDto {
+  return {
+    profiles: profiles.map(({ name, config }) => ({
+      name,
+      model: textOrNull(config['model']),
+      base_url: textOrNull(config['base_url']),
+      api_key_set: textOrNull(config['api_key']) !== null,
+    })),
+    active_profile: activeProfile,
+  };
+}
+
+export function toProfileDetailDto({ name, config }: ClearLlmProfile): ProfileDetailDto {
+  return { name, config: shownProfileConfig(config), api_key_set: textOrNull(config['api_key']) !== null };
+}
+
+export function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}

@@ -1,0 +1,292 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-merge.js';
+import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
+import { settingsNotFound } from '../flat/settings.service.js';
+import { type CheckedModel, headersIn, ModelCheck, type ModelWarning } from '../model-check.js';
+import { isSameModelServer } from '../model-server.js';
+import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
+import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
+import type { SettingsColumn, SettingsKeys, SettingsRow } from '../settings-table.js';
+import { SettingsRepository } from '../settings.repository.js';
+import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
+import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
+
+/**
+ * The settings' model with its key and all its parameters, in the form of a profile; members without a value are
+ * absent.
+ */
+export function settingsLlm(
+  { llm_model: model, llm_base_url: baseUrl }: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
+  { llm_api_key: apiKey }: Pick<SettingsKeys, 'llm_api_key'>,
+  { agent }: SettingsDetails,
+): JsonObject {
+  const { llm } = agent;
+  return withoutBlanks({
+    ...(isJsonObject(llm) && llm),
+    model,
+    base_url: baseUrl,
+    api_key: apiKey,
+  });
+}
+
+/** A configuration without members that have no value. */
+export function withoutBlanks(config: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(config).filter(([, value]) => value !== null && value !== undefined && value !== ''),
+  );
+}
+
+/**
+ * The name of the profile that the settings follow. The stored mark is not enough, so the values are compared too: a user
+ * who changes the model through any route no longer follows the profile.
+ */
+export function activeProfile(
+  profiles: readonly ClearLlmProfile[],
+  row: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
+  keys: Pick<SettingsKeys, 'llm_api_key'>,
+  details: SettingsDetails,
+): string | null {
+  const marked = profiles.find(({ active }) => active);
+  if (!marked) {
+    return null;
+  }
+  const current = settingsLlm(row, keys, details);
+  // A profile without a key is used with the key of the settings.
+  const compared = 'api_key' in marked.config ? current : without(current, ['api_key']);
+  return isDeepStrictEqual({ ...marked.config }, { ...compared }) ? marked.name : null;
+}
+
+/** Limit for each user. */
+const MAX_PROFILES = 100;
+const MAX_PROFILE_BYTES = 16 * 1024;
+
+/** Stores models under names, and sets the settings to one of them. */
+@Injectable()
+export class ProfilesService {
+  constructor(
+    private readonly profiles: LlmProfileRepository,
+    private readonly settings: SettingsRepository,
+    private readonly addresses: OutboundAddresses,
+    private readonly models: ModelCheck,
+  ) {}
+
+  /** Oldest first, and the name of the one that the settings follow. */
+  async list(userId: string): Promise<{ profiles: ClearLlmProfile[]; active: string | null }> {
+    const [profiles, { settings, keys, details }] = await Promise.all([
+      this.profiles.list(userId),
+      this.settings.loadWithKeys(userId),
+    ]);
+    return {
+      profiles,
+      active: settings && activeProfile(profiles, settings, keys, details),
+    };
+  }
+
+  /** @throws DomainError not_found for an unknown name */
+  async find(userId: string, name: string): Promise<ClearLlmProfile> {
+    return required(await this.profiles.findNamed(userId, name), name);
+  }
+
+  /**
+   * Stores a profile, or replaces the one of that name.
+   *
+   * @returns a warning when the server of a changed model does not accept it
+   * @throws InvalidInputError for invalid members; DomainError conflict when the user has the maximum number of profiles
+   */
+  async save(userId: string, name: string, request: SaveProfileDto): Promise<ModelWarning | null> {
+    let changed: CheckedModel | null = null;
+    await this.settings.transaction(userId, async (manager) => {
+      const existing = await this.profiles.findNamed(userId, name, manager);
+      const config = this.checked(await this.requested(manager, userId, request, existing));
+      const model = modelOf(config);
+      // Without a configuration of its own it is the settings' model, which was checked there.
+      changed =
+        !request.llm || (existing && isDeepStrictEqual(modelOf(existing.config), model)) ? null : model;
+      if (existing) {
+        await this.profiles.replace(manager, userId, existing, config);
+        return;
+      }
+      if ((await this.profiles.countOf(userId, manager)) >= MAX_PROFILES) {
+        throw new DomainError(
+          'conflict',
+          'conflict',
+          `Profile limit reached (${MAX_PROFILES}). Delete a profile before saving a new one.`,
+        );
+      }
+      await this.profiles.add(manager, userId, name, config);
+    });
+    return changed && (await this.models.warning(userId, changed));
+  }
+
+  /**
+   * Does nothing for an unknown name. If the settings followed the removed profile, they follow the oldest other one.
+   */
+  async remove(userId: string, name: string): Promise<void> {
+    await this.settings.transaction(userId, async (manager) => {
+      const profiles = await this.profiles.list(userId, manager);
+      const removed = profiles.find((profile) => profile.name === name);
+      if (!removed) {
+        return;
+      }
+      const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
+      const wasActive = settings !== null && activeProfile(profiles, settings, keys, details) === name;
+      await this.profiles.removeOne(manager, userId, removed);
+      const [oldest] = profiles.filter((profile) => profile !== removed);
+      if (wasActive && oldest) {
+        await this.activateWithin(manager, userId, oldest);
+      }
+    });
+  }
+
+  /**
+   * Sets the settings' model, address, key and parameters to those of the profile.
+   *
+   * @throws DomainError not_found for an unknown name
+   */
+  async activate(userId: string, name: string): Promise<ClearLlmProfile> {
+    let found: ClearLlmProfile | null = null;
+    await this.settings.transaction(userId, async (manager) => {
+      found = required(await this.profiles.findNamed(userId, name, manager), name);
+      await this.activateWithin(manager, userId, found);
+    });
+    return required(found, name);
+  }
+
+  /** @throws DomainError not_found for an unknown name, conflict when the new one is taken */
+  async rename(userId: string, name: string, newName: string): Promise<void> {
+    await this.settings.transaction(userId, async (manager) => {
+      const profile = required(await this.profiles.findNamed(userId, name, manager), name);
+      if (newName === name) {
+        return;
+      }
+      if ((await this.profiles.findNamed(userId, newName, manager)) !== null) {
+        throw new DomainError('conflict', 'conflict', `Profile '${newName}' already exists`);
+      }
+      await this.profiles.renameTo(manager, userId, profile, newName);
+    });
+  }
+
+  private async activateWithin(
+    manager: EntityManager,
+    userId: string,
+    profile: ClearLlmProfile,
+  ): Promise<void> {
+    const { config } = profile;
+    const { settings } = await this.settings.loadWithKeys(userId, manager);
+    const model = textOrNull(config['model']);
+    const baseUrl = textOrNull(config['base_url']);
+    const apiKey = textOrNull(config['api_key']);
+    const isSameServer = isSameModelServer(
+      { model, baseUrl },
+      { model: settings?.llm_model ?? null, baseUrl: settings?.llm_base_url ?? null },
+    );
+    const changes = new Map<SettingsColumn, string | null>([
+      ['llm_model', model],
+      ['llm_base_url', baseUrl],
+    ]);
+    if (apiKey !== null || !isSameServer) {
+      // A key must not be sent to any server but the one it was stored for.
+      changes.set('llm_api_key', apiKey);
+    }
+    const llm = without(config, ['model', 'base_url', 'api_key']);
+    await this.settings.mergeWithin(manager, userId, {
+      columns: changes,
+      details: (stored) => ({ ...stored, agent: { ...stored.agent, llm } }),
+    });
+    await this.profiles.markActive(manager, userId, profile);
+  }
+
+  /** The configuration that a request asks for, with keys in clear. */
+  private async requested(
+    manager: EntityManager,
+    userId: string,
+    { llm, include_secrets: includeSecrets = true, preserve_existing_api_key: keepsKey }: SaveProfileDto,
+    existing: ClearLlmProfile | null,
+  ): Promise<JsonObject> {
+    let config: JsonObject;
+    if (llm === undefined || llm === null) {
+      const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
+      if (settings === null) {
+        throw settingsNotFound();
+      }
+      config = settingsLlm(settings, keys, details);
+    } else {
+      const problems = llmProblems(llm);
+      const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, ['llm']);
+      if (problems.length > 0) {
+        throw new InvalidInputError(problems);
+      }
+      const isKeyGiven = textOrNull(given['api_key']) !== null || given['api_key'] === '';
+      config = withoutBlanks({
+        ...(isKeyGiven ? {} : { api_key: existing?.config['api_key'] }),
+        ...without(withoutBlanks(given), LLM_ECHOES),
+      });
+    }
+    if (keepsKey === true && existing) {
+      config = withoutBlanks({ ...config, api_key: existing.config['api_key'] });
+    }
+    return includeSecrets ? config : withoutSecrets(config);
+  }
+
+  /** @throws InvalidInputError for a configuration that no conversation could use */
+  private checked(config: JsonObject): JsonObject {
+    const problems: InputProblem[] = [];
+    if (textOrNull(config['model'])?.trim() === undefined) {
+      problems.push({ loc: ['body', 'llm', 'model'], msg: 'This member is required.', type: 'missing' });
+    }
+    const baseUrl = textOrNull(config['base_url']);
+    if (baseUrl !== null) {
+      const msg = addressProblem(baseUrl, ['http', 'https']) ?? this.addresses.problem(baseUrl);
+      if (msg !== null) {
+        problems.push({ loc: ['body', 'llm', 'base_url'], msg, type: 'value_error' });
+      }
+    }
+    if (JSON.stringify(config).length > MAX_PROFILE_BYTES) {
+      const msg = `Expected at most ${MAX_PROFILE_BYTES / 1024} KiB.`;
+      problems.push({ loc: ['body', 'llm'], msg, type: 'value_error' });
+    }
+    if (problems.length > 0) {
+      throw new InvalidInputError(problems);
+    }
+    return config;
+  }
+}
+
+function modelOf(config: JsonObject): CheckedModel {
+  return {
+    model: textOrNull(config['model']),
+    baseUrl: textOrNull(config['base_url']),
+    apiKey: textOrNull(config['api_key']),
+    headers: headersIn(config),
+  };
+}
+
+function llmProblems(llm: JsonObject): InputProblem[] {
+  return Object.entries(llm).flatMap(([name, value]) => {
+    const known = findField(['llm', name]);
+    const problem = known
+      ? value === null
+        ? null
+        : fieldProblem(known, value)
+      : LLM_ECHOES.some((echo) => echo === name)
+        ? null
+        : { type: 'extra_forbidden', msg: 'This member is not known here.' };
+    return problem ? [{ loc: ['body', 'llm', name], ...problem }] : [];
+  });
+}
+
+function withoutSecrets(config: JsonObject): JsonObject {
+  const copy = mapLeaves(config, (path, leaf) => (isSecretPath(['llm', ...path]) ? null : leaf));
+  return withoutBlanks(copy as JsonObject);
+}
+
+function required(profile: ClearLlmProfile | null, name: string): ClearLlmProfile {
+  if (profile === null) {
+    throw new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+  }
+  return profile;
+}

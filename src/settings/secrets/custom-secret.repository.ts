@@ -1,0 +1,277 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  PrimaryColumn,
+  Repository,
+  UpdateDateColumn,
+} from 'typeorm';
+import { AuditRepository } from '../../audit/audit.repository.js';
+import { lockUser, OwnedByUser, User } from '../../auth/user.repository.js';
+import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { InvalidInputError } from '../../common/errors/domain-error.js';
+
+/** A named secret that a user's agents get. */
+@Entity('custom_secrets')
+export class CustomSecret {
+  @PrimaryColumn('uuid', { name: 'user_id' })
+  userId: string;
+
+  @PrimaryColumn('text')
+  name: string;
+
+  @OwnedByUser()
+  user?: User;
+
+  /** Encrypted. */
+  @Column('text')
+  value: string;
+
+  @Column('text', { nullable: true })
+  description: string | null;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
+  updatedAt: Date;
+}
+
+/** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
+export function customSecretBinding(userId: string, name: string): string {
+  return `custom_secrets.value:${userId}:${name}`;
+}
+
+/** The encrypted column of this table. */
+export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'custom_secrets',
+    column: 'value',
+    keyColumns: ['user_id', 'name'],
+    binding: ({ user_id = '', name = '' }) => customSecretBinding(user_id, name),
+  },
+];
+
+/** A custom secret without its value. */
+export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;
+
+/** A custom secret in clear: never for a log or a response. */
+export interface ClearSecret extends SecretDescription {
+  value: string;
+}
+
+/** A secret to store. Without a value or a description the stored one stays; null clears the description. */
+export interface SecretChange {
+  name: string;
+  value?: string | null;
+  description?: string | null | undefined;
+}
+
+/** All in one statement; only the names in $5 get the given description where a secret is stored already. */
+const MERGE = `
+  INSERT INTO custom_secrets AS stored (user_id, name, value, description)
+  SELECT $1, given.name, given.value, given.description
+  FROM unnest($2::text[], $3::text[], $4::text[]) AS given (name, value, description)
+  ON CONFLICT (user_id, name) DO UPDATE
+  SET value = excluded.value, updated_at = now(),
+      description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END
+  RETURNING name, xmax = 0 AS created`;
+
+/** In the order of the primary key, from the first name after $3 on. */
+const DESCRIBE_PAGE = `
+  SELECT name, description FROM custom_secrets
+  WHERE user_id = $1 AND name > $3 AND strpos(lower(name), lower($2)) > 0
+  ORDER BY name LIMIT $4`;
+
+/** Limits for the secrets of one user. Tools get all of them as variables, whose size the operating system limits. */
+const MAX_SECRETS = 1_000;
+const MAX_MIB = 4;
+
+const SIZE = `
+  SELECT count(*)::integer AS count, coalesce(sum(octet_length(value)), 0)::float AS bytes
+  FROM custom_secrets WHERE user_id = $1`;
+
+/** The `custom_secrets` table: encrypts what goes in and decrypts what comes out. Writers lock the user first. */
+@Injectable()
+export class CustomSecretRepository extends Repository<CustomSecret> {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+    private readonly audit: AuditRepository,
+  ) {
+    super(CustomSecret, dataSource.manager);
+  }
+
+  /** Names and descriptions, by name. */
+  async describe(userId: string): Promise<SecretDescription[]> {
+    return this.find({
+      select: { name: true, description: true },
+      where: { userId },
+      order: { name: 'ASC' },
+    });
+  }
+
+  /** Names and descriptions of some of them, by name. */
+  async describePage(
+    userId: string,
+    { part, after, limit }: { part: string; after: string | null; limit: number },
+  ): Promise<SecretDescription[]> {
+    // Every name comes after the empty one.
+    return this.query(DESCRIBE_PAGE, [userId, part, after ?? '', limit]);
+  }
+
+  /**
+   * All of a user's secrets in clear, by name.
+   *
+   * @throws SecretDecryptionError when one is not readable with the configured keys
+   */
+  async read(userId: string): Promise<ClearSecret[]> {
+    const rows = await this.find({ where: { userId }, order: { name: 'ASC' } });
+    return rows.map((row) => ({ name: row.name, value: this.decrypt(row), description: row.description }));
+  }
+
+  /**
+   * One value in clear; null when there is no secret of that name.
+   *
+   * @throws SecretDecryptionError as {@link read}
+   */
+  async readValue(userId: string, name: string): Promise<string | null> {
+    const row = await this.findOneBy({ userId, name });
+    return row && this.decrypt(row);
+  }
+
+  /** @returns false when the name is taken */
+  async add(userId: string, { name, value, description }: ClearSecret): Promise<boolean> {
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      if (await manager.existsBy(CustomSecret, { userId, name })) {
+        return false;
+      }
+      await manager.insert(CustomSecret, {
+        userId,
+        name,
+        value: this.encrypt(userId, name, value),
+        description,
+      });
+      await this.checkSize(manager, userId);
+      await this.audit.append(manager, { action: 'secret.create', resourceId: name, ownerId: userId });
+      return true;
+    });
+  }
+
+  /** Changes the secret of that name, which may get another name. */
+  async change(
+    userId: string,
+    name: string,
+    { name: newName, value, description }: SecretChange,
+  ): Promise<'changed' | 'unknown' | 'taken'> {
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      const row = await manager.findOneBy(CustomSecret, { userId, name });
+      if (!row) {
+        return 'unknown';
+      }
+      if (newName !== name && (await manager.existsBy(CustomSecret, { userId, name: newName }))) {
+        return 'taken';
+      }
+      await manager.update(
+        CustomSecret,
+        { userId, name },
+        {
+          name: newName,
+          // A record is bound to its name, so a new name needs a new record.
+          value: this.encrypt(userId, newName, value ?? this.decrypt(row)),
+          ...(description !== undefined && { description }),
+        },
+      );
+      await this.checkSize(manager, userId);
+      await this.audit.append(manager, {
+        action: 'secret.update',
+        resourceId: name,
+        ownerId: userId,
+        details: {
+          members: [
+            ...(value === undefined || value === null ? [] : ['value']),
+            ...(description === undefined ? [] : ['description']),
+          ],
+          ...(newName !== name && { new_name: newName }),
+        },
+      });
+      return 'changed';
+    });
+  }
+
+  /** @returns false when there is no secret of that name */
+  async removeNamed(userId: string, name: string): Promise<boolean> {
+    return this.manager.transaction(async (manager) => {
+      const { affected } = await manager.delete(CustomSecret, { userId, name });
+      if (affected !== 1) {
+        return false;
+      }
+      await this.audit.append(manager, { action: 'secret.delete', resourceId: name, ownerId: userId });
+      return true;
+    });
+  }
+
+  /** Adds or replaces secrets. */
+  async storeAll(userId: string, secrets: readonly (SecretChange & { value: string })[]): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      await this.mergeWithin(manager, userId, secrets);
+    });
+  }
+
+  /** Adds or replaces secrets within the caller's transaction, which has locked the user. */
+  async mergeWithin(
+    manager: EntityManager,
+    userId: string,
+    secrets: readonly (SecretChange & { value: string })[],
+  ): Promise<void> {
+    if (secrets.length === 0) {
+      return;
+    }
+    const stored = await manager.query<{ name: string; created: boolean }[]>(MERGE, [
+      userId,
+      secrets.map(({ name }) => name),
+      secrets.map(({ name, value }) => this.encrypt(userId, name, value)),
+      secrets.map(({ description }) => description ?? null),
+      secrets.filter(({ description }) => description !== undefined).map(({ name }) => name),
+    ]);
+    await this.checkSize(manager, userId);
+    await this.audit.append(
+      manager,
+      ...stored.map(({ name, created }) => ({
+        action: created ? ('secret.create' as const) : ('secret.update' as const),
+        resourceId: name,
+        ownerId: userId,
+        ...(!created && { details: { members: ['value'] } }),
+      })),
+    );
+  }
+
+  /** @throws InvalidInputError, which undoes the transaction, when the user has more than one may have */
+  private async checkSize(manager: EntityManager, userId: string): Promise<void> {
+    const [size] = await manager.query<{ count: number; bytes: number }[]>(SIZE, [userId]);
+    if (size && (size.count > MAX_SECRETS || size.bytes > MAX_MIB * 2 ** 20)) {
+      throw new InvalidInputError([
+        {
+          loc: ['body'],
+          msg: `Expected at most ${MAX_SECRETS} custom secrets with ${MAX_MIB} MiB in all; remove some first.`,
+          type: 'value_error',
+        },
+      ]);
+    }
+  }
+
+  private encrypt(userId: string, name: string, value: string): string {
+    return this.cipher.encrypt(value, customSecretBinding(userId, name));
+  }
+
+  private decrypt({ userId, name, value }: CustomSecret): string {
+    return this.cipher.decrypt(value, customSecretBinding(userId, name));
+  }
+}

@@ -1,0 +1,33 @@
+import { Body, Controller, Post } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import {
+  AddGitProvidersDto,
+  type GitProvidersStoredDto,
+  type GitProvidersUnsetDto,
+  REMOVE_TOKENS,
+  STORE_TOKENS,
+  toGitProvidersStoredDto,
+  toGitProvidersUnsetDto,
+} from './git-tokens.dto.js';
+import { GitTokensService } from './git-tokens.service.js';
+
+@ApiTags('Git providers')
+@Controller('api')
+export class GitTokensController {
+  constructor(private readonly tokens: GitTokensService) {}
+
+  @Post('add-git-providers')
+  @ApiRoute({ ...STORE_TOKENS, id: 'store_provider_tokens_api_add_git_providers_post' })
+  async add(@CurrentUser() user: AuthUser, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
+    return toGitProvidersStoredDto(await this.tokens.add(user.id, body));
+  }
+
+  @Post('unset-provider-tokens')
+  @ApiRoute({ ...REMOVE_TOKENS, id: 'unset_provider_tokens_api_unset_provider_tokens_post' })
+  async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
+    await this.tokens.removeAll(user.id);
+    return toGitProvidersUnsetDto();
+  }
+}

@@ -1,0 +1,43 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource } from 'typeorm';
+import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token-changes.js';
+import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
+import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
+import { McpConfigService } from '../mcp/mcp-config.service.js';
+import type { AddGitProvidersDto } from './git-tokens.dto.js';
+
+/** Users' git tokens, stored and removed apart from other settings. */
+@Injectable()
+export class GitTokensService {
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly tokens: ProviderTokensService,
+    private readonly credentials: ProviderTokenRepository,
+    private readonly mcpConfigs: McpConfigService,
+  ) {}
+
+  /**
+   * Stores what `POST /api/add-git-providers` brings, all of it or nothing.
+   *
+   * @returns tokens that were stored without a verdict of their provider
+   * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigService.store` do
+   */
+  async add(
+    userId: string,
+    { provider_tokens: inputs = new Map(), mcp_config: mcpConfig }: AddGitProvidersDto,
+  ): Promise<ProviderTokenWarning[]> {
+    const prepared = await this.tokens.prepare(userId, inputs, ['body', 'provider_tokens']);
+    await this.dataSource.transaction(async (manager) => {
+      if (mcpConfig !== undefined) {
+        await this.mcpConfigs.store(manager, userId, mcpConfig, ['body', 'mcp_config']);
+      }
+      await this.tokens.store(manager, userId, prepared);
+    });
+    return prepared.warnings;
+  }
+
+  async removeAll(userId: string): Promise<void> {
+    await this.credentials.removeAll(userId);
+  }
+}

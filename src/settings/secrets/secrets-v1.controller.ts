@@ -1,0 +1,126 @@
+import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import {
+  AddGitProvidersDto,
+  type GitProvidersStoredDto,
+  type GitProvidersUnsetDto,
+  REMOVE_TOKENS,
+  STORE_TOKENS,
+  toGitProvidersStoredDto,
+  toGitProvidersUnsetDto,
+} from './git-tokens.dto.js';
+import { GitTokensService } from './git-tokens.service.js';
+import {
+  badSecretName,
+  CreateSecretDto,
+  SECRET_NAME_TAKEN,
+  secretWarning,
+  UNKNOWN_SECRET,
+  UpdateSecretDto,
+} from './secrets.dto.js';
+import { SecretsService } from './secrets.service.js';
+import {
+  EditResponseDto,
+  SecretIdDto,
+  SecretPageDto,
+  SecretSearchDto,
+  toSecretPageDto,
+} from './secrets-v1.dto.js';
+
+/** Custom secrets and git tokens at the addresses of newer clients: the same rows as under `/api/secrets`. */
+@ApiTags('Custom secrets')
+@Controller('api/v1/secrets')
+export class SecretsV1Controller {
+  constructor(
+    private readonly secrets: SecretsService,
+    private readonly gitTokens: GitTokensService,
+  ) {}
+
+  @Get('search')
+  @ApiRoute({
+    id: 'search_custom_secrets_api_v1_secrets_search_get',
+    summary: 'Search custom secrets',
+    description: 'Names and descriptions in pages, by name; never a value.',
+    answer: { type: SecretPageDto, description: 'A page of secrets' },
+  })
+  async search(@CurrentUser() user: AuthUser, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
+    return toSecretPageDto(await this.secrets.search(user.id, query));
+  }
+
+  @Post()
+  @ApiRoute({
+    id: 'create_custom_secret_api_v1_secrets_post',
+    summary: 'Store a custom secret, or replace it',
+    description:
+      'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
+    status: 201,
+    answer: { type: EditResponseDto, description: 'Stored' },
+    invalid: badSecretName('body', 'name'),
+  })
+  async store(@CurrentUser() user: AuthUser, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
+    await this.secrets.store(user.id, body);
+    return { message: 'Secret created successfully', ...secretWarning(body.name, body.value) };
+  }
+
+  // Declared before the routes with a name, which would match it too.
+  @Post('git-providers')
+  @ApiRoute({ ...STORE_TOKENS, id: 'store_provider_tokens_api_v1_secrets_git_providers_post' })
+  async storeGitProviders(
+    @CurrentUser() user: AuthUser,
+    @Body() body: AddGitProvidersDto,
+  ): Promise<GitProvidersStoredDto> {
+    return toGitProvidersStoredDto(await this.gitTokens.add(user.id, body));
+  }
+
+  @Delete('git-providers')
+  @ApiRoute({ ...REMOVE_TOKENS, id: 'unset_provider_tokens_api_v1_secrets_git_providers_delete' })
+  async unsetGitProviders(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
+    await this.gitTokens.removeAll(user.id);
+    return toGitProvidersUnsetDto();
+  }
+
+  @Put(':secret_id')
+  @ApiRoute({
+    id: 'update_custom_secret_api_v1_secrets__secret_id__put',
+    summary: 'Rename or describe a custom secret',
+    description: 'Replaces its value too if one is given.',
+    answer: {
+      type: EditResponseDto,
+      description: 'Changed',
+      example: { message: 'Secret updated successfully' },
+    },
+    problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
+    invalid: badSecretName('body', 'name'),
+  })
+  async update(
+    @CurrentUser() user: AuthUser,
+    @Param() { secret_id: name }: SecretIdDto,
+    @Body() body: UpdateSecretDto,
+  ): Promise<EditResponseDto> {
+    await this.secrets.update(user.id, name, body);
+    return { message: 'Secret updated successfully', ...secretWarning(body.name, body.value) };
+  }
+
+  @Delete(':secret_id')
+  @ApiRoute({
+    id: 'delete_custom_secret_api_v1_secrets__secret_id__delete',
+    summary: 'Delete a custom secret',
+    description: 'Its value is gone for good.',
+    answer: {
+      type: EditResponseDto,
+      description: 'Removed',
+      example: { message: 'Secret deleted successfully' },
+    },
+    problems: [UNKNOWN_SECRET],
+    invalid: badSecretName('path', 'secret_id'),
+  })
+  async remove(
+    @CurrentUser() user: AuthUser,
+    @Param() { secret_id: name }: SecretIdDto,
+  ): Promise<EditResponseDto> {
+    await this.secrets.remove(user.id, name);
+    return { message: 'Secret deleted successfully' };
+  }
+}

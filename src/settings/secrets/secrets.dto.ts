@@ -1,0 +1,166 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
+import type { InputProblem } from '../../common/errors/domain-error.js';
+import type { DocumentedProblem } from '../../common/openapi/api-route.js';
+import { MAX_SECRET, Text } from '../../common/validation/text-fields.js';
+import type { SecretDescription } from './custom-secret.repository.js';
+
+/** Custom secrets become environment variables of sandboxes, so their names are variable names. */
+const NAME_PATTERN = {
+  regex: /^[A-Za-z_][A-Za-z0-9_]*$/,
+  expected:
+    'Expected a name such as API_TOKEN: a letter or underscore, then letters, digits and underscores.',
+};
+
+/** Names are index entries, which PostgreSQL keeps below a third of a page. */
+const NAME_LENGTH = { value: 255, expected: 'Expected a name of at most 255 characters.' };
+
+/** The rules of a name in the words of OpenAPI. */
+export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: NAME_LENGTH.value };
+
+/** The same as a function, for keys of maps: the sentence against a text that cannot name a custom secret, or null. */
+export function customSecretNameProblem(name: string): string | null {
+  if (name.length > NAME_LENGTH.value) {
+    return NAME_LENGTH.expected;
+  }
+  return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
+}
+
+export const SECRET_NAME_TAKEN: DocumentedProblem = {
+  status: 400,
+  code: 'conflict',
+  detail: 'A secret named DEPLOY_TOKEN exists already.',
+  description: 'The name is taken',
+  extensions: { message: 'A secret named DEPLOY_TOKEN exists already.' },
+};
+
+export const UNKNOWN_SECRET: DocumentedProblem = {
+  status: 404,
+  detail: 'There is no secret named DEPLOY_TOKEN.',
+  description: 'Unknown name',
+};
+
+/** What is said of a name that no secret can have. */
+export function badSecretName(place: 'body' | 'path', member: string): InputProblem {
+  return { loc: [place, member], type: 'value_error', msg: NAME_PATTERN.expected };
+}
+
+/** The name of a custom secret. */
+export function CustomSecretName(description: string): PropertyDecorator {
+  return Text({
+    required: true,
+    description,
+    example: 'DEPLOY_TOKEN',
+    form: CUSTOM_SECRET_FORM,
+    maxLength: NAME_LENGTH,
+    pattern: NAME_PATTERN,
+  });
+}
+
+@ApiSchema({ name: 'CreateCustomSecret' })
+export class CreateSecretDto {
+  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.')
+  name: string;
+
+  @Text({
+    required: true,
+    secret: true,
+    description: 'The value; may be empty.',
+    example: 'secret-example',
+    maxLength: MAX_SECRET,
+  })
+  value: string;
+
+  @Text({ nullable: true, description: 'What it is for.', example: 'Token of the deployment service' })
+  description?: string | null;
+}
+
+/** One entry of a `custom_secrets` map. Members it does not list are ignored. */
+export class CustomSecretValueDto {
+  @Text({
+    required: true,
+    secret: true,
+    description: 'The value.',
+    example: 'secret-example',
+    maxLength: MAX_SECRET,
+  })
+  secret: string;
+
+  @Text({
+    nullable: true,
+    description: 'What it is for; absent keeps the stored text, null clears it.',
+    example: 'Token of the deployment service',
+  })
+  description?: string | null;
+}
+
+@ApiSchema({ name: 'CustomSecretMessage' })
+export class SecretMessageDto {
+  @ApiProperty({ description: 'What was done.', example: 'Secret stored' })
+  message: string;
+
+  @SecretWarningProperty()
+  warning?: string;
+}
+
+/** The member about a value that was stored and will be seen. */
+export function SecretWarningProperty(): PropertyDecorator {
+  return ApiProperty({
+    required: false,
+    description:
+      'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
+    example: unmaskableWarning('DEPLOY_TOKEN', 'word'),
+  });
+}
+
+/** The member, if there is anything to say. */
+export function secretWarning(name: string, value: string | null | undefined): { warning?: string } {
+  const reason = unmaskableReason(value ?? '');
+  return value && reason !== null ? { warning: unmaskableWarning(name, reason) } : {};
+}
+
+export class SecretNameDto {
+  @CustomSecretName('Name of the secret.')
+  name: string;
+}
+
+@ApiSchema({ name: 'UpdateCustomSecret' })
+export class UpdateSecretDto {
+  @CustomSecretName('The name from now on; the present one to keep it.')
+  name: string;
+
+  @Text({
+    nullable: true,
+    secret: true,
+    description: 'A new value; absent or null keeps the stored one.',
+    example: 'secret-example',
+    maxLength: MAX_SECRET,
+  })
+  value?: string | null;
+
+  @Text({
+    nullable: true,
+    description: 'What it is for; absent keeps the stored text, null clears it.',
+    example: 'Token of the deployment service',
+  })
+  description?: string | null;
+}
+
+@ApiSchema({ name: 'CustomSecretDescription' })
+class SecretDescriptionDto implements SecretDescription {
+  @ApiProperty({ example: 'DEPLOY_TOKEN' })
+  name: string;
+
+  @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
+  description: string | null;
+}
+
+/** Response of `GET /api/secrets`: never a value. */
+export class CustomSecretsDto {
+  @ApiProperty({ type: [SecretDescriptionDto] })
+  custom_secrets: SecretDescriptionDto[];
+}
+
+export function toCustomSecretsDto(secrets: readonly SecretDescription[]): CustomSecretsDto {
+  return { custom_secrets: secrets.map(({ name, description }) => ({ name, description })) };
+}

@@ -1,0 +1,331 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { toDto } from '../../src/common/validation/field.js';
+import { McpConfigDto } from '../../src/settings/mcp/mcp-config.dto.js';
+import {
+  MCP_CONFIG_ENCRYPTED_COLUMNS,
+  McpConfigRepository,
+} from '../../src/settings/mcp/mcp-config.repository.js';
+import { McpConfigService } from '../../src/settings/mcp/mcp-config.service.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SettingsClient } from '../support/settings-client.js';
+import { untilBlocked } from '../support/until-blocked.js';
+
+const SSE_URL = 'https://sse.example.com';
+const MASK = '**********';
+
+const CONFIG = {
+  sse_servers: [{ url: SSE_URL, api_key: 'hush-sse' }, 'https://open.example.com'],
+  stdio_servers: [
+    { name: 'files', command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'hush-token', MODE: 'hush-mode' } },
+  ],
+  shttp_servers: [{ url: 'wss://shttp.example.com', api_key: 'hush-shttp', timeout: 5 }],
+};
+
+const SHOWN = {
+  sse_servers: [
+    { url: SSE_URL, api_key: MASK },
+    { url: 'https://open.example.com', api_key: null },
+  ],
+  stdio_servers: [{ name: 'files', command: 'npx', args: ['-y', 'files'], env: { TOKEN: MASK, MODE: MASK } }],
+  shttp_servers: [{ url: 'wss://shttp.example.com', api_key: MASK }],
+};
+
+const CLEAR = {
+  sseServers: [
+    { url: SSE_URL, apiKey: 'hush-sse' },
+    { url: 'https://open.example.com', apiKey: null },
+  ],
+  stdioServers: [
+    {
+      name: 'files',
+      command: 'npx',
+      args: ['-y', 'files'],
+      env: new Map([
+        ['TOKEN', 'hush-token'],
+        ['MODE', 'hush-mode'],
+      ]),
+    },
+  ],
+  shttpServers: [{ url: 'wss://shttp.example.com', apiKey: 'hush-shttp' }],
+};
+
+describe('MCP configuration', () => {
+  let app: TestApp;
+  let client: SettingsClient;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+
+  beforeEach(async () => {
+    client = new SettingsClient(app, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const read = async (): ReturnType<McpConfigRepository['read']> =>
+    app.app.get(McpConfigRepository).read(client.user.id);
+  const shown = async (): Promise<unknown> => (await client.stored())['mcp_config'];
+
+  it('keeps which tools agents get, also for clients that do not know that', async () => {
+    const [url, name] = ['https://tools.example.com', 'tools'];
+    const known = { url, tools: ['search', 'read_file'] };
+    const program = { name, command: 'npx', tools: ['list'] };
+    await client.store({ mcp_config: { shttp_servers: [known], stdio_servers: [program] } });
+    const expected = {
+      sse_servers: [],
+      stdio_servers: [{ ...program, args: [], env: {} }],
+      shttp_servers: [{ ...known, api_key: null }],
+    };
+    expect(await shown()).toEqual(expected);
+    // As the web application of others saves it, and as one sends back what it got.
+    await client.store({
+      mcp_config: { shttp_servers: [{ url }], stdio_servers: [{ name, command: 'npx' }] },
+    });
+    expect(await shown()).toEqual(expected);
+    await client.store({ mcp_config: expected });
+    expect((await read())?.shttpServers).toEqual([{ url, apiKey: null, details: { tools: known.tools } }]);
+    await client.store({
+      mcp_config: {
+        shttp_servers: [{ url, tools: null }],
+        stdio_servers: [{ name, command: 'npx', tools: [] }],
+      },
+    });
+    expect(await shown()).toEqual({
+      ...expected,
+      stdio_servers: [{ ...program, args: [], env: {}, tools: [] }],
+      shttp_servers: [{ url, api_key: null }],
+    });
+  });
+
+  it.each([
+    ['a text', 'search'],
+    ['numbers', [1]],
+    ['a long name', ['x'.repeat(257)]],
+    ['too many names', Array.from({ length: 1_001 }, (_, index) => `tool-${index}`)],
+  ])('refuses tools that are %s', async (_, tools) => {
+    const { status, body } = await client.post({ mcp_config: { sse_servers: [{ url: SSE_URL, tools }] } });
+    expect(status).toBe(422);
+    expect(JSON.stringify(body)).toContain('"sse_servers","0","tools"');
+  });
+
+  it('takes arguments and variables as one text each, and shows them as lists and objects', async () => {
+    const server = {
+      name: 'files',
+      command: 'npx',
+      args: "-y 'a b'",
+      env: 'TOKEN=hush-token,MODE=hush-mode',
+    };
+    await client.store({ mcp_config: { stdio_servers: [server] } });
+
+    expect(await shown()).toMatchObject({
+      stdio_servers: [
+        { name: 'files', command: 'npx', args: ['-y', 'a b'], env: { TOKEN: MASK, MODE: MASK } },
+      ],
+    });
+    await client.store({ mcp_config: { stdio_servers: [{ ...server, env: `TOKEN=${MASK}` }] } });
+    expect((await read())?.stdioServers).toEqual([
+      { name: 'files', command: 'npx', args: ['-y', 'a b'], env: new Map([['TOKEN', 'hush-token']]) },
+    ]);
+  });
+
+  // What the server of OpenHands says of the same bodies: every type and place. Sentences are ours, and repeat no value.
+  it.each<[object, ...string[]]>([
+    [{ args: '"secret', env: 'secret' }, 'value_error args', 'value_error env'],
+    [{ args: [1], env: { A: 1 } }, 'string_type args.0', 'string_type env.A'],
+    [{ args: { a: 1 }, env: [1] }, 'list_type args', 'dict_type env'],
+    [{ env: '1A=secret' }, 'value_error env'],
+    [{ env: '=secret' }, 'value_error env'],
+    [{ args: 5, env: 5 }, 'list_type args', 'dict_type env'],
+  ])('says what is wrong with %j, in types that clients know', async (server, ...expected) => {
+    const { status, body } = await client.post({
+      mcp_config: { stdio_servers: [{ name: 'a', command: 'npx', ...server }] },
+    });
+
+    expect(status).toBe(422);
+    const place = ['body', 'mcp_config', 'stdio_servers', '0'];
+    expect(body.detail).toEqual(
+      expected.map((problem) => {
+        const [type, member = ''] = problem.split(' ');
+        const msg = expect.stringMatching(/^Expected (?!.*secret)/);
+        return { type, loc: [...place, ...member.split('.')], msg };
+      }),
+    );
+    expect(await read()).toBeNull();
+  });
+
+  it('takes null for no arguments and no variables', async () => {
+    const server = { name: 'files', command: 'npx', args: null, env: null };
+    await client.store({ mcp_config: { stdio_servers: [server] } });
+
+    expect(await shown()).toMatchObject({ stdio_servers: [{ ...server, args: [], env: {} }] });
+  });
+
+  it('shows masks for secrets, and has the secrets for agents', async () => {
+    await client.store({ mcp_config: CONFIG });
+
+    expect(await shown()).toEqual(SHOWN);
+    expect(await read()).toEqual(CLEAR);
+  });
+
+  it('keeps everything when a client sends back what it got', async () => {
+    await client.store({ mcp_config: CONFIG });
+    await client.store(await client.stored());
+    await request(app.url)
+      .post('/api/add-git-providers')
+      .set(client.user.headers)
+      .send({ mcp_config: await shown() })
+      .expect(200);
+
+    expect(await read()).toEqual(CLEAR);
+  });
+
+  it('replaces the whole configuration, and keeps it when it is left out', async () => {
+    await client.store({ mcp_config: CONFIG });
+    await client.store({
+      mcp_config: { stdio_servers: [{ ...SHOWN.stdio_servers[0], env: { MODE: MASK, NEW: 'hush-new' } }] },
+    });
+    await client.store({ language: 'en' });
+
+    expect(await read()).toEqual({
+      sseServers: [],
+      stdioServers: [
+        {
+          ...CLEAR.stdioServers[0],
+          env: new Map([
+            ['MODE', 'hush-mode'],
+            ['NEW', 'hush-new'],
+          ]),
+        },
+      ],
+      shttpServers: [],
+    });
+  });
+
+  it('is cleared by null', async () => {
+    await client.store({ mcp_config: CONFIG });
+    await client.store({ mcp_config: null });
+
+    expect(await shown()).toBeNull();
+    expect(await read()).toBeNull();
+  });
+
+  it('has three lists even when none was given', async () => {
+    await client.store({ mcp_config: {} });
+
+    expect(await shown()).toEqual({ sse_servers: [], stdio_servers: [], shttp_servers: [] });
+  });
+
+  it('never takes a secret from another user', async () => {
+    await client.store({ mcp_config: CONFIG });
+    const other = new SettingsClient(app, await app.createUser());
+
+    const response = await other.post({ mcp_config: SHOWN });
+
+    expect(response.status).toBe(422);
+    expect(response.body.detail).toHaveLength(4);
+  });
+
+  it('takes turns: a mask stands for the newest secret, stored by a request that is not over yet', async () => {
+    await client.store({ mcp_config: CONFIG });
+    const { masked } = await app.dataSource.transaction(async (manager) => {
+      const newest = toDto(McpConfigDto, { sse_servers: [{ url: SSE_URL, api_key: 'hush-newest' }] });
+      await app.app.get(McpConfigService).store(manager, client.user.id, newest, []);
+      const later = client.post({ mcp_config: { sse_servers: [{ url: SSE_URL, api_key: MASK }] } });
+      await untilBlocked(app.dataSource);
+      return { masked: later };
+    });
+
+    expect((await masked).status).toBe(200);
+    expect(await read()).toMatchObject({ sseServers: [{ apiKey: 'hush-newest' }] });
+  });
+
+  it('keeps secrets encrypted, each in its place', async () => {
+    await client.store({ mcp_config: CONFIG });
+
+    expect(await client.dump()).not.toMatch(/hush-/);
+    const [place] = MCP_CONFIG_ENCRYPTED_COLUMNS;
+    const [row] = await app.dataSource.query<[{ user_id: string; secrets: string }]>(
+      'SELECT user_id, secrets FROM mcp_configs WHERE user_id = $1',
+      [client.user.id],
+    );
+    expect(app.app.get(SecretCipher).decrypt(row.secrets, place?.binding(row) ?? '')).toContain('hush-sse');
+  });
+
+  it('keeps variables with the names of object members', async () => {
+    const body =
+      '{"mcp_config":{"stdio_servers":[{"name":"a","command":"b","env":{"__proto__":"hush-1","constructor":"hush-2"}}]}}';
+    await request(app.url)
+      .post('/api/settings')
+      .set({ ...client.user.headers, 'Content-Type': 'application/json' })
+      .send(body)
+      .expect(200);
+
+    const config = await read();
+    expect(config?.stdioServers[0]?.env).toEqual(
+      new Map([
+        ['__proto__', 'hush-1'],
+        ['constructor', 'hush-2'],
+      ]),
+    );
+    expect((await client.get()).text).toContain('"__proto__":"**********"');
+  });
+
+  describe('with OUTBOUND_ALLOWLIST', () => {
+    let guarded: TestApp;
+
+    beforeAll(async () => {
+      guarded = await createTestApp({ OUTBOUND_ALLOWLIST: '*.allowed.example,http://127.0.0.1:9101' });
+    });
+
+    afterAll(async () => {
+      await guarded.close();
+    });
+
+    it('accepts allowed servers', async () => {
+      const guest = new SettingsClient(guarded, guarded.user);
+      await guest.store({
+        llm_base_url: 'https://llm.allowed.example/v1',
+        mcp_config: { sse_servers: ['wss://a.allowed.example'], shttp_servers: ['ws://127.0.0.1:9101/x'] },
+      });
+
+      expect(await guest.stored()).toMatchObject({ llm_base_url: 'https://llm.allowed.example/v1' });
+      expect((await guest.post({ llm_base_url: '' })).status).toBe(200);
+    });
+
+    it('names every other server', async () => {
+      const response = await request(guarded.url)
+        .post('/api/settings')
+        .set(guarded.user.headers)
+        .send({
+          mcp_config: {
+            sse_servers: ['https://a.allowed.example', 'https://169.254.169.254/'],
+            shttp_servers: ['ws://a.allowed.example'],
+          },
+          llm_base_url: 'https://llm.example.com',
+        });
+
+      expect(response.status).toBe(422);
+      expect(response.body).toMatchObject({
+        detail: [
+          { loc: ['body', 'llm_base_url'], type: 'value_error' },
+          { loc: ['body', 'mcp_config', 'sse_servers', '1', 'url'], type: 'value_error' },
+          { loc: ['body', 'mcp_config', 'shttp_servers', '0', 'url'], type: 'value_error' },
+        ],
+      });
+    });
+
+    it('is asked by every way in', async () => {
+      const response = await request(guarded.url)
+        .post('/api/add-git-providers')
+        .set(guarded.user.headers)
+        .send({ mcp_config: { sse_servers: ['https://other.example'] } });
+
+      expect(response.status).toBe(422);
+    });
+  });
+});
