@@ -78,7 +78,7 @@ const OWN_REQUIRE = 'const require = createRequire(import.meta.url);\n';
 
 /**
  * These two files load class-validator, class-transformer and TypeORM by a `require` that they make themselves, which no
- * bundler follows: the service would read a second copy of each, 690 files, besides the one in the bundle (docs/adr/0053).
+ * bundler follows: the service would read a second copy of each, 690 files, besides the one in the bundle (docs/adr/0047).
  */
 const requiredByNest = {
   name: 'required-by-nest',
@@ -101,7 +101,7 @@ const COSTLY_EXPORTS = new Set(['WebSocket', 'CloseEvent', 'MessageEvent']);
 
 /**
  * `import … from 'node:http'` makes Node.js read every export of it, and so load the implementation of `fetch` and
- * `WebSocket`: a quarter of the processor time that an agent server took until it responded (docs/adr/0046).
+ * `WebSocket`: a quarter of the processor time that an agent server took until it responded (docs/adr/0043).
  */
 const http = {
   name: 'http',
@@ -213,7 +213,7 @@ function sourceMap(map, file) {
 const COMMENTS = { legal: true, annotation: false, jsdoc: false };
 
 // CommonJS, because V8's code caches can be had for it, and because its `import`s of built-in modules cost nothing
-// (docs/adr/0046, 0054).
+// (docs/adr/0043, 0054).
 const AGENT_SERVER = 'bundle/agent-server';
 const COMPILED = 'packages/agent-server/dist';
 const { folders, entries } = await bundle(

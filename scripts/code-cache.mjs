@@ -1,5 +1,5 @@
 // Records the code caches of the agent server's bundle: runs it through the start of a conversation and a few steps of the
-// agent, and keeps what V8 has compiled by then (docs/adr/0054).
+// agent, and keeps what V8 has compiled by then (docs/adr/0048).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -126,7 +126,7 @@ const BACKLOG = `
 
 // A row without an id: no such deliveries; no row: no such endpoint. Unnamed, since a plan for any filter would read
 // all deliveries. The range of one endpoint and its column in the order force the index that begins with the endpoint
-// (docs/adr/0050).
+// (docs/adr/0046).
 const PAGE = `
   SELECT d.*
   FROM webhook_endpoints e LEFT JOIN LATERAL (

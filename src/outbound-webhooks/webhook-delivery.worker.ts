@@ -38,7 +38,7 @@ const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
 
 /**
  * Delivers at least once, with growing pauses between attempts. An endpoint's deliveries are sent in turn, users take
- * turns, and slow attempts leave the common lane, so that users do not delay each other (docs/adr/0070).
+ * turns, and slow attempts leave the common lane, so that users do not delay each other (docs/adr/0056).
  */
 @Injectable()
 export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDestroy {

@@ -8,7 +8,7 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 export const CODE_CACHE = '.cache';
 
 /**
- * Loads a file of the bundle and what it requires, each with its recorded code cache (docs/adr/0054). A cache that
+ * Loads a file of the bundle and what it requires, each with its recorded code cache (docs/adr/0048). A cache that
  * is missing, or from another version of V8, only costs the time to compile. Files are ASCII CommonJS modules.
  */
 export function loadBundle(entry: string): unknown {

@@ -148,7 +148,7 @@ export const CONVERSATION_TABLES = `
   CREATE UNIQUE INDEX pending_messages_conversation_id_position_key ON pending_messages (conversation_id, position);`;
 
 // Partitions have the unique keys: one of the whole table would need `stored_at`, and then say nothing
-// (docs/adr/0047). The default partition takes events while the one of their month is missing.
+// (docs/adr/0044). The default partition takes events while the one of their month is missing.
 export const EVENT_TABLES = `
   CREATE TABLE followed_conversations (
     id uuid CONSTRAINT followed_conversations_pkey PRIMARY KEY,

@@ -26,7 +26,7 @@ export interface WatchListener {
   closed: () => void;
 }
 
-/** A linked frame holds the log's next event; any other only signals that the log must be read (docs/adr/0045). */
+/** A linked frame holds the log's next event; any other only signals that the log must be read (docs/adr/0042). */
 export class AgentServerWatch {
   private readonly socket: WebSocket;
   private readonly pings: NodeJS.Timeout;

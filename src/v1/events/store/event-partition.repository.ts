@@ -51,7 +51,7 @@ interface Month {
   ends: string;
 }
 
-/** Monthly partitions of `conversation_events`: only they can have the unique keys of events (docs/adr/0047). */
+/** Monthly partitions of `conversation_events`: only they can have the unique keys of events (docs/adr/0044). */
 @Injectable()
 export class EventPartitionRepository {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}

@@ -9,7 +9,7 @@ export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 /** Variables that are not of the image, which cannot be inspected here: our agent server passes on all others. */
 export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 
-/** A small young generation and WebAssembly without optimizing compilation save 10 MB each (docs/adr/0055). */
+/** A small young generation and WebAssembly without optimizing compilation save 10 MB each (docs/adr/0049). */
 export const AGENT_SERVER_FLAGS = ['--max-semi-space-size=2', '--liftoff-only', '--v8-pool-size=1'];
 
 /**
