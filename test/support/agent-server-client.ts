@@ -1,6 +1,8 @@
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { until } from './until.js';
 
+/** Shorter than the timeout of a test. */
+const MAX_WAIT_MS = 50_000;
 export const SESSION_KEY = 'session-key-of-a-test';
 
 /** The model of `startRequest`, as an update of credentials names it. */
@@ -25,6 +27,7 @@ export class AgentServerClient {
   async send(method: string, path: string, body?: unknown): Promise<Answer> {
     const response = await fetch(`${this.url}${path}`, {
       method,
+      signal: AbortSignal.timeout(MAX_WAIT_MS),
       headers: {
         'X-Session-API-Key': SESSION_KEY,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
@@ -66,8 +69,17 @@ export class AgentServerClient {
     return jsonText(await this.get(`/api/conversations/${id}`), 'execution_status');
   }
 
+  /** @throws Error that says where the conversation stands, before the test's own timeout hides it */
   async untilStatus(id: string, status: string): Promise<void> {
-    await until(async () => (await this.status(id)) === status && (await this.#lastUpdate(id)) === status);
+    const deadline = performance.now() + MAX_WAIT_MS;
+    await until(async () => {
+      const seen = [await this.status(id), await this.#lastUpdate(id)];
+      if (performance.now() > deadline) {
+        const kinds = (await this.events(id)).map((event) => jsonText(event, 'kind'));
+        throw new Error(`not ${status}, but ${JSON.stringify(seen)} with ${kinds.join(', ')}`);
+      }
+      return seen.every((one) => one === status);
+    });
   }
 
   /** The log hears of a status a moment later. */
