@@ -5,8 +5,8 @@ import type { HostileWorld } from '../support/hostile-world.js';
 import { Vitals } from '../support/vitals.js';
 
 const HOLD_MS = 55_000;
-/** More than answers on their way fit into the buffers of the machine. */
-const LARGE = 6;
+/** More than fits into the buffers of the machine. */
+const OUTPUT_BYTES = 8 * 1024 * 1024;
 const SMALL = 1_100;
 const ADDING = 8;
 const CROWD = 50;
@@ -28,8 +28,8 @@ function dial({ url }: HostileWorld): Socket {
 }
 
 /** Adds a request now and then, so that the connection is never idle. */
-async function add(world: HostileWorld, socket: Socket, until: number): Promise<void> {
-  socket.write(requests(world, '/openapi.json', LARGE));
+async function add(world: HostileWorld, socket: Socket, large: string, until: number): Promise<void> {
+  socket.write(large);
   while (performance.now() < until && !socket.destroyed) {
     socket.write(requests(world, '/server_info', 1));
     await wait(ADD_EVERY_MS);
@@ -44,14 +44,15 @@ export const pipelinedRequests: Attack = {
   timeoutMs: 120_000,
   run: async (world) => {
     // It is made once, by the first who asks for it.
-    await (await fetch(`${world.url}/openapi.json`)).arrayBuffer();
+    const { byteLength } = await (await fetch(`${world.url}/openapi.json`)).arrayBuffer();
+    const large = requests(world, '/openapi.json', Math.ceil(OUTPUT_BYTES / byteLength));
     const vitals = Vitals.watch(world);
     const until = performance.now() + HOLD_MS;
     const first = dial(world);
-    const ahead = requests(world, '/openapi.json', LARGE) + requests(world, '/server_info', SMALL);
+    const ahead = large + requests(world, '/server_info', SMALL);
     first.write(ahead);
     const adding = Array.from({ length: ADDING }, () => dial(world));
-    const added = Promise.all(adding.map((socket) => add(world, socket, until)));
+    const added = Promise.all(adding.map((socket) => add(world, socket, large, until)));
     await wait(BEFORE_CROWD_MS);
     const crowd = Array.from({ length: CROWD }, () => dial(world));
     crowd.forEach((socket) => socket.write(ahead));
