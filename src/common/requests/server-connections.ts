@@ -12,7 +12,7 @@ const FIRST_BYTE_MS = 1_000;
 interface Connection {
   isUsed: boolean;
   current: ServerResponse | null;
-  waiting: [IncomingMessage, ServerResponse][];
+  waiting: [IncomingMessage, ServerResponse, RequestListener][];
   stalledAt: number;
 }
 
@@ -57,7 +57,7 @@ export class ServerConnections {
         listener(request, response);
       } else if (connection.current === null) {
         this.#begin(connection, request, response, listener);
-      } else if (connection.waiting.push([request, response]) > MAX_WAITING) {
+      } else if (connection.waiting.push([request, response, listener]) > MAX_WAITING) {
         socket.destroy();
         dropRest(socket);
       } else if (connection.waiting.length >= WAITING_UNREAD) {
@@ -108,7 +108,7 @@ export class ServerConnections {
       // Behind the last response of its connection, no other one is ever sent.
       if (next !== undefined && next[1].socket !== null) {
         request.socket.resume();
-        this.#begin(connection, ...next, listener);
+        this.#begin(connection, ...next);
       } else if (!this.#server.listening) {
         // Its headers may have gone out before, and promised to keep the connection.
         this.#endIdle();
