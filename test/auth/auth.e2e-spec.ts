@@ -3,6 +3,7 @@ import request from 'supertest';
 import { ApiKeyVerifier } from '../../src/auth/api-key.verifier.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
+import { until } from '../support/until.js';
 
 const KEYS = '/api/v1/api-keys';
 const USERS = '/api/v1/users';
@@ -160,11 +161,8 @@ describe('API keys and users', () => {
         return row?.last_used_at ?? null;
       };
 
-      let seen = await lastUse();
-      for (let attempt = 0; seen === null && attempt < 100; attempt += 1) {
-        seen = await lastUse();
-      }
-      expect(seen).toBeInstanceOf(Date);
+      await until(async () => (await lastUse()) !== null);
+      expect(await lastUse()).toBeInstanceOf(Date);
     });
 
     it.each([
