@@ -68,8 +68,11 @@ describe('webhooks of agent servers', () => {
 
   it('are merged when there are many, and the last one counts', async () => {
     const before = agent.reads.length;
-    const answers = await Promise.all(Array.from({ length: 300 }, () => post(`events/${id}`, [])));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    // A sandbox has a share of the requests under way.
+    for (let wave = 0; wave < 3; wave += 1) {
+      const answers = await Promise.all(Array.from({ length: 100 }, () => post(`events/${id}`, [])));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    }
     agent.append(id);
     expect(await post(`events/${id}`, [])).toEqual(ACCEPTED);
     await until(async () => (await count()) === 1);
