@@ -65,7 +65,7 @@ export function secretsOf(config: ClearMcpConfig): McpSecrets | null {
 /**
  * Puts the secrets back behind their masks.
  *
- * @throws Error when a mask has no secret; both are written together, so somebody has changed the row by hand
+ * @throws Error when a mask has no secret; both are written together, so the row was changed by hand
  */
 export function unmaskedConfig(shown: StoredMcpConfig, secrets: McpSecrets | null): ClearMcpConfig {
   const environments = new Map(secrets?.stdio);

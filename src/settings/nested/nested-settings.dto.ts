@@ -200,7 +200,12 @@ export function toShownNestedSettingsDto(settings: NestedSettings): ShownNestedS
   };
 }
 
-function withoutNested(flat: ShownSettings): Omit<ShownSettings, (typeof NESTED)[number]> {
-  const shown = Object.entries(flat).filter(([name]) => !NESTED.some((nested) => nested === name));
-  return Object.fromEntries(shown) as unknown as ShownSettings;
+type NestedMember = (typeof NESTED)[number];
+
+function withoutNested(flat: ShownSettings): Omit<ShownSettings, NestedMember> {
+  const rest: Omit<ShownSettings, NestedMember> & Partial<ShownSettings> = { ...flat };
+  for (const name of NESTED) {
+    delete rest[name];
+  }
+  return rest;
 }
