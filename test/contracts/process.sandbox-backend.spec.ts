@@ -110,7 +110,8 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   });
 
   it('ends nothing of a start that another service made while this one stalled in a pause', async () => {
-    const wait = 'echo ready > ready; while :; do sleep 0.01; done';
+    // The same processes from the start to the end: a loop of short ones would be another set at each look.
+    const wait = '(trap "" TERM; exec sleep 1000) & echo ready > ready; while :; do wait; done';
     const launch = shell(`trap "echo asked > asked" TERM; cd workspace; ${wait}`);
     await harness.backend.start(launch, SIGNAL);
     await until(() => existsSync(at(launch.id, 'box/workspace/ready')));
