@@ -51,6 +51,7 @@ EXPOSE 8000
 ENTRYPOINT ["/opt/slipway/bin/node", "--max-semi-space-size=2", "--liftoff-only", "--v8-pool-size=1", "/opt/slipway/agent-server/main.js", "--host", "0.0.0.0", "--port", "8000", "--secrets-stdin"]
 
 FROM ${BASE_IMAGE} AS production
+LABEL org.opencontainers.image.title=Slipway org.opencontainers.image.version=0.2.0
 # Nothing here would separate agents from the service, which has the keys of all users. So process sandboxes do not start.
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data SANDBOX_ISOLATION=bwrap
 WORKDIR /app

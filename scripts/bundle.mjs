@@ -1,6 +1,6 @@
 // Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
 // them takes longer than running them (docs/adr/0031, 0040).
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import nodeHttp from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,18 +18,12 @@ const NOTHING = { version: 3, sources: [], names: [], mappings: '' };
  */
 const PACKAGE = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//;
 
-/** Packages that find files of their own beside their code, or that few installations load. */
-const LEFT_OUT = ['swagger-ui-dist', 'dockerode', '@kubernetes/client-node'];
-
 /** Leaves out packages that are not installed: the frameworks try to import optional ones. */
 const optionalPackages = {
   name: 'optional-packages',
   async resolveId(id, importer, { isEntry, kind }) {
     if (isEntry || /^[./]|^node:/.test(id)) {
       return null;
-    }
-    if (LEFT_OUT.some((name) => id === name || id.startsWith(`${name}/`))) {
-      return { id, external: true };
     }
     const isInstalled = (await this.resolve(id, importer, { skipSelf: true, kind })) !== null;
     return isInstalled ? null : { id, external: true };
@@ -63,15 +57,22 @@ const withoutTypes = {
   },
 };
 
-const PHONE_NUMBERS = '\0phone-numbers';
-/** What class-validator knows about telephone numbers, and nothing here validates: half a megabyte in each process. */
-const withoutPhoneNumbers = {
-  name: 'without-phone-numbers',
-  resolveId: (id) => (id === 'libphonenumber-js/max' ? PHONE_NUMBERS : null),
-  load: (id) =>
-    id === PHONE_NUMBERS
-      ? `export const parsePhoneNumber = () => { throw new Error('telephone numbers are not in the bundle: see scripts/bundle.mjs'); };`
-      : null,
+const missing = (name, what) =>
+  `export const ${name} = () => { throw new Error('${what} is not in the bundle: see scripts/bundle.mjs'); };`;
+/**
+ * What the packages import and the service never calls: class-validator's telephone numbers, half a megabyte in each
+ * process; dockerode's connections by SSH, with a native add-on, and its builds of images.
+ */
+const UNUSED = {
+  'libphonenumber-js/max': missing('parsePhoneNumber', 'the check of telephone numbers'),
+  ssh2: missing('Client', 'SSH'),
+  '@grpc/grpc-js': missing('Server', 'gRPC'),
+  '@grpc/proto-loader': missing('loadSync', 'gRPC'),
+};
+const withoutUnused = {
+  name: 'without-unused',
+  resolveId: (id) => (id in UNUSED ? `\0unused:${id}` : null),
+  load: (id) => (id.startsWith('\0unused:') ? UNUSED[id.slice('\0unused:'.length)] : null),
 };
 
 const OWN_REQUIRE = 'const require = createRequire(import.meta.url);\n';
@@ -236,10 +237,10 @@ writeFileSync(
 writeFileSync(path.join(agentServer, 'LICENSES.txt'), notices(folders));
 // Whatever package.json is above this folder.
 writeFileSync(path.join(agentServer, 'package.json'), '{ "type": "commonjs" }\n');
-await bundle(
+const service = await bundle(
   'service',
-  { main: 'dist/main.js', keys: 'dist/cli/keys.js' },
-  { plugins: [http, requiredByNest, withoutEncodings, withoutPhoneNumbers, optionalPackages] },
+  { main: 'dist/main.js', keys: 'dist/cli/keys.js', slipway: 'dist/cli/slipway.js' },
+  { plugins: [http, requiredByNest, withoutEncodings, withoutUnused, optionalPackages] },
   {
     // Swagger, TypeORM and log lines use the names of classes.
     keepNames: true,
@@ -249,3 +250,16 @@ await bundle(
     comments: COMMENTS,
   },
 );
+writeFileSync(path.join(dist, 'service/LICENSES.txt'), notices(service.folders));
+// The page of the API document, whose package would be the only one that the service needs beside its bundle.
+const swagger = path.join(dist, 'swagger-ui');
+mkdirSync(swagger, { recursive: true });
+for (const name of [
+  'swagger-ui.css',
+  'swagger-ui-bundle.js',
+  'favicon-16x16.png',
+  'favicon-32x32.png',
+  'LICENSE',
+]) {
+  copyFileSync(path.join(root, 'node_modules/swagger-ui-dist', name), path.join(swagger, name));
+}

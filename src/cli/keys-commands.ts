@@ -1,18 +1,13 @@
 import type { ApiKey } from '../auth/api-key.repository.js';
-import { CreateApiKeyDto } from '../auth/api-keys.dto.js';
+import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import { type CommandOutput, textTable } from './command-output.js';
 import type { KeysSession } from './keys-session.js';
 import { UsageError } from './parse-keys-arguments.js';
-
-/** Results go to standard output for pipes, notes to standard error for the operator. */
-export interface CliOutput {
-  result(line: string): void;
-  note(line: string): void;
-}
 
 const DEFAULT_KEY_NAME = 'command line';
 
@@ -33,7 +28,7 @@ interface CreateKeyOptions {
 export async function createKey(
   session: KeysSession,
   options: CreateKeyOptions,
-  output: CliOutput,
+  output: CommandOutput,
 ): Promise<void> {
   const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL });
   const { name, expires_at } = await checkedInput(CreateApiKeyDto, {
@@ -54,7 +49,7 @@ async function findOrCreateUser(
   { users, usersService }: KeysSession,
   email: string,
   isAdmin: boolean,
-  output: CliOutput,
+  output: CommandOutput,
 ): Promise<User> {
   const known = await users.findByEmail(email);
   if (known) {
@@ -107,8 +102,8 @@ const HEADER = ['ID', 'USER', 'ADMIN', 'NAME', 'CREATED', 'EXPIRES', 'LAST USED'
 /** Shows one user's keys, or all, without their secrets. @throws UsageError when there is no such user */
 export async function listKeys(
   { keys, users }: KeysSession,
-  email: string | null,
-  output: CliOutput,
+  { email, json }: { email: string | null; json: boolean },
+  output: CommandOutput,
 ): Promise<void> {
   const owner = email === null ? null : await users.findByEmail(email);
   if (email !== null && owner === null) {
@@ -116,9 +111,10 @@ export async function listKeys(
   }
   const listed = await keys.listWithOwners(owner?.id ?? null);
   const now = new Date();
-  for (const line of textTable([HEADER, ...listed.map((key) => cells(key, now))])) {
-    output.result(line);
-  }
+  const lines = json
+    ? [JSON.stringify(listed.map((key) => ({ ...toApiKeyDto(key), user: key.user?.email ?? null })))]
+    : textTable([HEADER, ...listed.map((key) => cells(key, now))]);
+  lines.forEach((line) => output.result(line));
 }
 
 function cells(key: ApiKey, now: Date): string[] {
@@ -145,25 +141,11 @@ function minute(date: Date): string {
   return `${date.toISOString().slice(0, 16)}Z`;
 }
 
-/** Replaces control characters: users choose the names that an operator's terminal shows here. */
-export function textTable(rows: readonly (readonly string[])[]): string[] {
-  const shown = rows.map((row) => row.map((cell) => cell.replaceAll(/\p{Cc}/gu, '\u{fffd}')));
-  const widths = (shown[0] ?? []).map((_, column) =>
-    Math.max(...shown.map((row) => (row[column] ?? '').length)),
-  );
-  return shown.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
-}
-
 /** Running services stop accepting the key within seconds. @throws DomainError not_found */
 export async function revokeKey(
   { keysService }: KeysSession,
   keyId: string,
-  output: CliOutput,
+  output: CommandOutput,
 ): Promise<void> {
   await keysService.revoke(keyId);
   output.note(`key ${keyId} is revoked`);

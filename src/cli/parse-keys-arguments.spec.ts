@@ -15,8 +15,8 @@ describe('parseKeysArguments', () => {
         expiresAt: '2030-01-31T12:00:00Z',
       },
     ],
-    [['list'], { name: 'list', email: null }],
-    [['list', '--user', 'ada@example.com'], { name: 'list', email: 'ada@example.com' }],
+    [['list'], { name: 'list', email: null, json: false }],
+    [['list', '--user', 'ada@example.com', '--json'], { name: 'list', email: 'ada@example.com', json: true }],
     [['revoke', 'a1B2c3D4'], { name: 'revoke', keyId: 'a1B2c3D4' }],
     [['reencrypt'], { name: 'reencrypt' }],
   ])('understands %j', (args, command) => {

@@ -18,16 +18,17 @@ export type KeysCommand =
       keyName: string | null;
       expiresAt: string | null;
     }
-  | { name: 'list'; email: string | null }
+  | { name: 'list'; email: string | null; json: boolean }
   | { name: 'revoke'; keyId: string }
   | { name: 'reencrypt' };
 
-export const KEYS_USAGE = `Usage: npm run keys -- COMMAND
+export function keysUsage(invocation: string): string {
+  return `Usage: ${invocation} COMMAND
 
   create [--admin] [--user EMAIL] [--name NAME] [--expires-at TIME]
       Makes an API key and prints nothing but the key on standard output. The user is made when unknown; --admin
       makes them an administrator, and alone it means admin@localhost. TIME is like 2030-01-31T12:00:00Z.
-  list [--user EMAIL]
+  list [--user EMAIL] [--json]
       Shows keys, without their secrets.
   revoke ID
       Ends the key with this 8-character id; running services follow within 5 seconds.
@@ -38,6 +39,7 @@ export const KEYS_USAGE = `Usage: npm run keys -- COMMAND
 
 The same environment variables and .env file as the service's say which database this is about.
 `;
+}
 
 /** @throws UsageError for an unknown command or flag, a missing value, or too many arguments */
 export function parseKeysArguments(args: readonly string[]): KeysCommand {
@@ -52,7 +54,7 @@ export function parseKeysArguments(args: readonly string[]): KeysCommand {
     case 'create':
       return parseCreate(rest);
     case 'list':
-      return { name, email: parseFlags(rest, { user: { type: 'string' } }).user ?? null };
+      return parseList(rest);
     case 'revoke':
       return { name, keyId: parseRevoke(rest) };
     case 'reencrypt':
@@ -80,6 +82,11 @@ function parseCreate(args: string[]): KeysCommand {
     keyName: flags.name ?? null,
     expiresAt: flags['expires-at'] ?? null,
   };
+}
+
+function parseList(args: string[]): KeysCommand {
+  const { user, json } = parseFlags(args, { user: { type: 'string' }, json: { type: 'boolean' } });
+  return { name: 'list', email: user ?? null, json: json ?? false };
 }
 
 function parseRevoke(args: string[]): string {

@@ -16,7 +16,7 @@ import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
 import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start-task.entity.js';
 import { SANDBOX_ENCRYPTED_COLUMNS } from '../v1/sandboxes/session-key.js';
 import { EncryptedColumnQueries } from './encrypted-column.queries.js';
-import type { CliOutput } from './keys-commands.js';
+import type { CommandOutput } from './command-output.js';
 import type { KeysSession } from './keys-session.js';
 
 const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
@@ -43,7 +43,7 @@ const MAX_SHOWN_FAILURES = 20;
 export async function reencrypt(
   { dataSource, audit }: KeysSession,
   keys: readonly CipherKey[],
-  output: CliOutput,
+  output: CommandOutput,
 ): Promise<void> {
   const cipher = new SecretCipher(keys);
   const check = new EncryptionKeyCheck(new ServiceStateRepository(dataSource), cipher);

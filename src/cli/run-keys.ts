@@ -4,9 +4,10 @@ import type { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
-import { type CliOutput, createKey, listKeys, revokeKey } from './keys-commands.js';
+import type { CommandOutput } from './command-output.js';
+import { createKey, listKeys, revokeKey } from './keys-commands.js';
 import { type KeysSession, openKeysSession } from './keys-session.js';
-import { KEYS_USAGE, type KeysCommand, parseKeysArguments, UsageError } from './parse-keys-arguments.js';
+import { keysUsage, type KeysCommand, parseKeysArguments, UsageError } from './parse-keys-arguments.js';
 import { reencrypt } from './reencrypt.js';
 
 /** One line for what an operator can fix, the stack for everything else. */
@@ -30,29 +31,38 @@ export function failureText(error: unknown): string {
 export async function runKeys(
   args: readonly string[],
   readConfig: () => AppConfig,
-  output: CliOutput,
+  output: CommandOutput,
+  invocation = 'npm run keys --',
 ): Promise<number> {
   try {
     const command = parseKeysArguments(args);
     if (command.name === 'help') {
-      output.result(KEYS_USAGE);
+      output.result(keysUsage(invocation));
       return 0;
     }
-    const config = readConfig();
-    const session = await openKeysSession(config, (line) => output.note(line));
-    try {
-      await execute(command, session, config, output);
-    } finally {
-      await session.close();
-    }
+    await executeKeys(command, readConfig(), output);
     return 0;
   } catch (error) {
     output.note(`slipway keys: ${failureText(error)}`);
     if (error instanceof UsageError) {
-      output.note(`\n${KEYS_USAGE}`);
+      output.note(`\n${keysUsage(invocation)}`);
       return 2;
     }
     return 1;
+  }
+}
+
+/** @throws UsageError, DomainError, ConfigError, EmbeddedPostgresError or what the database says */
+export async function executeKeys(
+  command: Exclude<KeysCommand, { name: 'help' }>,
+  config: AppConfig,
+  output: CommandOutput,
+): Promise<void> {
+  const session = await openKeysSession(config, (line) => output.note(line));
+  try {
+    await execute(command, session, config, output);
+  } finally {
+    await session.close();
   }
 }
 
@@ -60,13 +70,13 @@ async function execute(
   command: Exclude<KeysCommand, { name: 'help' }>,
   session: KeysSession,
   config: AppConfig,
-  output: CliOutput,
+  output: CommandOutput,
 ): Promise<void> {
   switch (command.name) {
     case 'create':
       return createKey(session, command, output);
     case 'list':
-      return listKeys(session, command.email, output);
+      return listKeys(session, command, output);
     case 'revoke':
       return revokeKey(session, command.keyId, output);
     case 'reencrypt':

@@ -44,6 +44,16 @@ export function configVariables(): Variable[] {
   return GROUPS.flatMap(variablesOf);
 }
 
+/** What is set, by the names of the variables; values that could be secrets are `(set)`. */
+export function configurationReport(environment: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  return Object.fromEntries(
+    configVariables().flatMap(({ name, isPlain }) => {
+      const value = environment[name];
+      return value ? [[name, isPlain ? value : '(set)']] : [];
+    }),
+  );
+}
+
 /** Reads the environment and, where it has no value, `.env` in the working directory. */
 export function loadConfig(): AppConfig {
   if (existsSync('.env')) {

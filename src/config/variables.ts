@@ -19,6 +19,8 @@ import { ConfigError } from './config.error.js';
 export interface Variable {
   name: string;
   default: string | undefined;
+  /** Whether its value cannot be a secret or contain one. */
+  isPlain: boolean;
 }
 
 interface VariableOptions {
@@ -28,6 +30,8 @@ interface VariableOptions {
   absent?: unknown;
   /** The rules judge the result. May throw a ConfigError. */
   convert?: (text: string) => unknown;
+  /** A number, a word of a list or a path, which may be shown to operators. */
+  isPlain?: boolean;
   /** Then an absent variable is judged, too. */
   requiredIf?: (group: never) => boolean;
 }
@@ -41,7 +45,7 @@ export function variablesOf(group: new () => object): Variable[] {
 /** Fills the member from an environment variable, and applies rules of class-validator. */
 export function FromVariable(
   name: string,
-  { default: initial, absent = null, convert = (text) => text, requiredIf }: VariableOptions,
+  { default: initial, absent = null, convert = (text) => text, isPlain = false, requiredIf }: VariableOptions,
   ...rules: PropertyDecorator[]
 ): PropertyDecorator {
   const presence = requiredIf
@@ -51,7 +55,7 @@ export function FromVariable(
       : null;
   return (target, property) => {
     const variables = variablesByGroup.get(target) ?? new Map<string, Variable>();
-    variablesByGroup.set(target, variables.set(String(property), { name, default: initial }));
+    variablesByGroup.set(target, variables.set(String(property), { name, default: initial, isPlain }));
     Expose({ name })(target, property);
     Transform(({ value }: { value: string | undefined }) => {
       const text = value ?? initial;
@@ -119,13 +123,14 @@ export function ChoiceVariable(
   options: VariableOptions = {},
 ): PropertyDecorator {
   const message = `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
-  return FromVariable(name, options, IsIn([...words], { message }));
+  return FromVariable(name, { isPlain: true, ...options }, IsIn([...words], { message }));
 }
 
 /** The member holds the absolute path. */
 export function PathVariable(name: string, initial?: string): PropertyDecorator {
   return FromVariable(name, {
     ...(initial !== undefined && { default: initial }),
+    isPlain: true,
     convert: (file) => path.resolve(file),
   });
 }
@@ -135,6 +140,7 @@ export function SwitchVariable(name: string, initial: boolean): PropertyDecorato
     name,
     {
       default: String(initial),
+      isPlain: true,
       convert: (text) => (text === 'true' ? true : text === 'false' ? false : text),
     },
     IsBoolean({ message: 'must be true or false' }),
@@ -154,7 +160,7 @@ export function IntegerVariable(
 ): PropertyDecorator {
   return FromVariable(
     name,
-    { ...(initial !== undefined && { default: initial }), convert: toNumber },
+    { ...(initial !== undefined && { default: initial }), isPlain: true, convert: toNumber },
     IsInt({ message }),
     Min(minimum, { message }),
     ...(maximum === undefined ? [] : [Max(maximum, { message })]),
@@ -194,6 +200,7 @@ export function MillisecondsVariable(
     name,
     {
       default: initial,
+      isPlain: true,
       convert: (text) => {
         const seconds = Number(text);
         // Rounding must not bring a value into the range.

@@ -21,7 +21,7 @@ class ServerInfoDto {
   @ApiProperty({ example: 'Slipway' })
   title: string;
 
-  @ApiProperty({ description: 'Version of the service itself.', example: '0.1.0' })
+  @ApiProperty({ description: 'Version of the service itself.', example: '0.2.0' })
   version: string;
 
   @ApiProperty({ type: 'integer', description: 'Seconds since this replica started.', example: 42 })

@@ -3,6 +3,7 @@ import { AuthModule } from '../auth/auth.module.js';
 import { JobsModule } from '../database/jobs/jobs.module.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
+import { DiagnosticsController } from './diagnostics.controller.js';
 import { Draining } from './draining.js';
 import { HealthController } from './health.controller.js';
 import { ProgramParts } from './program-parts.js';
@@ -10,7 +11,7 @@ import { Readiness } from './readiness.js';
 
 @Module({
   imports: [AuthModule, DatabaseNotificationsModule, JobsModule, ObservabilityModule],
-  controllers: [HealthController],
+  controllers: [HealthController, DiagnosticsController],
   providers: [Draining, ProgramParts, Readiness],
   exports: [Readiness],
 })

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
 import { currentRequest } from '../requests/request-context.js';
@@ -33,6 +34,23 @@ const CHATTER = new Set([
   'RoutesResolver',
 ]);
 
+/** Of this process, oldest first; for operators who ask what happened last. */
+const recentLines: string[] = [];
+const MAX_RECENT_LINES = 200;
+const MAX_RECENT_LENGTH = 2000;
+
+export function recentLogLines(): readonly string[] {
+  return recentLines;
+}
+
+function remember(line: string): string {
+  recentLines.push(stripVTControlCharacters(line).trimEnd().slice(0, MAX_RECENT_LENGTH));
+  if (recentLines.length > MAX_RECENT_LINES) {
+    recentLines.shift();
+  }
+  return line;
+}
+
 export interface AppLoggerOptions {
   level: 'debug' | 'info' | 'warn' | 'error';
   format: 'json' | 'pretty';
@@ -56,7 +74,11 @@ export class AppLogger extends ConsoleLogger {
   protected override stringifyJsonLogObject({ timestamp, level, ...line }: Record<string, unknown>): string {
     const time = new Date(Number(timestamp)).toISOString();
     const members = { time, level: level === 'log' ? 'info' : level, ...line, ...contextMembers() };
-    return super.stringifyJsonLogObject(members);
+    return remember(super.stringifyJsonLogObject(members));
+  }
+
+  protected override formatMessage(...args: Parameters<ConsoleLogger['formatMessage']>): string {
+    return remember(super.formatMessage(...args));
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {

@@ -1,7 +1,10 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import type { HttpServer, INestApplication } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { productFolder } from '../product.js';
 import { StaticAnswer } from '../requests/static-answer.js';
 import { buildOpenApiDocument } from './openapi-document.js';
 
@@ -52,7 +55,6 @@ const INIT_SCRIPT = `SwaggerUIBundle({
 /** `SwaggerModule.setup` writes the document anew for each request, and serves every file of its package. */
 export function serveDocumentPages(app: INestApplication): void {
   const server: HttpServer<Request, Response> = app.getHttpAdapter();
-  const { resolve } = createRequire(import.meta.url);
   const page = new StaticAnswer(HTML, () => PAGE);
   const answers: [string, StaticAnswer][] = [
     [DOCUMENT, new StaticAnswer(JSON_TYPE, () => JSON.stringify(buildOpenApiDocument(app)))],
@@ -61,10 +63,16 @@ export function serveDocumentPages(app: INestApplication): void {
     [`/docs/${INIT}`, new StaticAnswer(SCRIPT, () => INIT_SCRIPT)],
     ...Object.entries(FILES).map(([name, type]): [string, StaticAnswer] => [
       `/docs/${name}`,
-      new StaticAnswer(type, () => readFile(resolve(`swagger-ui-dist/${name}`))),
+      new StaticAnswer(type, () => readFile(swaggerFile(name))),
     ]),
   ];
-  for (const [path, answer] of answers) {
-    server.get(path, async (request: Request, response: Response) => answer.send(request, response));
+  for (const [address, answer] of answers) {
+    server.get(address, async (request: Request, response: Response) => answer.send(request, response));
   }
+}
+
+/** A build has copies beside its bundle, which runs without `node_modules`. */
+function swaggerFile(name: string): string {
+  const copy = path.join(productFolder(), 'dist', 'swagger-ui', name);
+  return existsSync(copy) ? copy : createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { textTable } from './keys-commands.js';
+import { textTable } from './command-output.js';
 
 describe('textTable', () => {
   it('aligns columns and leaves no spaces at the end', () => {

@@ -1,0 +1,110 @@
+import { describe, expect, it } from '@jest/globals';
+import { eventLines, executionStatus } from './event-lines.js';
+
+const text = (...texts: string[]) => texts.map((part) => ({ type: 'text', text: part }));
+
+describe('eventLines', () => {
+  it.each([
+    [
+      'what the user says',
+      { kind: 'MessageEvent', source: 'user', llm_message: { content: text('Fix it') } },
+      ['you: Fix it'],
+    ],
+    [
+      'what the agent says',
+      { kind: 'MessageEvent', source: 'agent', llm_message: { content: text('Done', 'now') } },
+      ['agent: Done\nnow'],
+    ],
+    [
+      'a command, after its reason',
+      { kind: 'ActionEvent', thought: text('Look first'), action: { kind: 'TerminalAction', command: 'ls' } },
+      ['agent: Look first', '$ ls'],
+    ],
+    [
+      'its output',
+      { kind: 'ObservationEvent', observation: { kind: 'TerminalObservation', content: text('a\nb\n') } },
+      ['    a', '    b'],
+    ],
+    [
+      'no output',
+      { kind: 'ObservationEvent', observation: { kind: 'TerminalObservation', content: text('') } },
+      [],
+    ],
+    [
+      'an edit, as the lines that go and come',
+      {
+        kind: 'ActionEvent',
+        thought: [],
+        action: {
+          kind: 'FileEditorAction',
+          command: 'str_replace',
+          path: '/w/a',
+          old_str: 'x\ny',
+          new_str: 'z',
+        },
+      },
+      ['• str_replace /w/a', '  - x', '  - y', '  + z'],
+    ],
+    [
+      'the last words',
+      { kind: 'ActionEvent', thought: [], action: { kind: 'FinishAction', message: 'Bye' } },
+      ['agent: Bye'],
+    ],
+    [
+      'those once',
+      { kind: 'ObservationEvent', observation: { kind: 'FinishObservation', content: text('Bye') } },
+      [],
+    ],
+    [
+      'a call of another tool',
+      {
+        kind: 'ActionEvent',
+        thought: [],
+        tool_name: 'search',
+        tool_call: { arguments: '{"q":1}' },
+        action: { kind: 'MCPToolAction' },
+      },
+      ['• search {"q":1}'],
+    ],
+    [
+      'a call by an ACP agent',
+      { kind: 'ACPToolCallEvent', title: 'Read a', status: 'completed' },
+      ['• Read a (completed)'],
+    ],
+    [
+      'what went wrong',
+      { kind: 'ConversationErrorEvent', code: 'E', detail: 'no credit' },
+      ['error: no credit'],
+    ],
+    ['an error of a tool', { kind: 'AgentErrorEvent', error: 'bad arguments' }, ['error: bad arguments']],
+    ['a refusal', { kind: 'UserRejectObservation', rejection_reason: 'too risky' }, ['rejected: too risky']],
+    [
+      'a new status',
+      { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'running' },
+      ['— running'],
+    ],
+    ['nothing of figures', { kind: 'ConversationStateUpdateEvent', key: 'stats', value: {} }, []],
+    ['nothing of what is not an event', null, []],
+  ])('shows %s', (_name, event, expected) => {
+    expect(eventLines(event)).toEqual(expected);
+  });
+
+  it('shows the begin of a long output, and says how much more there was', () => {
+    const content = text(Array.from({ length: 50 }, (_, index) => `line ${index}`).join('\n'));
+    const lines = eventLines({
+      kind: 'ObservationEvent',
+      observation: { kind: 'TerminalObservation', content },
+    });
+
+    expect(lines).toHaveLength(41);
+    expect(lines.at(-1)).toBe('    … 10 more lines');
+  });
+});
+
+it.each([
+  [{ kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'finished' }, 'finished'],
+  [{ kind: 'ConversationStateUpdateEvent', key: 'stats', value: 'finished' }, null],
+  [{ kind: 'MessageEvent' }, null],
+])('executionStatus of %j is %s', (event, expected) => {
+  expect(executionStatus(event)).toBe(expected);
+});

@@ -1,0 +1,19 @@
+#!/usr/bin/env node
+import 'reflect-metadata';
+
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(`Slipway needs Node.js 22.19 or newer; this is ${process.versions.node}\n`);
+  process.exitCode = 1;
+} else {
+  // In a bundle, the import above has run only when this is imported here.
+  const { runSlipway } = await import('./slipway-program.js');
+  const status = await runSlipway(process.argv.slice(2), {
+    result: (line) => process.stdout.write(`${line}\n`),
+    note: (line) => process.stderr.write(`${line}\n`),
+  });
+  // The service decides for itself what its process ends with.
+  if (status !== 0) {
+    process.exitCode = status;
+  }
+}

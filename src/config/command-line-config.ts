@@ -1,0 +1,29 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { loadConfig } from './load-config.js';
+
+/** Where the commands of `slipway` find the service. */
+export interface CommandLineConfig {
+  /** Without a trailing slash. */
+  url: string;
+  /** Null: requests carry none. */
+  key: string | null;
+  /** Whether the service is one of this machine, configured like this process. */
+  isLocal: boolean;
+}
+
+/** `SLIPWAY_URL` and `SLIPWAY_KEY`, else what the service has with the same configuration. @throws ConfigError */
+export function loadCommandLineConfig(): CommandLineConfig {
+  const { SLIPWAY_URL: url, SLIPWAY_KEY: key } = process.env;
+  if (url) {
+    return { url: url.replace(/\/+$/, ''), key: key ?? null, isLocal: false };
+  }
+  const { dataDir, http } = loadConfig();
+  const host = ['0.0.0.0', '::'].includes(http.host) ? '127.0.0.1' : http.host;
+  const file = path.join(dataDir, 'api-key');
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${http.port}`,
+    key: key ?? (existsSync(file) ? readFileSync(file, 'utf8').trim() : null),
+    isLocal: true,
+  };
+}

@@ -1,0 +1,263 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { runSlipway } from '../../src/cli/slipway-program.js';
+import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { say, StartsClient } from '../support/starts-client.js';
+
+interface Run {
+  status: number;
+  stdout: string[];
+  stderr: string[];
+}
+
+async function slipway(url: string, key: string | null, ...args: string[]): Promise<Run> {
+  const run: Run = { status: -1, stdout: [], stderr: [] };
+  const output = {
+    result: (line: string) => run.stdout.push(line),
+    note: (line: string) => run.stderr.push(line),
+  };
+  run.status = await runSlipway(args, output, () => ({ url, key, isLocal: false }));
+  return run;
+}
+
+describe('slipway', () => {
+  let hosts: GitHosts;
+  let git: GitHttpServer;
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+  let user: TestUser;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    git = await startGitHttpServer(`x-access-token:${hosts.worlds.github.token}`);
+    await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    backend = new InProcessSandboxBackend();
+    app = await createTestApp({ ...hosts.environment, GITHUB_CLONE_URL: git.origin }, undefined, {
+      sandboxBackend: backend,
+    });
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+  });
+
+  afterEach(() => {
+    hosts.clearFaults();
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+    await git.close();
+    await hosts.close();
+  });
+
+  const run = async (...args: string[]): Promise<Run> => await slipway(app.url, user.key, ...args);
+  const connect = async (): Promise<void> => {
+    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+  };
+  const startedConversation = async (): Promise<{ id: string; sandboxId: string }> => {
+    const client = new StartsClient(app, user);
+    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-4217' });
+    const task = await client.reached(await client.start(say('say hello')), 'READY');
+    return { id: task.appConversationId, sandboxId: task.sandboxId };
+  };
+
+  describe('tasks', () => {
+    it('lists each task under the name that "run" takes', async () => {
+      await connect();
+      const { status, stdout } = await run('tasks', '--providers', 'github');
+
+      expect(status).toBe(0);
+      expect(stdout[0]).toMatch(/^TASK +KIND +TITLE$/);
+      expect(stdout.slice(1).every((line) => /^github:[\w./-]+(#\d+)? +[A-Z_]+ /.test(line))).toBe(true);
+    });
+
+    it('ends with a line for each host that failed', async () => {
+      await connect();
+      hosts.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
+      const { status, stdout, stderr } = await run('tasks', '--json');
+
+      expect(status).toBe(0);
+      expect(JSON.parse(stdout.join('')).length).toBeGreaterThan(0);
+      expect(stderr).toEqual([expect.stringMatching(/^gitlab: error, rate_limited.*try again in 41 s$/)]);
+    });
+  });
+
+  describe('run', () => {
+    it('starts a conversation in a repository and follows it to its end', async () => {
+      await connect();
+      await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-4217' });
+      const { status, stdout, stderr } = await run('run', 'github:octo/app', 'say hello');
+
+      expect({ status, stderr }).toMatchObject({ status: 0 });
+      expect(stderr).toContainEqual(expect.stringMatching(/^READY/));
+      expect(stdout).toContain('you: say hello');
+      expect(stdout.at(-1)).toBe('— finished');
+    });
+
+    it('says what is wrong with a task that is not suggested', async () => {
+      await connect();
+
+      expect(await run('run', 'github:octo/none#1')).toMatchObject({
+        status: 2,
+        stderr: [expect.stringContaining('there is no suggested task github:octo/none#1')],
+      });
+    });
+
+    it('fails with the reason of a start that fails', async () => {
+      const { status, stderr } = await run('run', 'github:octo/app', 'say hello');
+
+      expect(status).not.toBe(0);
+      expect(stderr.at(-1)).toMatch(/^slipway: .*model/);
+    });
+  });
+
+  describe('watch', () => {
+    it('shows what has happened, and ends where the agent rests now', async () => {
+      const { id } = await startedConversation();
+      const first = await run('watch', id);
+      expect(first).toMatchObject({ status: 0 });
+      await request(app.url)
+        .post(`/api/v1/app-conversations/${id}/send-message`)
+        .set(user.headers)
+        .send({ content: [{ type: 'text', text: 'and again' }], run: true })
+        .expect(200);
+
+      const { status, stdout } = await run('watch', id);
+
+      expect(status).toBe(0);
+      expect(stdout).toEqual(expect.arrayContaining(['you: say hello', 'you: and again']));
+      expect(stdout.at(-1)).toBe('— finished');
+    });
+
+    it('prints events as JSON for programs', async () => {
+      const { id } = await startedConversation();
+      const { stdout } = await run('watch', '--json', id);
+
+      expect(stdout.map((line) => JSON.parse(line).kind)).toContain('MessageEvent');
+    });
+  });
+
+  describe('sandboxes', () => {
+    it('lists them without their keys, and stops one', async () => {
+      const { sandboxId } = await startedConversation();
+      const listed = JSON.parse((await run('sandboxes', 'list', '--json')).stdout.join(''));
+      expect(listed).toEqual([expect.objectContaining({ id: sandboxId, status: 'RUNNING' })]);
+      expect(listed[0]).not.toHaveProperty('session_api_key');
+
+      expect(await run('sandboxes', 'stop', sandboxId)).toMatchObject({
+        status: 0,
+        stdout: [`stopped ${sandboxId}`],
+      });
+      expect((await run('sandboxes', 'list')).stdout[1]).toMatch(new RegExp(`^${sandboxId} +PAUSED `));
+      expect(await run('sandboxes', 'stop', '--all')).toMatchObject({ status: 0, stdout: [] });
+    });
+  });
+
+  describe('keys', () => {
+    it('are made, listed and revoked over the API', async () => {
+      await request(app.url).post('/api/v1/users').set(app.admin.headers).send({ email: 'ada@example.com' });
+      const admin = (...args: string[]) => slipway(app.url, app.admin.key, ...args);
+      const { stdout: made } = await admin('keys', 'create', '--user', 'ada@example.com', '--name', 'robot');
+      const { stdout } = await admin('keys', 'list', '--json', '--user', 'ada@example.com');
+      const robot = JSON.parse(stdout.join('')).find(({ name }: { name: string }) => name === 'robot');
+      expect(made[0]).toContain(robot.id);
+
+      expect(await admin('keys', 'revoke', robot.id)).toMatchObject({ status: 0 });
+      expect(await slipway(app.url, made[0] ?? '', 'tasks')).toMatchObject({ status: 4 });
+    });
+
+    it.each([[['create', '--admin']], [['reencrypt']]])('%j needs the database', async (args) => {
+      expect(await run('keys', ...args)).toMatchObject({
+        status: 2,
+        stderr: [expect.stringContaining('needs the database')],
+      });
+    });
+  });
+
+  describe('support-bundle', () => {
+    let folder: string;
+    const before = process.cwd();
+
+    beforeEach(async () => {
+      folder = await mkdtemp(path.join(tmpdir(), 'slipway-support-'));
+      process.chdir(folder);
+    });
+
+    afterEach(async () => {
+      process.chdir(before);
+      await rm(folder, { recursive: true });
+    });
+
+    it('has versions, configuration without secrets, readiness and the log for an administrator', async () => {
+      const { status, stdout } = await slipway(app.url, app.admin.key, 'support-bundle');
+
+      expect(status).toBe(0);
+      expect(stdout[0]).toMatch(/^slipway-support-\d{8}T\d{6}\.tgz$/);
+      const content = gunzipSync(await readFile(stdout[0] ?? '')).toString('latin1');
+      for (const name of ['versions.json', 'configuration.json', 'readiness.json', 'log.txt']) {
+        expect(content).toContain(`slipway-support/${name}`);
+      }
+      expect(content).toContain('"name": "database"');
+    });
+
+    it('says why the service told nothing', async () => {
+      const { status, stdout } = await run('support-bundle');
+
+      expect(status).toBe(0);
+      expect(gunzipSync(await readFile(stdout[0] ?? '')).toString('latin1')).toContain('"unavailable"');
+    });
+  });
+
+  it.each([
+    [['frob'], 2, 'there is no command frob'],
+    [['tasks', '--frob'], 2, 'unknown option'],
+    [['watch'], 2, 'missing required argument'],
+    [['sandboxes', 'stop'], 2, 'needs ids, or --all'],
+    [['keys', 'frob'], 2, 'this command is not known'],
+    [['watch', 'no-such'], 1, 'There is no conversation with this id'],
+  ])('%j ends with %i', async (args, status, message) => {
+    expect(await run(...args)).toMatchObject({ status, stderr: [expect.stringContaining(message)] });
+  });
+
+  it('ends with 4 for a key that is not accepted, 3 for a service that is not there, 0 for help', async () => {
+    const gone = await slipway('http://127.0.0.1:9', null, 'tasks');
+
+    expect(await slipway(app.url, 'wrong', 'tasks')).toMatchObject({ status: 4 });
+    expect(gone).toMatchObject({ status: 3, stderr: [expect.stringContaining('cannot reach')] });
+    const help = await run('--help');
+    expect(help.status).toBe(0);
+    expect(help.stdout.join('\n')).toContain('support-bundle');
+  });
+});
+
+describe('GET /api/v1/diagnostics', () => {
+  let app: TestApp;
+
+  beforeAll(async () => {
+    app = await createTestApp({});
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  it('is for administrators', async () => {
+    const user = await app.createUser();
+
+    await request(app.url).get('/api/v1/diagnostics').set(user.headers).expect(403);
+    const { body } = await request(app.url).get('/api/v1/diagnostics').set(app.admin.headers).expect(200);
+    expect(body).toMatchObject({
+      versions: { node: process.versions.node },
+      parts: expect.arrayContaining([expect.objectContaining({ name: 'database', status: 'ok' })]),
+    });
+  });
+});
