@@ -1,0 +1,80 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const CHART = 'deploy/helm/slipway';
+const hasTools = ['helm', 'kubectl'].every(
+  (tool) => spawnSync(tool, ['version', '--client']).error === undefined,
+);
+
+interface KubernetesObject {
+  kind: string;
+  metadata: { name: string; namespace?: string; labels?: Record<string, string>; annotations?: object };
+  data?: Record<string, string>;
+  spec?: { template?: { metadata: { annotations?: object; labels?: object } } };
+}
+
+function output(command: string, ...args: string[]): string {
+  return execFileSync(command, args, { cwd: ROOT, encoding: 'utf8' });
+}
+
+function objectsOf(text: string): Map<string, KubernetesObject> {
+  const objects = parseAllDocuments(text).map((document): KubernetesObject => document.toJS());
+  return new Map(
+    objects
+      .map((object): [string, KubernetesObject] => {
+        const { kind, metadata } = object;
+        return [[kind, metadata.namespace, metadata.name].join('/'), comparable(object)];
+      })
+      .toSorted(([a], [b]) => a.localeCompare(b, 'en')),
+  );
+}
+
+/** Kustomize puts a hash into the name of a ConfigMap so that a change rolls the pods; the chart has an annotation. */
+function comparable(object: KubernetesObject): KubernetesObject {
+  if (object.spec?.template !== undefined) {
+    delete object.spec.template.metadata.annotations;
+  }
+  return object;
+}
+
+// CI has both; elsewhere they are tools of whoever changes the chart.
+(hasTools ? describe : describe.skip)('the Helm chart', () => {
+  it('makes with its defaults what deploy/kubernetes/base makes', () => {
+    const base = output('kubectl', 'kustomize', 'deploy/kubernetes/base')
+      .replaceAll(/\bslipway-[a-z0-9]{10}$/gm, 'slipway')
+      .replaceAll('image: slipway\n', 'image: slipway:TAG\n');
+    const chart = output(
+      'helm',
+      'template',
+      'slipway',
+      CHART,
+      '--namespace',
+      'slipway',
+      '--set',
+      'image.tag=TAG',
+    );
+    const expected = objectsOf(base);
+    // helm makes the namespace of a release by itself.
+    expected.delete('Namespace//slipway');
+
+    expect(Object.fromEntries(objectsOf(chart))).toEqual(Object.fromEntries(expected));
+  });
+
+  it.each([[[]], [['--values', `${CHART}/ci/all.yaml`]]])('passes lint and renders with %j', (values) => {
+    expect(output('helm', 'lint', '--strict', CHART, ...values)).toContain('0 chart(s) failed');
+    expect(objectsOf(output('helm', 'template', 'slipway', CHART, ...values)).size).toBeGreaterThan(10);
+  });
+
+  it('refuses values that it does not know', () => {
+    const { status, stderr } = spawnSync('helm', ['template', 'slipway', CHART, '--set', 'replicass=3'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+
+    expect(status).not.toBe(0);
+    expect(stderr).toContain('replicass');
+  });
+});
