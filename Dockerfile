@@ -15,10 +15,6 @@ COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/
 RUN npm ci
 
-# The optional packages are the embedded PostgreSQL and the Node.js for tests. An image needs neither: it gets DATABASE_URL.
-FROM packages AS dependencies
-RUN npm prune --omit=dev --omit=optional
-
 FROM packages AS build
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
@@ -55,10 +51,12 @@ LABEL org.opencontainers.image.title=Slipway org.opencontainers.image.version=0.
 # Nothing here would separate agents from the service, which has the keys of all users. So process sandboxes do not start.
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data SANDBOX_ISOLATION=bwrap
 WORKDIR /app
-COPY --from=dependencies /app/node_modules node_modules
+# The bundle needs no packages beside it; there is no embedded PostgreSQL in an image, which gets DATABASE_URL.
 COPY package.json ./
-COPY scripts scripts
-COPY --from=build /app/dist dist
+COPY --from=build /app/dist/service dist/service
+COPY --from=build /app/dist/bundle dist/bundle
+COPY --from=build /app/dist/swagger-ui dist/swagger-ui
+RUN chmod +x dist/service/slipway.js && ln -s /app/dist/service/slipway.js /usr/local/bin/slipway
 RUN mkdir /data && chown 10001:10001 /data
 USER 10001:10001
 VOLUME /data
@@ -66,4 +64,4 @@ EXPOSE 3000
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health/ready`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # The service handles SIGTERM itself, so it needs no init process.
-CMD ["node", "--max-semi-space-size=4", "scripts/start.mjs"]
+CMD ["node", "--max-semi-space-size=4", "dist/service/slipway.js"]

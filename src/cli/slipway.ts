@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import nodeModule from 'node:module';
 import 'reflect-metadata';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
@@ -6,6 +7,10 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(`Slipway needs Node.js 22.19 or newer; this is ${process.versions.node}\n`);
   process.exitCode = 1;
 } else {
+  // Saves a tenth of the start; has no effect where the folder cannot be written.
+  nodeModule.enableCompileCache();
+  // Source maps of our code only: those of everything in node_modules would take 20 MB.
+  nodeModule.setSourceMapsSupport(true);
   // In a bundle, the import above has run only when this is imported here.
   const { runSlipway } = await import('./slipway-program.js');
   const status = await runSlipway(process.argv.slice(2), {

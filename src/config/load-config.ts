@@ -19,6 +19,7 @@ import {
   type PublicGitServer,
 } from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
+import { withSecretFiles } from './secret-files.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
 
@@ -72,8 +73,10 @@ export function loadConfig(): AppConfig {
 
 /** Has the rules that concern several variables. @throws ConfigError one line for each wrong variable */
 export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): AppConfig {
-  const variables = Object.fromEntries(
-    Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
+  const variables = withSecretFiles(
+    Object.fromEntries(
+      Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
+    ),
   );
   // Reports all of them at once, so an operator can fix them in one go.
   const problems = GROUPS.flatMap((group) => problemsOf(group, variables));
