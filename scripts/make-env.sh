@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the secrets that docker-compose.yml requires to .env; keeps those that are there already.
+# Writes what docker-compose.yml requires to .env, and keeps what is there already.
 set -eu
 cd "$(dirname "$0")/.."
 umask 077
@@ -21,3 +21,7 @@ if [ -s .env ] && [ -n "$(tail -c 1 .env)" ]; then echo >>.env; fi
 add POSTGRES_PASSWORD "$(random_hex)"
 add ENCRYPTION_KEYS "k1:$(random_base64)"
 add BOOTSTRAP_API_KEY "$(random_hex)"
+# The group that may use the engine's socket.
+socket=${DOCKER_SOCKET:-/var/run/docker.sock}
+if [ -S "$socket" ]; then add DOCKER_GID "$(stat -L -c %g "$socket")"; fi
+echo 'Then: docker compose up --detach --build; the service answers at http://127.0.0.1:3000 to the key in .env: KEY=$(sed -n s/^BOOTSTRAP_API_KEY=//p .env)' >&2
