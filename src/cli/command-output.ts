@@ -5,7 +5,7 @@ export interface CommandOutput {
 }
 
 /** Replaces control characters: users and models choose texts that a terminal shows here. */
-export function terminalText(text: string): string {
+export function plainText(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]/gu, '\u{fffd}');
 }
 

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { parseList } from 'structured-headers';
-import { type CommandOutput, terminalText, textTable } from './command-output.js';
+import { type CommandOutput, plainText, textTable } from './command-output.js';
 import { eventLines, executionStatus } from './event-lines.js';
-import { CommandError, EXIT, type ServiceClient } from './service-client.js';
+import { CommandError, EXIT, type ServiceAnswer, type ServiceClient } from './service-client.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const START_POLL_MS = 250;
@@ -45,7 +45,10 @@ export async function listTasks(
   failedProviders(headers.get('x-provider-status')).forEach((line) => output.note(line));
 }
 
-async function findTasks(client: ServiceClient, { providers, types, limit }: TaskFilter) {
+async function findTasks(
+  client: ServiceClient,
+  { providers, types, limit }: TaskFilter,
+): Promise<ServiceAnswer> {
   return await client.request('/api/user/suggested-tasks', {
     query: { providers, task_types: types, limit },
   });
@@ -54,14 +57,16 @@ async function findTasks(client: ServiceClient, { providers, types, limit }: Tas
 /** From `X-Provider-Status` (RFC 9651 section 3.1). */
 function failedProviders(header: string | null): string[] {
   return parseList(header ?? '').flatMap(([provider, parameters]) => {
-    const [status, code, detail, retryAfter] = ['status', 'code', 'detail', 'retry_after'].map((name) =>
-      parameters.has(name) ? String(parameters.get(name)) : null,
-    );
+    const parameter = (name: string): string[] =>
+      parameters.has(name) ? [String(parameters.get(name))] : [];
+    const [status = ''] = parameter('status');
     if (status !== 'error' && status !== 'stale') {
       return [];
     }
-    const reason = [code, detail, retryAfter == null ? null : `try again in ${retryAfter} s`];
-    return [`${String(provider)}: ${[status, ...reason].filter((part) => part != null).join(', ')}`];
+    const wait = parameter('retry_after').map((seconds) => `try again in ${seconds} s`);
+    return [
+      `${String(provider)}: ${[status, ...parameter('code'), ...parameter('detail'), ...wait].join(', ')}`,
+    ];
   });
 }
 
@@ -148,7 +153,7 @@ export async function watchConversation(
         const event = parseJson(frame.data);
         lastEventId = frame.id ?? lastEventId;
         for (const line of json ? [frame.data] : eventLines(event)) {
-          output.result(json ? line : terminalText(line));
+          output.result(json ? line : plainText(line));
         }
         const status = executionStatus(event);
         hasWorked ||= status === 'running';
@@ -186,7 +191,7 @@ function requireSuccess(status: string): void {
   }
 }
 
-export interface PullRequestOptions {
+export interface NewPullRequest {
   title?: string;
   body?: string;
   draft?: boolean;
@@ -198,7 +203,7 @@ export interface PullRequestOptions {
 export async function openPullRequest(
   client: ServiceClient,
   id: string,
-  { sourceBranch, targetBranch, ...options }: PullRequestOptions,
+  { sourceBranch, targetBranch, ...options }: NewPullRequest,
   json: boolean,
   output: CommandOutput,
 ): Promise<void> {

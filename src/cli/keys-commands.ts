@@ -112,7 +112,11 @@ export async function listKeys(
   const listed = await keys.listWithOwners(owner?.id ?? null);
   const now = new Date();
   const lines = json
-    ? [JSON.stringify(listed.map((key) => ({ ...toApiKeyDto(key), user: key.user?.email ?? null })))]
+    ? [
+        JSON.stringify(
+          listed.map((key) => Object.assign(toApiKeyDto(key), { user: key.user?.email ?? null })),
+        ),
+      ]
     : textTable([HEADER, ...listed.map((key) => cells(key, now))]);
   lines.forEach((line) => output.result(line));
 }

@@ -5,7 +5,7 @@ import type { CommandOutput } from './command-output.js';
 import {
   listTasks,
   openPullRequest,
-  type PullRequestOptions,
+  type NewPullRequest,
   runConversation,
   type TaskFilter,
   watchConversation,
@@ -110,7 +110,7 @@ function slipwayProgram(output: CommandOutput, readConfig: () => CommandLineConf
     .option('--source-branch <name>')
     .option('--target-branch <name>')
     .option('--json', 'print JSON')
-    .action(async (id: string, { json = false, ...options }: PullRequestOptions & Json) => {
+    .action(async (id: string, { json = false, ...options }: NewPullRequest & Json) => {
       await openPullRequest(client(), id, options, json, output);
     });
   program
