@@ -14,7 +14,7 @@ import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { IdlenessProbe } from './idleness-probe.js';
 import { LostHostReaper } from './lost-host.reaper.js';
-import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 
 const MAX_UNRESPONSIVE_SECONDS = 600;
 
@@ -31,7 +31,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
   private unresponsive = new Map<string, number>();
 
   constructor(
-    private readonly queries: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
     private readonly lostHosts: LostHostReaper,
@@ -67,7 +67,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     if (idleTimeoutSeconds === 0) {
       return;
     }
-    const candidates = await this.queries.idleSince(this.host.id, this.ago(idleTimeoutSeconds));
+    const candidates = await this.lifecycle.idleSince(this.host.id, this.ago(idleTimeoutSeconds));
     const unresponsiveBefore = this.unresponsive;
     this.unresponsive = new Map();
     await Promise.all(
@@ -124,7 +124,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
   private async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
-      const old = await this.queries.stoppedSince(this.host.id, this.ago(retentionSeconds));
+      const old = await this.lifecycle.stoppedSince(this.host.id, this.ago(retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
           this.sandboxes.transition(id, 'remove', { condition: { status, updatedAt }, cause: 'retention' }),

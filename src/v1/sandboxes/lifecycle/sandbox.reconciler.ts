@@ -11,14 +11,13 @@ import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backe
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { OrphanedSandboxRepository } from '../orphaned-sandbox.repository.js';
-import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
 import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
-import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -48,9 +47,8 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   constructor(
     private readonly readiness: BackendReadiness,
     private readonly drift: DriftDetector,
-    private readonly queries: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
-    private readonly leases: SandboxLeaseRepository,
     private readonly orphans: OrphanedSandboxRepository,
     private readonly backend: SandboxBackend,
     private readonly diagnosis: ExitDiagnosis,
@@ -64,9 +62,9 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     this.backend.onChange(() => this.reconcileSoon());
-    if ((await this.queries.runningIds(this.host.id)).length > 0) {
+    if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
       await this.loop.now();
-      const ids = await this.queries.runningIds(this.host.id);
+      const ids = await this.lifecycle.runningIds(this.host.id);
       await Promise.all(ids.map((id) => this.events.emitRunning(id)));
     }
   }
@@ -214,7 +212,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
 
   /** The lease keeps workers from starting it meanwhile. */
   private async stopLeftOver(id: string): Promise<void> {
-    if (!(await this.leases.take(id, ['PAUSED', 'ERROR']))) {
+    if (!(await this.lifecycle.take(id, ['PAUSED', 'ERROR']))) {
       return;
     }
     try {
@@ -225,7 +223,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
       await this.backend.pause(id);
       this.logger.warn('left-over sandbox stopped: its row says that it does not run', { sandbox_id: id });
     } finally {
-      await this.leases.release(id);
+      await this.lifecycle.release(id);
     }
   }
 

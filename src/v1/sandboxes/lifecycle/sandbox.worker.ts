@@ -9,7 +9,7 @@ import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxWorkerSignal } from '../sandbox-events.js';
-import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import { isTransitional, TRANSITIONAL_STATUSES } from '../sandbox-status.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
@@ -20,7 +20,7 @@ import { SandboxTransitionsRunner } from './sandbox-transitions.runner.js';
 const RETRY_MS = 5_000;
 
 interface LeaseSessionTools {
-  leases: SandboxLeaseRepository;
+  leases: SandboxLifecycleRepository;
   sandboxes: SandboxRepository;
   transitions: SandboxTransitionsRunner;
   logger: Logger;
@@ -141,7 +141,7 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
   );
 
   constructor(
-    private readonly leases: SandboxLeaseRepository,
+    private readonly leases: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly transitions: SandboxTransitionsRunner,
     private readonly host: HostIdentity,
