@@ -1,4 +1,5 @@
 import type { Client } from 'pg';
+import { encodePageId } from '../../src/common/pagination/page.js';
 import { RARE } from './growth-rows.js';
 
 /** What addresses of listings need to know of a database. */
@@ -65,7 +66,7 @@ export async function findPlaces(
 ): Promise<GrowthPlaces> {
   const { rows } = await database.query<GrowthPlaces['middle']>(MIDDLE, [spread, total, many]);
   const ids = await database.query<{ log: string; endpoint: string; earlier: Date }>(
-    `SELECT md5('conversation 1') AS log, md5('endpoint of ' || $1)::uuid AS endpoint, now() - interval '2 hours' AS earlier`,
+    `SELECT md5('conversation 1')::uuid AS log, md5('endpoint of ' || $1)::uuid AS endpoint, now() - interval '2 hours' AS earlier`,
     [many],
   );
   const [middle] = rows;
@@ -92,8 +93,8 @@ const events = (places: GrowthPlaces, query: string): string =>
 const deliveries = (places: GrowthPlaces, query: string): string =>
   `/api/v1/webhook-endpoints/${places.endpoint}/deliveries?limit=${LIMIT}${query}`;
 const audit = (query: string): string => `/api/v1/audit?limit=${LIMIT}${query}`;
-const after = (...cursor: string[]): string =>
-  `&page_id=${Buffer.from(cursor.join(' ')).toString('base64url')}`;
+const after = (list: string, ...cursor: string[]): string =>
+  `&page_id=${encodePageId(list, cursor.join(' '))}`;
 /** Rows at both sizes; without a number there may be any. */
 const items = (rows?: number): Expected => ({ member: 'items', ...(rows !== undefined && { rows }) });
 const listingOf =
@@ -114,7 +115,7 @@ export const LISTINGS: Listing[] = [
   asFew('conversations of a user with few', conversations(''), items()),
   asMany(
     'conversations, a page far behind',
-    ({ middle }) => conversations(after(middle.conversationAt, middle.id)),
+    ({ middle }) => conversations(after('app-conversations', middle.conversationAt, middle.id)),
     items(LIMIT),
   ),
   asMany(
@@ -177,7 +178,9 @@ export const LISTINGS: Listing[] = [
   asMany(
     'start tasks, a page far behind',
     ({ middle }) =>
-      startTasks(`&sort_order=CREATED_AT_DESC${after(middle.conversationAt, middle.startTask)}`),
+      startTasks(
+        `&sort_order=CREATED_AT_DESC${after('start-tasks', middle.conversationAt, middle.startTask)}`,
+      ),
     items(LIMIT),
   ),
   asMany(
@@ -194,7 +197,11 @@ export const LISTINGS: Listing[] = [
   asMany('count of start tasks', '/api/v1/app-conversations/start-tasks/count', { counts: true }),
   asFew('events', (places) => events(places, ''), items(LIMIT)),
   asFew('events, newest', (places) => events(places, '&sort_order=TIMESTAMP_DESC'), items(LIMIT)),
-  asFew('events, a page far behind', (places) => events(places, after('800')), items(LIMIT)),
+  asFew(
+    'events, a page far behind',
+    (places) => events(places, after(`events ${places.longLog}`, '800')),
+    items(LIMIT),
+  ),
   asFew('events by kind', (places) => events(places, '&kind__eq=MessageEvent'), items(LIMIT)),
   asFew('count of events', ({ longLog }) => `/api/v1/conversation/${longLog}/events/count`),
   asFew(
@@ -209,7 +216,11 @@ export const LISTINGS: Listing[] = [
   asMany('deliveries that failed, few', (places) => deliveries(places, '&status=failed'), items(RARE)),
   asMany(
     'deliveries, a page far behind',
-    (places) => deliveries(places, after(places.middle.deliveryAt, places.middle.delivery)),
+    (places) =>
+      deliveries(
+        places,
+        after(`deliveries ${places.endpoint}`, places.middle.deliveryAt, places.middle.delivery),
+      ),
     items(LIMIT),
   ),
   asFew('keys', '/api/v1/api-keys'),
@@ -217,14 +228,14 @@ export const LISTINGS: Listing[] = [
   asAdmin('users', '/api/v1/users?limit=5', items(5)),
   asAdmin(
     'users, a page far behind',
-    ({ middleEmail }) => `/api/v1/users?limit=3${after(middleEmail)}`,
+    ({ middleEmail }) => `/api/v1/users?limit=3${after('users', middleEmail)}`,
     items(3),
   ),
   asAdmin('users by address', ({ middleEmail }) => `/api/v1/users?email__eq=${middleEmail}`, items(1)),
   asAdmin('audit', audit(''), items(LIMIT)),
   asAdmin(
     'audit, a page far behind',
-    ({ middle }) => audit(after(middle.entryAt, middle.entry)),
+    ({ middle }) => audit(after('audit', middle.entryAt, middle.entry)),
     items(LIMIT),
   ),
   asAdmin('audit by owner', ({ many }) => audit(`&owner_user_id=${many}`), items(LIMIT)),

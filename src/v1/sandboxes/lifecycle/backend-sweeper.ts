@@ -43,11 +43,6 @@ export class BackendSweeper implements OnApplicationBootstrap, BeforeApplication
     await this.loop.stop();
   }
 
-  /** Sweeps now instead of within half a second. */
-  async sweepNow(): Promise<void> {
-    await this.loop.now();
-  }
-
   private async sweep(): Promise<void> {
     if (!(await this.readiness.isReady())) {
       return;
