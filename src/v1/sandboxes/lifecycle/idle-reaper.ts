@@ -1,11 +1,5 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorStack } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
@@ -25,9 +19,7 @@ const RUNS_PER_TIMEOUT = 4;
 
 /** Stops idle sandboxes of this host, and much later removes their files. */
 @Injectable()
-export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop: RepeatedWork;
+export class IdleReaper extends BackgroundLoop {
   private unresponsive = new Map<string, number>();
 
   constructor(
@@ -39,21 +31,11 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
-    this.loop = new RepeatedWork(
-      intervalMs(config.sandboxes),
-      () => this.reap(),
-      (error) => {
-        this.logger.error('failed to reap idle sandboxes', errorStack(error));
-      },
-    );
+    super(intervalMs(config.sandboxes), new Logger('Sandboxes'), 'failed to reap idle sandboxes');
   }
 
-  onApplicationBootstrap(): void {
-    this.loop.start();
-  }
-
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.loop.stop();
+  protected async work(): Promise<void> {
+    await this.reap();
   }
 
   async reap(): Promise<void> {

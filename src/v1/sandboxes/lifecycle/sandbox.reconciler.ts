@@ -1,12 +1,7 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
@@ -28,16 +23,7 @@ const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 
 /** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
 @Injectable()
-export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.reconcile(),
-    (error) => {
-      this.logger.error('failed to reconcile sandboxes with the backend', errorStack(error));
-    },
-  );
-
+export class SandboxReconciler extends BackgroundLoop {
   private readonly slowRepairs = new Map<string, Promise<void>>();
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
@@ -56,10 +42,12 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     private readonly host: HostIdentity,
     private readonly audit: AuditRepository,
     private readonly warm: WarmSandboxRepository,
-  ) {}
+  ) {
+    super(EVERY_MS, new Logger('Sandboxes'), 'failed to reconcile sandboxes with the backend');
+  }
 
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
-  async onApplicationBootstrap(): Promise<void> {
+  override async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     this.backend.onChange(() => this.reconcileSoon());
     if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
@@ -69,9 +57,9 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     }
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     clearTimeout(this.soon);
-    await this.loop.stop();
+    await super.beforeApplicationShutdown();
     await Promise.all(this.slowRepairs.values());
   }
 
@@ -88,7 +76,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     }, AFTER_CHANGE_MS).unref();
   }
 
-  private async reconcile(): Promise<void> {
+  protected async work(): Promise<void> {
     if (!(await this.readiness.isReady())) {
       return;
     }
