@@ -45,10 +45,9 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
+import { WarmSandboxClaims, WarmTemplates } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
-import { WarmTemplates } from './warm/warm-templates.js';
 
 @Module({
   imports: [

@@ -9,9 +9,8 @@ import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backe
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
-import { WarmSandboxClaims } from './warm-sandbox-claims.js';
+import { type WarmPlan, WarmSandboxClaims, WarmTemplates } from './warm-sandbox-claims.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
-import { type WarmPlan, WarmTemplates } from './warm-templates.js';
 
 const FIRST_MS = 2_000;
 const MOST_MS = 5 * 60_000;
