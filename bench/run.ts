@@ -1,8 +1,6 @@
 import { benchConversations } from './conversations.bench.js';
-import { benchDownloads } from './downloads.bench.js';
 import { benchGrowth } from './growth.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
-import { benchListings } from './listings.bench.js';
 import { benchLoad } from './load.bench.js';
 import { benchPeer } from './peer.bench.js';
 import { benchRunning } from './running.bench.js';
@@ -26,9 +24,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   warm: benchWarm,
   streams: benchStreams,
   load: benchLoad,
-  listings: benchListings,
   growth: benchGrowth,
-  downloads: benchDownloads,
   peer: benchPeer,
 };
 /** Only by name: the program of others, a cluster, a million conversations. All the rest takes less than ten minutes. */

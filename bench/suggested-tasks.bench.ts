@@ -1,5 +1,3 @@
-import path from 'node:path';
-import { startServiceProcess } from '../test/support/service-process.js';
 import {
   type FakeGitHosts,
   type BenchProvider,
@@ -7,8 +5,8 @@ import {
   startFakeGitHosts,
 } from './support/fake-git-hosts.js';
 import { HttpClient } from './support/http-client.js';
-import { type Outcome, print, median, spread } from './support/report.js';
-import { withFolder } from './support/fixtures.js';
+import { atMost, type Outcome, print, median, spread } from './support/report.js';
+import { withSandboxService } from './support/sandbox-service.js';
 
 const LATENCY_MS = 150;
 /** Round trips on the critical path of a cold response. Bitbucket's fourth is the redirect of `/conflicts`. */
@@ -24,41 +22,24 @@ const TASKS = '/api/user/suggested-tasks';
 
 /** Suggested tasks, cold and warm, with fake git hosts that take 150 ms for every response. */
 export async function benchSuggestedTasks(): Promise<Outcome[]> {
-  return await withFolder(async (folder) => {
-    const apiKey = 'key-of-the-benchmark';
-    const hosts = await startFakeGitHosts(LATENCY_MS);
-    try {
-      const service = await startServiceProcess({
-        cwd: folder,
-        environment: {
-          ...hosts.environment,
-          DATA_DIR: path.join(folder, 'data'),
-          BOOTSTRAP_API_KEY: apiKey,
-          LOG_REQUESTS: 'false',
-          RATE_LIMIT_PER_MINUTE: '0',
-        },
-      });
-      const client = new HttpClient(service.url, apiKey);
-      try {
-        return [
-          ...(await coldOutcomes(client, hosts)),
-          await warmOutcome(client),
-          await sharedOutcome(client, hosts),
-        ];
-      } finally {
-        client.close();
-        await service.stop();
-      }
-    } finally {
-      await hosts.close();
-    }
-  });
+  const hosts = await startFakeGitHosts(LATENCY_MS);
+  try {
+    return await withSandboxService(hosts.environment, async ({ clients: [client] }) => [
+      ...(await coldOutcomes(client, hosts)),
+      await warmOutcome(client),
+      await sharedOutcome(client, hosts),
+    ]);
+  } finally {
+    await hosts.close();
+  }
 }
 
 async function coldOutcomes(client: HttpClient, hosts: FakeGitHosts): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const providers of [...PROVIDERS, PROVIDERS.join(',')]) {
-    const trips = Math.max(...providers.split(',').map((name) => tripsOf(name)));
+    const trips = Math.max(
+      ...PROVIDERS.filter((name) => providers.includes(name)).map((name) => ROUND_TRIPS[name]),
+    );
     const ratios: number[] = [];
     for (let run = 1; run <= WARM_UPS + COLD_RUNS; run += 1) {
       await storeNewTokens(client, hosts);
@@ -68,22 +49,10 @@ async function coldOutcomes(client: HttpClient, hosts: FakeGitHosts): Promise<Ou
       }
     }
     print(`  cold, ${providers}: ${trips} round trips of ${LATENCY_MS} ms, ratio ${spread(ratios, 2)}`);
-    outcomes.push({
-      what: `cold suggested tasks of ${providers} against ${trips} x ${LATENCY_MS} ms`,
-      target: `<= ${MAX_COLD_RATIO}`,
-      measured: spread(ratios, 2),
-      reached: median(ratios) <= MAX_COLD_RATIO,
-    });
+    const what = `cold suggested tasks of ${providers} against ${trips} x ${LATENCY_MS} ms`;
+    outcomes.push(atMost(what, ratios, MAX_COLD_RATIO, { unit: '', digits: 2 }));
   }
   return outcomes;
-}
-
-function tripsOf(name: string): number {
-  const provider = PROVIDERS.find((candidate) => candidate === name);
-  if (!provider) {
-    throw new Error(`no provider "${name}"`);
-  }
-  return ROUND_TRIPS[provider];
 }
 
 /** Responses from the cache, in turns with a route that does nothing. */
@@ -98,12 +67,11 @@ async function warmOutcome(client: HttpClient): Promise<Outcome> {
   print(
     `  warm: median ${median(warm).toFixed(2)} ms, /health/live ${median(nothing).toFixed(2)} ms, ratio ${ratio.toFixed(1)}`,
   );
-  return {
-    what: 'warm suggested tasks against /health/live, medians',
-    target: `<= ${MAX_WARM_RATIO}`,
-    measured: `${ratio.toFixed(1)} (${median(warm).toFixed(2)} ms)`,
-    reached: ratio <= MAX_WARM_RATIO,
-  };
+  return atMost('warm suggested tasks against /health/live, medians', ratio, MAX_WARM_RATIO, {
+    unit: '',
+    digits: 1,
+    note: `${median(warm).toFixed(2)} ms`,
+  });
 }
 
 /** Many cold callers at once must cost the hosts as many requests as one. */

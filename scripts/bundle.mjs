@@ -151,7 +151,6 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
     ...options,
   });
   const target = path.join(dist, folder);
-  // Files of earlier builds stay, because programs that still run may load theirs later.
   const { output } = await made.write({
     dir: target,
     format: 'esm',

@@ -7,22 +7,16 @@ declare module 'autocannon' {
     body?: string;
   }
 
-  interface LoadClient {
-    setRequests(requests: LoadRequest[]): void;
-  }
-
   interface LoadOptions {
     url: string;
     connections: number;
     /** Seconds. */
     duration: number;
-    setupClient: (client: LoadClient) => void;
+    setupClient: (client: { setRequests(requests: LoadRequest[]): void }) => void;
   }
 
   interface LoadResult {
     requests: { average: number };
-    /** Milliseconds. */
-    latency: { p50: number; p99: number };
     errors: number;
     timeouts: number;
     non2xx: number;
@@ -30,7 +24,7 @@ declare module 'autocannon' {
 
   function autocannon(options: LoadOptions): Promise<LoadResult>;
   namespace autocannon {
-    export { LoadOptions, LoadRequest, LoadResult };
+    export { LoadRequest };
   }
   export = autocannon;
 }

@@ -2,6 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { generateApiKey, parseApiKey } from '../../src/auth/api-key-format.js';
 
+const INSERT = `
+  WITH given AS (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[]) AS given (id, email, key_id, secret_hash)),
+  made AS (INSERT INTO users (id, email) SELECT id, email FROM given)
+  INSERT INTO api_keys (id, user_id, name, secret_hash) SELECT key_id, id, 'bench', secret_hash FROM given`;
+
 /** Inserts users into the database, `NAME-0@example.com` and so on, and returns their keys. */
 export async function createBenchUsers(
   databaseUrl: string,
@@ -9,23 +15,16 @@ export async function createBenchUsers(
   name = 'bench',
 ): Promise<string[]> {
   const keys = Array.from({ length: count }, generateApiKey);
+  const parsed = keys.map(parseApiKey);
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    for (const [index, key] of keys.entries()) {
-      const parsed = parseApiKey(key);
-      const userId = randomUUID();
-      await client.query('INSERT INTO users (id, email) VALUES ($1, $2)', [
-        userId,
-        `${name}-${index}@example.com`,
-      ]);
-      await client.query('INSERT INTO api_keys (id, user_id, name, secret_hash) VALUES ($1, $2, $3, $4)', [
-        parsed?.id,
-        userId,
-        'bench',
-        parsed?.secretHash,
-      ]);
-    }
+    await client.query(INSERT, [
+      keys.map(() => randomUUID()),
+      keys.map((_, index) => `${name}-${index}@example.com`),
+      parsed.map((key) => key?.id),
+      parsed.map((key) => key?.secretHash),
+    ]);
   } finally {
     await client.end();
   }

@@ -51,7 +51,7 @@ export async function startFakeGitHosts(latencyMs: number): Promise<FakeGitHosts
 }
 
 /** Three repositories with six change requests. */
-export function benchWorld(): FakeWorld {
+function benchWorld(): FakeWorld {
   const repositories = ['app', 'library', 'tools'].map((name, index) => ({
     name: `bench/${name}`,
     activeAt: `2026-11-0${index + 1}T10:00:00Z`,

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -26,8 +26,9 @@ export async function untilTrue(
   condition: () => boolean | Promise<boolean>,
   what: string,
   pollMs = POLL_MS,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
-  const deadline = performance.now() + TIMEOUT_MS;
+  const deadline = performance.now() + timeoutMs;
   while (!(await condition())) {
     if (performance.now() > deadline) {
       throw new Error(`waiting for ${what} timed out`);
@@ -36,15 +37,27 @@ export async function untilTrue(
   }
 }
 
-/** A loopback port on which nobody listened a moment ago. */
+/** Whether the address answers with success. */
+export async function isServed(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { headers: { connection: 'close' } });
+    await response.arrayBuffer();
+    return response.ok;
+  } catch (error) {
+    // fetch's error for a refused connection.
+    if (error instanceof TypeError) {
+      return false;
+    }
+    throw error;
+  }
+}
+
+/** A loopback port that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const address = server.address();
+  const { port } = server.address() as AddressInfo;
   server.close();
   await once(server, 'close');
-  if (address === null || typeof address === 'string') {
-    throw new Error('failed to find a free port');
-  }
-  return address.port;
+  return port;
 }

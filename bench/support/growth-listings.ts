@@ -1,4 +1,5 @@
 import type { Client } from 'pg';
+import { encodePageId } from '../../src/common/pagination/page.js';
 import { RARE } from './growth-rows.js';
 
 /** What addresses of listings need to know of a database. */
@@ -25,16 +26,19 @@ export interface GrowthPlaces {
   twoHoursAgo: string;
 }
 
-export interface Listing {
-  what: string;
-  by: 'many' | 'few' | 'admin';
-  path: (places: GrowthPlaces) => string;
+interface Expected {
   /** Member with the rows; a body that is a list, or a number, has none. */
   member?: string;
   /** At both sizes. */
   rows?: number;
   /** It counts what grows, so its time does too. */
   counts?: true;
+}
+
+export interface Listing extends Expected {
+  what: string;
+  by: 'many' | 'few' | 'admin';
+  path: (places: GrowthPlaces) => string;
 }
 
 const LIMIT = 20;
@@ -62,7 +66,7 @@ export async function findPlaces(
 ): Promise<GrowthPlaces> {
   const { rows } = await database.query<GrowthPlaces['middle']>(MIDDLE, [spread, total, many]);
   const ids = await database.query<{ log: string; endpoint: string; earlier: Date }>(
-    `SELECT md5('conversation 1') AS log, md5('endpoint of ' || $1)::uuid AS endpoint, now() - interval '2 hours' AS earlier`,
+    `SELECT md5('conversation 1')::uuid AS log, md5('endpoint of ' || $1)::uuid AS endpoint, now() - interval '2 hours' AS earlier`,
     [many],
   );
   const [middle] = rows;
@@ -89,289 +93,158 @@ const events = (places: GrowthPlaces, query: string): string =>
 const deliveries = (places: GrowthPlaces, query: string): string =>
   `/api/v1/webhook-endpoints/${places.endpoint}/deliveries?limit=${LIMIT}${query}`;
 const audit = (query: string): string => `/api/v1/audit?limit=${LIMIT}${query}`;
-const after = (...cursor: string[]): string =>
-  `&page_id=${Buffer.from(cursor.join(' ')).toString('base64url')}`;
-const items = { member: 'items', rows: LIMIT } as const;
+const after = (list: string, ...cursor: string[]): string =>
+  `&page_id=${encodePageId(list, cursor.join(' '))}`;
+/** Rows at both sizes; without a number there may be any. */
+const items = (rows?: number): Expected => ({ member: 'items', ...(rows !== undefined && { rows }) });
+const listingOf =
+  (by: Listing['by']) =>
+  (what: string, path: string | Listing['path'], expected: Expected = {}): Listing => ({
+    what,
+    by,
+    path: typeof path === 'string' ? () => path : path,
+    ...expected,
+  });
+const asMany = listingOf('many');
+const asFew = listingOf('few');
+const asAdmin = listingOf('admin');
 
 /** Every listing whose rows grow with users and conversations, by each of its filters, at its beginning and far behind it. */
 export const LISTINGS: Listing[] = [
-  { what: 'conversations', by: 'many', path: () => conversations(''), ...items },
-  { what: 'conversations of a user with few', by: 'few', path: () => conversations(''), member: 'items' },
-  {
-    what: 'conversations, a page far behind',
-    by: 'many',
-    path: ({ middle }) => conversations(after(middle.conversationAt, middle.id)),
-    ...items,
-  },
-  {
-    what: 'conversations with sub-conversations',
-    by: 'many',
-    path: () => conversations('&include_sub_conversations=true'),
-    ...items,
-  },
-  {
-    what: 'conversations by a word of few titles',
-    by: 'many',
-    path: () => conversations('&title__contains=invoices'),
-    member: 'items',
-    rows: RARE,
-  },
-  {
-    what: 'conversations by a word of many titles',
-    by: 'many',
-    path: () => conversations('&title__contains=parser'),
-    ...items,
-  },
-  {
-    what: 'conversations by a word of no title',
-    by: 'many',
-    path: () => conversations('&title__contains=zebra'),
-    member: 'items',
-    rows: 0,
-  },
-  {
-    what: 'conversations created before',
-    by: 'many',
-    path: ({ middle }) => conversations(`&created_at__lt=${middle.conversationAt}`),
-    ...items,
-  },
-  {
-    what: 'conversations created since',
-    by: 'many',
-    path: ({ middle }) => conversations(`&created_at__gte=${middle.conversationAt}`),
-    ...items,
-  },
-  {
-    what: 'conversations changed before',
-    by: 'many',
-    path: ({ middle }) => conversations(`&updated_at__lt=${middle.changedAt}`),
-    ...items,
-  },
-  {
-    what: 'conversations changed since, few',
-    by: 'many',
-    path: ({ twoHoursAgo }) => conversations(`&updated_at__gte=${twoHoursAgo}`),
-    member: 'items',
-    rows: RARE,
-  },
-  {
-    what: 'conversations by sandbox',
-    by: 'many',
-    path: ({ middle }) => conversations(`&sandbox_id__eq=${middle.sandbox}`),
-    ...items,
-  },
-  {
-    what: 'conversations by a tag of many',
-    by: 'many',
-    path: () => conversations('&tag=job:nightly'),
-    ...items,
-  },
-  {
-    what: 'conversations by a tag of few',
-    by: 'many',
-    path: () => conversations('&tag=job:release'),
-    member: 'items',
-    rows: RARE,
-  },
-  {
-    what: 'conversations by a tag of none',
-    by: 'many',
-    path: () => conversations('&tag=job:weekly'),
-    member: 'items',
-    rows: 0,
-  },
-  {
-    what: 'conversations by id',
-    by: 'many',
-    path: ({ middle }) => `/api/v1/app-conversations?ids=${middle.id.replaceAll('-', '')}`,
-  },
-  {
-    what: 'start tasks by id',
-    by: 'many',
-    path: ({ middle }) => `/api/v1/app-conversations/start-tasks?ids=${middle.startTask.replaceAll('-', '')}`,
-  },
-  {
-    what: 'sandboxes by id',
-    by: 'many',
-    path: ({ middle }) => `/api/v1/sandboxes?id=${middle.sandbox}`,
-  },
-  {
-    what: 'conversations of v0',
-    by: 'many',
-    path: () => `/api/conversations?limit=${LIMIT}`,
-    member: 'results',
-    rows: LIMIT,
-  },
-  {
-    what: 'count of conversations of a user with few',
-    by: 'few',
-    path: () => '/api/v1/app-conversations/count',
-  },
-  {
-    what: 'count of conversations by a word of few titles',
-    by: 'many',
-    path: () => '/api/v1/app-conversations/count?title__contains=invoices',
-  },
-  {
-    what: 'count of conversations by a tag of few',
-    by: 'many',
-    path: () => '/api/v1/app-conversations/count?tag=job:release',
-  },
-  { what: 'count of conversations', by: 'many', path: () => '/api/v1/app-conversations/count', counts: true },
-  {
-    what: 'start tasks, newest',
-    by: 'many',
-    path: () => startTasks('&sort_order=CREATED_AT_DESC'),
-    ...items,
-  },
-  { what: 'start tasks, oldest', by: 'many', path: () => startTasks('&sort_order=CREATED_AT'), ...items },
-  {
-    what: 'start tasks, last changed',
-    by: 'many',
-    path: () => startTasks('&sort_order=UPDATED_AT_DESC'),
-    ...items,
-  },
-  {
-    what: 'start tasks, longest unchanged',
-    by: 'many',
-    path: () => startTasks('&sort_order=UPDATED_AT'),
-    ...items,
-  },
-  {
-    what: 'start tasks, a page far behind',
-    by: 'many',
-    path: ({ middle }) =>
-      startTasks(`&sort_order=CREATED_AT_DESC${after(middle.conversationAt, middle.startTask)}`),
-    ...items,
-  },
-  {
-    what: 'start tasks created since',
-    by: 'many',
-    path: ({ middle }) => startTasks(`&created_at__gte=${middle.conversationAt}`),
-    ...items,
-  },
-  {
-    what: 'start task of a conversation',
-    by: 'many',
-    path: ({ middle }) => startTasks(`&conversation_id__eq=${middle.id.replaceAll('-', '')}`),
-    member: 'items',
-    rows: 1,
-  },
-  {
-    what: 'start tasks of a user with few',
-    by: 'few',
-    path: () => startTasks('&sort_order=UPDATED_AT_DESC'),
-    member: 'items',
-    rows: 5,
-  },
-  {
-    what: 'count of start tasks',
-    by: 'many',
-    path: () => '/api/v1/app-conversations/start-tasks/count',
-    counts: true,
-  },
-  { what: 'events', by: 'few', path: (places) => events(places, ''), ...items },
-  {
-    what: 'events, newest',
-    by: 'few',
-    path: (places) => events(places, '&sort_order=TIMESTAMP_DESC'),
-    ...items,
-  },
-  { what: 'events, a page far behind', by: 'few', path: (places) => events(places, after('800')), ...items },
-  { what: 'events by kind', by: 'few', path: (places) => events(places, '&kind__eq=MessageEvent'), ...items },
-  {
-    what: 'count of events',
-    by: 'few',
-    path: ({ longLog }) => `/api/v1/conversation/${longLog}/events/count`,
-  },
-  {
-    what: 'count of events by kind',
-    by: 'few',
-    path: ({ longLog }) => `/api/v1/conversation/${longLog}/events/count?kind__eq=MessageEvent`,
-  },
-  { what: 'sandboxes', by: 'many', path: () => '/api/v1/sandboxes/search?limit=5', member: 'items', rows: 5 },
-  {
-    what: 'sandboxes of a user with few',
-    by: 'few',
-    path: () => '/api/v1/sandboxes/search?limit=5',
-    member: 'items',
-    rows: 1,
-  },
-  { what: 'secrets', by: 'few', path: () => '/api/v1/secrets/search?limit=20', member: 'items', rows: 5 },
-  { what: 'webhook endpoints', by: 'few', path: () => '/api/v1/webhook-endpoints' },
-  { what: 'deliveries', by: 'many', path: (places) => deliveries(places, ''), ...items },
-  {
-    what: 'deliveries that failed, few',
-    by: 'many',
-    path: (places) => deliveries(places, '&status=failed'),
-    member: 'items',
-    rows: RARE,
-  },
-  {
-    what: 'deliveries, a page far behind',
-    by: 'many',
-    path: (places) => deliveries(places, after(places.middle.deliveryAt, places.middle.delivery)),
-    ...items,
-  },
-  { what: 'keys', by: 'few', path: () => '/api/v1/api-keys' },
-  {
-    what: 'keys of a user, for an administrator',
-    by: 'admin',
-    path: ({ few }) => `/api/v1/api-keys?user_id=${few}`,
-  },
-  { what: 'users', by: 'admin', path: () => '/api/v1/users?limit=5', member: 'items', rows: 5 },
-  {
-    what: 'users, a page far behind',
-    by: 'admin',
-    path: ({ middleEmail }) => `/api/v1/users?limit=3${after(middleEmail)}`,
-    member: 'items',
-    rows: 3,
-  },
-  {
-    what: 'users by address',
-    by: 'admin',
-    path: ({ middleEmail }) => `/api/v1/users?email__eq=${middleEmail}`,
-    member: 'items',
-    rows: 1,
-  },
-  { what: 'audit', by: 'admin', path: () => audit(''), ...items },
-  {
-    what: 'audit, a page far behind',
-    by: 'admin',
-    path: ({ middle }) => audit(after(middle.entryAt, middle.entry)),
-    ...items,
-  },
-  { what: 'audit by owner', by: 'admin', path: ({ many }) => audit(`&owner_user_id=${many}`), ...items },
-  {
-    what: 'audit by actor, few',
-    by: 'admin',
-    path: ({ few }) => audit(`&actor_user_id=${few}`),
-    member: 'items',
-    rows: 5,
-  },
-  {
-    what: 'audit by a rare action',
-    by: 'admin',
-    path: () => audit('&action=user.create'),
-    member: 'items',
-    rows: RARE,
-  },
-  { what: 'audit by type', by: 'admin', path: () => audit('&resource_type=secret'), ...items },
-  {
-    what: 'audit by a rare name',
-    by: 'admin',
-    path: () => audit('&resource_id=RARE'),
-    member: 'items',
-    rows: RARE,
-  },
-  {
-    what: 'audit by request',
-    by: 'admin',
-    path: () => audit('&request_id=request-500'),
-    member: 'items',
-    rows: 1,
-  },
-  { what: 'git hosts of a user (rows of suggested tasks)', by: 'few', path: () => '/api/settings' },
+  asMany('conversations', conversations(''), items(LIMIT)),
+  asFew('conversations of a user with few', conversations(''), items()),
+  asMany(
+    'conversations, a page far behind',
+    ({ middle }) => conversations(after('app-conversations', middle.conversationAt, middle.id)),
+    items(LIMIT),
+  ),
+  asMany(
+    'conversations with sub-conversations',
+    conversations('&include_sub_conversations=true'),
+    items(LIMIT),
+  ),
+  asMany('conversations by a word of few titles', conversations('&title__contains=invoices'), items(RARE)),
+  asMany('conversations by a word of many titles', conversations('&title__contains=parser'), items(LIMIT)),
+  asMany('conversations by a word of no title', conversations('&title__contains=zebra'), items(0)),
+  asMany(
+    'conversations created before',
+    ({ middle }) => conversations(`&created_at__lt=${middle.conversationAt}`),
+    items(LIMIT),
+  ),
+  asMany(
+    'conversations created since',
+    ({ middle }) => conversations(`&created_at__gte=${middle.conversationAt}`),
+    items(LIMIT),
+  ),
+  asMany(
+    'conversations changed before',
+    ({ middle }) => conversations(`&updated_at__lt=${middle.changedAt}`),
+    items(LIMIT),
+  ),
+  asMany(
+    'conversations changed since, few',
+    ({ twoHoursAgo }) => conversations(`&updated_at__gte=${twoHoursAgo}`),
+    items(RARE),
+  ),
+  asMany(
+    'conversations by sandbox',
+    ({ middle }) => conversations(`&sandbox_id__eq=${middle.sandbox}`),
+    items(LIMIT),
+  ),
+  asMany('conversations by a tag of many', conversations('&tag=job:nightly'), items(LIMIT)),
+  asMany('conversations by a tag of few', conversations('&tag=job:release'), items(RARE)),
+  asMany('conversations by a tag of none', conversations('&tag=job:weekly'), items(0)),
+  asMany(
+    'conversations by id',
+    ({ middle }) => `/api/v1/app-conversations?ids=${middle.id.replaceAll('-', '')}`,
+  ),
+  asMany(
+    'start tasks by id',
+    ({ middle }) => `/api/v1/app-conversations/start-tasks?ids=${middle.startTask.replaceAll('-', '')}`,
+  ),
+  asMany('sandboxes by id', ({ middle }) => `/api/v1/sandboxes?id=${middle.sandbox}`),
+  asMany('conversations of v0', `/api/conversations?limit=${LIMIT}`, { member: 'results', rows: LIMIT }),
+  asFew('count of conversations of a user with few', '/api/v1/app-conversations/count'),
+  asMany(
+    'count of conversations by a word of few titles',
+    '/api/v1/app-conversations/count?title__contains=invoices',
+  ),
+  asMany('count of conversations by a tag of few', '/api/v1/app-conversations/count?tag=job:release'),
+  asMany('count of conversations', '/api/v1/app-conversations/count', { counts: true }),
+  asMany('start tasks, newest', startTasks('&sort_order=CREATED_AT_DESC'), items(LIMIT)),
+  asMany('start tasks, oldest', startTasks('&sort_order=CREATED_AT'), items(LIMIT)),
+  asMany('start tasks, last changed', startTasks('&sort_order=UPDATED_AT_DESC'), items(LIMIT)),
+  asMany('start tasks, longest unchanged', startTasks('&sort_order=UPDATED_AT'), items(LIMIT)),
+  asMany(
+    'start tasks, a page far behind',
+    ({ middle }) =>
+      startTasks(
+        `&sort_order=CREATED_AT_DESC${after('start-tasks', middle.conversationAt, middle.startTask)}`,
+      ),
+    items(LIMIT),
+  ),
+  asMany(
+    'start tasks created since',
+    ({ middle }) => startTasks(`&created_at__gte=${middle.conversationAt}`),
+    items(LIMIT),
+  ),
+  asMany(
+    'start task of a conversation',
+    ({ middle }) => startTasks(`&conversation_id__eq=${middle.id.replaceAll('-', '')}`),
+    items(1),
+  ),
+  asFew('start tasks of a user with few', startTasks('&sort_order=UPDATED_AT_DESC'), items(5)),
+  asMany('count of start tasks', '/api/v1/app-conversations/start-tasks/count', { counts: true }),
+  asFew('events', (places) => events(places, ''), items(LIMIT)),
+  asFew('events, newest', (places) => events(places, '&sort_order=TIMESTAMP_DESC'), items(LIMIT)),
+  asFew(
+    'events, a page far behind',
+    (places) => events(places, after(`events ${places.longLog}`, '800')),
+    items(LIMIT),
+  ),
+  asFew('events by kind', (places) => events(places, '&kind__eq=MessageEvent'), items(LIMIT)),
+  asFew('count of events', ({ longLog }) => `/api/v1/conversation/${longLog}/events/count`),
+  asFew(
+    'count of events by kind',
+    ({ longLog }) => `/api/v1/conversation/${longLog}/events/count?kind__eq=MessageEvent`,
+  ),
+  asMany('sandboxes', '/api/v1/sandboxes/search?limit=5', items(5)),
+  asFew('sandboxes of a user with few', '/api/v1/sandboxes/search?limit=5', items(1)),
+  asFew('secrets', '/api/v1/secrets/search?limit=20', items(5)),
+  asFew('webhook endpoints', '/api/v1/webhook-endpoints'),
+  asMany('deliveries', (places) => deliveries(places, ''), items(LIMIT)),
+  asMany('deliveries that failed, few', (places) => deliveries(places, '&status=failed'), items(RARE)),
+  asMany(
+    'deliveries, a page far behind',
+    (places) =>
+      deliveries(
+        places,
+        after(`deliveries ${places.endpoint}`, places.middle.deliveryAt, places.middle.delivery),
+      ),
+    items(LIMIT),
+  ),
+  asFew('keys', '/api/v1/api-keys'),
+  asAdmin('keys of a user, for an administrator', ({ few }) => `/api/v1/api-keys?user_id=${few}`),
+  asAdmin('users', '/api/v1/users?limit=5', items(5)),
+  asAdmin(
+    'users, a page far behind',
+    ({ middleEmail }) => `/api/v1/users?limit=3${after('users', middleEmail)}`,
+    items(3),
+  ),
+  asAdmin('users by address', ({ middleEmail }) => `/api/v1/users?email__eq=${middleEmail}`, items(1)),
+  asAdmin('audit', audit(''), items(LIMIT)),
+  asAdmin(
+    'audit, a page far behind',
+    ({ middle }) => audit(after('audit', middle.entryAt, middle.entry)),
+    items(LIMIT),
+  ),
+  asAdmin('audit by owner', ({ many }) => audit(`&owner_user_id=${many}`), items(LIMIT)),
+  asAdmin('audit by actor, few', ({ few }) => audit(`&actor_user_id=${few}`), items(5)),
+  asAdmin('audit by a rare action', audit('&action=user.create'), items(RARE)),
+  asAdmin('audit by type', audit('&resource_type=secret'), items(LIMIT)),
+  asAdmin('audit by a rare name', audit('&resource_id=RARE'), items(RARE)),
+  asAdmin('audit by request', audit('&request_id=request-500'), items(1)),
+  asFew('git hosts of a user (rows of suggested tasks)', '/api/settings'),
 ];
 
 function micro(column: string): string {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import autocannon from 'autocannon';
 import { jsonList } from '@slipway/common/json-access.js';
-import { median, type Outcome, print, spread } from './report.js';
+import { atMost, median, type Outcome, print, spread } from './report.js';
 
 const WARM_UPS = 40;
 const RUNS = 100;
@@ -21,12 +21,6 @@ interface TimedResponse {
   body: string;
   /** From sending to the last byte, milliseconds. */
   ms: number;
-}
-
-interface LoadOptions {
-  /** Seconds. */
-  duration: number;
-  connections: number;
 }
 
 /** An event of a stream. */
@@ -98,8 +92,8 @@ export class HttpClient {
 }
 
 /**
- * Repeats the requests for some time. Each connection begins elsewhere in the list, so that they do not all work on the same
- * rows at once.
+ * Repeats the requests for so many seconds. Each connection begins elsewhere in the list, so that they do not all work on
+ * the same rows at once.
  *
  * @returns responses per second
  * @throws Error when a request failed, since the number would mean nothing
@@ -107,17 +101,8 @@ export class HttpClient {
 export async function requestsPerSecond(
   url: string,
   requests: autocannon.LoadRequest[],
-  { duration, connections }: LoadOptions,
+  { duration, connections }: { duration: number; connections: number },
 ): Promise<number> {
-  return (await load(url, requests, connections, duration)).requests.average;
-}
-
-async function load(
-  url: string,
-  requests: autocannon.LoadRequest[],
-  connections: number,
-  duration: number,
-): Promise<autocannon.LoadResult> {
   let clients = 0;
   const result = await autocannon({
     url,
@@ -133,27 +118,17 @@ async function load(
   if (errors + timeouts + non2xx > 0) {
     throw new Error(`${url}: ${errors} errors, ${timeouts} timeouts, ${non2xx} responses other than 2xx`);
   }
-  return result;
+  return result.requests.average;
 }
 
 /** Reads a page of a hundred items, in turns with a route that does nothing. */
 export async function pageOutcome(client: HttpClient, what: string, path: string): Promise<Outcome> {
-  return readOutcome(client, what, path, (body) => jsonList(body, 'items').length === 100);
-}
-
-/** As `pageOutcome`, of any answer that the condition takes. */
-export async function readOutcome(
-  client: HttpClient,
-  what: string,
-  path: string,
-  isExpected: (body: unknown) => boolean,
-): Promise<Outcome> {
   const page: number[] = [];
   const nothing: number[] = [];
   for (let run = 1; run <= WARM_UPS + RUNS; run += 1) {
     const response = await client.expectOk({ method: 'GET', path });
     const live = await client.expectOk({ method: 'GET', path: '/health/live' });
-    if (run === 1 && !isExpected(JSON.parse(response.body))) {
+    if (run === 1 && jsonList(JSON.parse(response.body), 'items').length !== 100) {
       throw new Error(`${path} did not return what is there`);
     }
     if (run > WARM_UPS) {
@@ -161,24 +136,14 @@ export async function readOutcome(
       nothing.push(live.ms);
     }
   }
-  const ratio = median(page) / median(nothing);
   print(`  ${what}: ${spread(page, 1)} ms, /health/live ${spread(nothing, 1)} ms`);
-  return {
-    what: `${what}, median (and against /health/live)`,
-    target: `<= ${MAX_PAGE_MS} ms`,
-    measured: `${median(page).toFixed(1)} ms (x${ratio.toFixed(1)})`,
-    reached: median(page) <= MAX_PAGE_MS,
-  };
+  const note = `x${(median(page) / median(nothing)).toFixed(1)}`;
+  return atMost(`${what} (and against /health/live)`, page, MAX_PAGE_MS, { digits: 1, note });
 }
 
 /** Reads server-sent events until it is closed. */
 export async function openEventStream(url: string, key: string): Promise<EventStream> {
-  const outgoing = request(url, { headers: { 'x-session-api-key': key }, agent: false });
-  outgoing.end();
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-  if (response.statusCode !== 200) {
-    throw new Error(`${url} responded ${response.statusCode}`);
-  }
+  const response = await openStream(url, key);
   response.setEncoding('utf8');
   const events: StreamedEvent[] = [];
   let rest = '';
@@ -190,7 +155,18 @@ export async function openEventStream(url: string, key: string): Promise<EventSt
       events.push({ data: JSON.parse(line.slice('data: '.length)), at });
     }
   });
-  // `close` breaks the connection.
-  response.on('error', () => undefined);
   return { events, close: () => response.destroy() };
+}
+
+/** @throws Error for any status but 200 */
+export async function openStream(url: string, key: string): Promise<IncomingMessage> {
+  const outgoing = request(url, { headers: { 'x-session-api-key': key }, agent: false });
+  outgoing.end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  if (response.statusCode !== 200) {
+    throw new Error(`${url} responded ${response.statusCode}`);
+  }
+  // Closing breaks the connection.
+  response.on('error', () => undefined);
+  return response;
 }

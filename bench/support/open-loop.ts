@@ -141,11 +141,6 @@ export async function during(
   return await result;
 }
 
-/** @param sorted ascending */
-export function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
-}
-
 /** The responses with a status of the given hundred, or with exactly the given status. */
 export function countOf({ statuses }: OfferedLoad, wanted: number): number {
   return [...statuses]

@@ -3,11 +3,10 @@ import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { ClientCache } from '../../test/clients/support/client-cache.js';
 import { inheritedEnvironment } from '../../test/support/service-process.js';
-import { freePort } from './fixtures.js';
+import { freePort, isServed, untilTrue } from './fixtures.js';
 import { print } from './report.js';
 
 const run = promisify(execFile);
@@ -102,26 +101,19 @@ export async function startPeer(python: string, folder: string): Promise<PeerSer
     killGroup();
     await ended;
   };
-  while (!(await isHealthy(url))) {
-    if (child.exitCode !== null || performance.now() - startedAt > START_TIMEOUT_MS) {
-      await stop();
-      throw new Error("the peer's server ended, or did not respond, before it was healthy");
-    }
-    await delay(POLL_MS);
-  }
-  return { url, readyMs: performance.now() - startedAt, stop };
-}
-
-async function isHealthy(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${url}/health`, { headers: { connection: 'close' } });
-    await response.arrayBuffer();
-    return response.ok;
-  } catch (error) {
-    // fetch's error for a refused connection.
-    if (error instanceof TypeError) {
-      return false;
-    }
+  await untilTrue(
+    async () => {
+      if (child.exitCode !== null) {
+        throw new Error("the peer's server ended before it was healthy");
+      }
+      return isServed(`${url}/health`);
+    },
+    "the peer's server",
+    POLL_MS,
+    START_TIMEOUT_MS,
+  ).catch(async (error: unknown) => {
+    await stop();
     throw error;
-  }
+  });
+  return { url, readyMs: performance.now() - startedAt, stop };
 }

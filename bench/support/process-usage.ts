@@ -17,20 +17,6 @@ export function processorTimeMs(pid: number): number | null {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
-/**
- * Processor time that everything in a process sandbox has used so far, milliseconds; null where it has no control group, so
- * that nothing limits it. The kernel names the groups of each process.
- */
-export function sandboxProcessorTimeMs(id: string): number | null {
-  const members = (readProcesses() ?? []).filter(
-    ({ pid }) =>
-      existsSync(`/proc/${pid}/cgroup`) && readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(`/${id}.`),
-  );
-  return members.length === 0
-    ? null
-    : members.reduce((total, { pid }) => total + (processorTimeMs(pid) ?? 0), 0);
-}
-
 /** Resident memory of a process in MB (of 1,000,000 bytes); `ps` reports KiB on Linux and macOS alike. */
 export function residentMemoryMb(pid: number): number {
   const kib = Number(execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`], { encoding: 'utf8' }));

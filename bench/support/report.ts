@@ -6,7 +6,30 @@ export interface Outcome {
   reached: boolean;
 }
 
-/** Prints a line of progress or result. */
+interface Measure {
+  unit?: string;
+  digits?: number;
+  /** Behind the figure. */
+  note?: string;
+}
+
+/** A bounded figure, or the median of several. */
+export function atMost(
+  what: string,
+  figures: number | readonly number[],
+  max: number,
+  { unit = 'ms', digits = 0, note = '' }: Measure = {},
+): Outcome {
+  const isOne = typeof figures === 'number';
+  const text = isOne ? figures.toFixed(digits) : spread(figures, digits);
+  return {
+    what,
+    target: `<= ${max}${unit && ` ${unit}`}`,
+    measured: `${text}${unit && ` ${unit}`}${note && ` (${note})`}`,
+    reached: (isOne ? figures : median(figures)) <= max,
+  };
+}
+
 export function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
@@ -23,8 +46,20 @@ export function median(values: readonly number[]): number {
   return (lower + upper) / 2;
 }
 
+/** @param sorted ascending */
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
 /** `median (min..max)` with this many digits after the point. */
 export function spread(values: readonly number[], digits: number): string {
   const text = (value: number) => value.toFixed(digits);
   return `${text(median(values))} (${text(Math.min(...values))}..${text(Math.max(...values))})`;
+}
+
+/** Milliseconds that the work takes. */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
 }

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonText } from '@slipway/common/json-access.js';
-import { median, type Outcome, print, spread } from './report.js';
-import { removeSandboxes, type SandboxService, SandboxStatuses } from './sandbox-service.js';
+import type { HttpClient } from './http-client.js';
+import { atMost, type Outcome, print, timed } from './report.js';
+import { removeSandboxes, type SandboxService, untilStatus } from './sandbox-service.js';
 
 const ROUNDS = 10;
 /** An agent server loads its routes after its first response, and cannot stop before it has loaded them. */
@@ -18,51 +19,39 @@ export async function lifeOutcomes(
   maxMs: Times,
   rounds = ROUNDS,
 ): Promise<Outcome[]> {
-  const statuses = await SandboxStatuses.watch(service.database);
   // A first round that does not count loads what is loaded on first use.
-  await lifeOf(service, statuses);
+  await lifeOf(service);
   const lives: Times[] = [];
   for (let round = 1; round <= rounds; round += 1) {
-    const times = await lifeOf(service, statuses);
+    const times = await lifeOf(service);
     lives.push(times);
-    print(
-      `  ${backend} round ${round}: ${PHASES.map((phase) => `${phase} ${times[phase].toFixed(0)} ms`).join(', ')}`,
-    );
+    const text = PHASES.map((phase) => `${phase} ${times[phase].toFixed(0)} ms`).join(', ');
+    print(`  ${backend} round ${round}: ${text}`);
   }
   return PHASES.map((phase) => {
     const times = lives.map((life) => life[phase]);
-    return {
-      what: `${backend}: ${phase} of a sandbox`,
-      target: `<= ${maxMs[phase]} ms`,
-      measured: `${spread(times, 0)} ms`,
-      reached: median(times) <= maxMs[phase],
-    };
+    return atMost(`${backend}: ${phase} of a sandbox`, times, maxMs[phase]);
   });
 }
 
-async function lifeOf(service: SandboxService, statuses: SandboxStatuses): Promise<Times> {
-  const [client] = service.clients;
+async function lifeOf({ clients: [client], database }: SandboxService): Promise<Times> {
   let id = '';
   const start = await timed(async () => {
-    id = jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
-    await statuses.until(id, 'RUNNING');
+    id = await startedSandbox(client);
+    await untilStatus(database, id, 'RUNNING');
   });
   await delay(LOADED_MS);
-  const pause = await timed(async () => {
-    await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/pause` });
-    await statuses.until(id, 'PAUSED');
-  });
-  const resume = await timed(async () => {
-    await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/resume` });
-    await statuses.until(id, 'RUNNING');
-  });
-  await removeSandboxes(client, service.database);
+  const reach = async (verb: string, status: string): Promise<number> =>
+    timed(async () => {
+      await client.expectOk({ method: 'POST', path: `${SANDBOXES}/${id}/${verb}` });
+      await untilStatus(database, id, status);
+    });
+  const pause = await reach('pause', 'PAUSED');
+  const resume = await reach('resume', 'RUNNING');
+  await removeSandboxes(client, database);
   return { start, pause, resume };
 }
 
-/** Milliseconds that the work takes. */
-export async function timed(work: () => Promise<void>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
+export async function startedSandbox(client: HttpClient): Promise<string> {
+  return jsonText(await client.json({ method: 'POST', path: SANDBOXES }), 'id') ?? '';
 }

@@ -1,7 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { Client, type Notification } from 'pg';
-import { jsonText } from '@slipway/common/json-access.js';
+import { Client } from 'pg';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import {
   connectionUrl,
@@ -21,10 +22,7 @@ import { HttpClient } from './http-client.js';
 const KEY_ID = 'bench';
 /** The host of inserted rows. It does not run, so the service leaves these rows alone. */
 const ABSENT_HOST = 'absent-host';
-const CHANNEL = 'bench_sandbox_status';
-const STATUS_TIMEOUT_MS = 120_000;
-/** Characters; a notification has at most 8,000 bytes. */
-const MAX_DETAIL = 1_500;
+const STATUS = 'SELECT status, status_detail FROM sandboxes WHERE id = $1';
 
 /** A service that can run sandboxes, and its database for inserting rows. */
 export interface SandboxService {
@@ -41,12 +39,13 @@ export interface SandboxService {
   cipher: SecretCipher;
 }
 
-/** Runs `work` with a service of its own, and removes its sandboxes afterwards. */
+/** Runs `work` with a service of its own, and removes its sandboxes afterwards. BENCH_PROFILE names a folder for CPU profiles. */
 export async function withSandboxService<T>(
   environment: Record<string, string>,
   work: (service: SandboxService) => Promise<T>,
-  nodeArgs: string[] = [],
 ): Promise<T> {
+  const profiles = process.env['BENCH_PROFILE'];
+  const nodeArgs = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
   return await withFolder(async (folder) => {
     const postgres = await startEmbeddedPostgres({ dataDir: path.join(folder, 'data') });
     const databaseUrl = connectionUrl(postgres.connection);
@@ -82,17 +81,8 @@ export async function withSandboxService<T>(
         const cipher = new SecretCipher([{ id: KEY_ID, bytes: encryptionKey }]);
         try {
           const { pid, url } = service;
-          return await work({
-            pid,
-            url,
-            clients,
-            keys: [worker, reader],
-            readerId,
-            dataDir,
-            database,
-            databaseUrl,
-            cipher,
-          });
+          const keys: SandboxService['keys'] = [worker, reader];
+          return await work({ pid, url, clients, keys, readerId, dataDir, database, databaseUrl, cipher });
         } finally {
           await removeSandboxes(clients[0], database);
           clients.forEach((client) => client.close());
@@ -150,42 +140,25 @@ export async function insertConversations(
   sandboxIds: readonly string[],
   count: number,
 ): Promise<void> {
-  for (let index = 0; index < count; index += 1) {
-    const id = randomUUID();
-    const sandboxId = sandboxIds[index % sandboxIds.length];
-    await database.query(
-      `INSERT INTO app_conversations (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title,
+  await database.query(
+    `WITH made AS (
+       INSERT INTO app_conversations (id, user_id, sandbox_id, selected_repository, selected_branch, git_provider, title,
          llm_model, working_dir, sandbox_generation, created_at)
-       VALUES ($1, $2, $3, 'bench/app', 'main', 'github', $4, 'openai/large-model', '/workspace/app', 1,
-         now() - $5 * interval '1 minute')`,
-      [id, readerId, sandboxId, `Conversation number ${index}`, index],
-    );
-    await database.query(
-      `INSERT INTO followed_conversations (id, user_id, sandbox_id, execution_status, follower, follower_until)
-       VALUES ($1, $2, $3, 'finished', $4, now() + interval '1 day')`,
-      [id, readerId, sandboxId, randomUUID()],
-    );
-  }
+       SELECT gen_random_uuid(), $1, ($2::text[])[1 + n % cardinality($2::text[])], 'bench/app', 'main', 'github',
+         'Conversation number ' || n, 'openai/large-model', '/workspace/app', 1, now() - n * interval '1 minute'
+       FROM generate_series(0, $3::int - 1) AS n
+       RETURNING id, user_id, sandbox_id)
+     INSERT INTO followed_conversations (id, user_id, sandbox_id, execution_status, follower, follower_until)
+     SELECT id, user_id, sandbox_id, 'finished', gen_random_uuid(), now() + interval '1 day' FROM made`,
+    [readerId, sandboxIds, count],
+  );
   await database.query('ANALYZE app_conversations, followed_conversations, sandboxes');
 }
 
-/** Gives one of the reader's conversations so many events, every tenth of them a pause, and answers its id. */
-export async function insertEvents({ database, readerId }: SandboxService, count: number): Promise<string> {
-  const { rows } = await database.query<{ id: string }>(
-    'SELECT id FROM app_conversations WHERE user_id = $1 LIMIT 1',
-    [readerId],
-  );
-  const id = rows[0]?.id ?? '';
-  await database.query(
-    `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
-     SELECT $1, n, 'event-' || n, CASE WHEN n % 10 = 0 THEN 'PauseEvent' ELSE 'MessageEvent' END, now(),
-       json_build_object('id', 'event-' || n)
-     FROM generate_series(1, $2::int) AS n`,
-    [id, count],
-  );
-  await database.query('UPDATE followed_conversations SET event_count = $2 WHERE id = $1', [id, count]);
-  await database.query('ANALYZE conversation_events');
-  return id;
+/** The process of a sandbox that this machine runs. */
+export async function programPid({ dataDir }: SandboxService, sandboxId: string): Promise<number> {
+  const record = await readFile(path.join(dataDir, 'sandboxes', sandboxId, 'program.json'), 'utf8');
+  return jsonNumber(JSON.parse(record), 'pid') ?? 0;
 }
 
 interface StatusRow {
@@ -194,62 +167,26 @@ interface StatusRow {
 }
 
 /**
- * Learns of a status when the row is committed: polling would be late, and would take processor time from what is
- * measured. The API shows the row's status, except that there a sandbox that is being paused is PAUSED.
+ * Waits for a status of the row: the API shows a sandbox that is being paused as PAUSED.
+ *
+ * @throws Error when the sandbox fails instead
  */
-export class SandboxStatuses {
-  private readonly database: Client;
-
-  private constructor(database: Client) {
-    this.database = database;
-  }
-
-  static async watch(database: Client): Promise<SandboxStatuses> {
-    await database.query(
-      `CREATE OR REPLACE FUNCTION bench_notify_status() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN PERFORM pg_notify('${CHANNEL}', json_build_object(
-           'id', NEW.id, 'status', NEW.status, 'detail', left(NEW.status_detail, ${MAX_DETAIL}))::text); RETURN NULL; END $$;
-       CREATE OR REPLACE TRIGGER bench_notify_status AFTER UPDATE OF status ON sandboxes
-         FOR EACH ROW EXECUTE FUNCTION bench_notify_status();
-       LISTEN ${CHANNEL}`,
-    );
-    return new SandboxStatuses(database);
-  }
-
-  /** @throws Error when the sandbox fails, or does not get there within two minutes */
-  async until(id: string, wanted: string): Promise<void> {
-    const reached = Promise.withResolvers<void>();
-    const check = (status: string | null, detail: string | null): void => {
-      if (status === wanted) {
-        reached.resolve();
-      } else if (status === 'ERROR') {
-        reached.reject(new Error(`the sandbox failed: ${detail ?? 'its row does not say why'}`));
+export async function untilStatus(
+  database: Client,
+  id: string,
+  wanted: string,
+  pollMs?: number,
+): Promise<void> {
+  await untilTrue(
+    async () => {
+      const { rows } = await database.query<StatusRow>(STATUS, [id]);
+      const { status, status_detail: detail } = rows[0] ?? { status: null, status_detail: null };
+      if (status === 'ERROR' && wanted !== 'ERROR') {
+        throw new Error(`the sandbox failed: ${detail ?? 'its row does not say why'}`);
       }
-    };
-    const onNotification = ({ payload }: Notification): void => {
-      const notified: unknown = JSON.parse(payload ?? 'null');
-      if (jsonText(notified, 'id') === id) {
-        check(jsonText(notified, 'status'), jsonText(notified, 'detail'));
-      }
-    };
-    // The status may have been reached before we listened.
-    const checkRow = async (): Promise<void> => {
-      const { rows } = await this.database.query<StatusRow>(
-        'SELECT status, status_detail FROM sandboxes WHERE id = $1',
-        [id],
-      );
-      check(rows[0]?.status ?? null, rows[0]?.status_detail ?? null);
-    };
-    const timeout = setTimeout(
-      () => reached.reject(new Error(`waiting for status ${wanted} timed out`)),
-      STATUS_TIMEOUT_MS,
-    );
-    this.database.on('notification', onNotification);
-    try {
-      await Promise.all([checkRow(), reached.promise]);
-    } finally {
-      clearTimeout(timeout);
-      this.database.off('notification', onNotification);
-    }
-  }
+      return status === wanted;
+    },
+    `status ${wanted}`,
+    pollMs,
+  );
 }

@@ -1,13 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { inheritedEnvironment } from '../../test/support/service-process.js';
-import { freePort } from './fixtures.js';
+import { freePort, isServed, untilTrue } from './fixtures.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const POLL_MS = 5;
 
 /** A service started by `npm start`. */
 interface NpmStart {
@@ -34,12 +32,12 @@ export async function npmStart(dataDir: string): Promise<NpmStart> {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = once(npm, 'exit');
-  while (!(await isReady(port))) {
+  await untilTrue(() => {
     if (npm.exitCode !== null) {
       throw new Error('npm start ended before the service was ready');
     }
-    await delay(POLL_MS);
-  }
+    return isServed(`http://127.0.0.1:${port}/health/ready`);
+  }, 'npm start');
   const readyMs = performance.now() - startedAt;
   return {
     readyMs,
@@ -50,20 +48,4 @@ export async function npmStart(dataDir: string): Promise<NpmStart> {
       await ended;
     },
   };
-}
-
-async function isReady(port: number): Promise<boolean> {
-  try {
-    const response = await fetch(`http://127.0.0.1:${port}/health/ready`, {
-      headers: { connection: 'close' },
-    });
-    await response.arrayBuffer();
-    return response.status === 200;
-  } catch (error) {
-    // fetch's error for a refused connection.
-    if (error instanceof TypeError) {
-      return false;
-    }
-    throw error;
-  }
 }

@@ -1,16 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, globSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { removeOlder, removeOrphans } from './leftovers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const at = (...parts) => path.join(root, ...parts);
@@ -31,6 +23,7 @@ const sources = globSync('{.,packages/*}/src', { cwd: root }).map((name) => at(n
  */
 export function build() {
   const startedAt = new Date();
+  const previous = statSync(stamp, { throwIfNoEntry: false })?.mtime;
   if (!existsSync(entry)) {
     // Otherwise TypeScript would trust its record of the last build and write only files that have changed since.
     rmSync(at('dist/.tsbuildinfo'), { force: true });
@@ -56,7 +49,10 @@ export function build() {
       return false;
     }
   }
-  mkdirSync(at('dist'), { recursive: true });
+  sources.forEach((source) => removeOrphans(path.join(source, '../dist'), source));
+  if (previous) {
+    ['dist/service', 'dist/bundle'].forEach((bundles) => removeOlder(at(bundles), previous));
+  }
   writeFileSync(stamp, '');
   // The stamp has the start time, so that files saved while the compiler ran count as newer.
   utimesSync(stamp, startedAt, startedAt);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 
@@ -114,16 +114,11 @@ async function hears(listener: Client, sender: Client): Promise<boolean> {
       arrived.resolve(true);
     }
   });
-  const waiting = new AbortController();
   await listener.query(`LISTEN ${channel}`);
   try {
     await sender.query('SELECT pg_notify($1, $2)', [channel, '']);
-    return await Promise.race([
-      arrived.promise,
-      delay(NOTIFICATION_MS, false, { signal: waiting.signal }).catch(() => false),
-    ]);
+    return (await within(NOTIFICATION_MS, arrived.promise)) ?? false;
   } finally {
-    waiting.abort();
     await listener.query(`UNLISTEN ${channel}`);
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 
 /** `starting`: not ready yet; `unknown`: cannot be checked while another part is down. */
@@ -96,13 +97,9 @@ export class Readiness {
 
 /** A check that throws or takes too long counts as failed. */
 async function inTime({ check, adviceWhenLate = LATE }: ReadinessPart): Promise<PartState> {
-  const late = Promise.withResolvers<PartState>();
-  const timer = setTimeout(() => late.resolve({ status: 'failed', advice: adviceWhenLate }), CHECK_MS);
   try {
-    return await Promise.race([check(), late.promise]);
+    return (await within(CHECK_MS, check())) ?? { status: 'failed', advice: adviceWhenLate };
   } catch (cause) {
     return { status: 'failed', advice: 'It could not be checked; the log of this replica says why.', cause };
-  } finally {
-    clearTimeout(timer);
   }
 }

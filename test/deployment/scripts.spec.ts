@@ -1,6 +1,17 @@
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 /** Of our own; what is below `dist` is there after a build. */
@@ -25,5 +36,48 @@ describe('scripts', () => {
 
     expect(named.length).toBeGreaterThan(10);
     expect(named.filter((file) => !existsSync(path.join(ROOT, file)))).toEqual([]);
+  });
+});
+
+describe('a build', () => {
+  const LEFTOVERS = path.join(ROOT, 'scripts/lib/leftovers.mjs');
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'slipway-leftovers-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  const write = (name: string, at = '2026-03-01T00:00:00Z'): void => {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, '');
+    utimesSync(file, new Date(at), new Date(at));
+  };
+  const files = (below: string): string[] => globSync('**/*.*', { cwd: path.join(folder, below) }).toSorted();
+  const run = (call: string): void => {
+    const program = `import { removeOlder, removeOrphans } from '${LEFTOVERS}'; ${call}`;
+    execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: folder });
+  };
+
+  it('removes chunks of earlier builds, apart from those that a running service may still load', () => {
+    write('service/chunks/docs-first.js', '2026-01-01T00:00:00Z');
+    write('service/chunks/docs-second.js', '2026-02-01T00:00:01Z');
+    write('service/chunks/docs-third.js');
+    write('service/main.js');
+
+    run(`removeOlder('service', new Date('2026-02-01T00:00:00Z'))`);
+
+    expect(files('service')).toEqual(['chunks/docs-second.js', 'chunks/docs-third.js', 'main.js']);
+  });
+
+  it('removes what was compiled from a source that is gone', () => {
+    ['src/kept.ts', 'dist/kept.js', 'dist/kept.js.map', 'dist/kept.d.ts'].forEach((name) => write(name));
+    ['dist/v1/gone.js', 'dist/v1/gone.js.map', 'dist/v1/gone.d.ts.map'].forEach((name) => write(name));
+    write('dist/service/main.js');
+
+    run(`removeOrphans('dist', 'src')`);
+
+    expect(files('dist')).toEqual(['kept.d.ts', 'kept.js', 'kept.js.map', 'service/main.js']);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { SandboxLeaseRepository } from '../../src/v1/sandboxes/sandbox-lease.repository.js';
+import { SandboxLifecycleRepository } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
@@ -52,7 +52,7 @@ describe('a clock of the machine that is set anew', () => {
   it.each([HOUR_MS, -HOUR_MS])('by %d ms takes no lease from anybody', async (byMs) => {
     setClock(byMs);
 
-    const taken = await second.app.get(SandboxLeaseRepository).takeDue(10);
+    const taken = await second.app.get(SandboxLifecycleRepository).takeDue(10);
 
     expect(taken).toEqual([]);
     expect(backend.callsOf(started.id)).toEqual(['start']);

@@ -3,8 +3,8 @@ import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import {
   FIRST_ROW,
-  SandboxLifecycleQueries,
-} from '../../src/v1/sandboxes/lifecycle/sandbox-lifecycle.queries.js';
+  SandboxLifecycleRepository,
+} from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.queries.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
@@ -331,7 +331,7 @@ describe('the life of a sandbox', () => {
         [me.user.id],
       );
       await app.dataSource.query('ANALYZE sandboxes');
-      const queries = app.app.get(SandboxLifecycleQueries, { strict: false });
+      const queries = app.app.get(SandboxLifecycleRepository, { strict: false });
       const spy = jest.spyOn(app.dataSource, 'query');
       const ids = new Set<string>();
       const sizes: number[] = [];

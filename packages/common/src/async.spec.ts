@@ -1,7 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { KeyedLimit, LatestWrite, RepeatedWork } from './async.js';
+import { KeyedLimit, LatestWrite, RepeatedWork, within } from './async.js';
+
+describe('within', () => {
+  it.each([
+    ['the result', Promise.resolve('done'), 'done'],
+    ['null when that never comes', new Promise<never>(() => undefined), null],
+  ])('gives %s', async (_, result, expected) => {
+    expect(await within(1, result)).toBe(expected);
+  });
+
+  it('fails as what it waits for does', async () => {
+    await expect(within(60_000, Promise.reject(new Error('no')))).rejects.toThrow('no');
+  });
+});
 
 describe('KeyedLimit', () => {
   it('runs the tasks of a key in order, and no more than its maximum at once', async () => {

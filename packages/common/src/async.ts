@@ -2,6 +2,18 @@ import { AsyncResource } from 'node:async_hooks';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { errorMessage } from './errors/error-message.js';
 
+/** Null when the result takes longer. What is waited for goes on; the timer keeps no process alive. */
+export async function within<T>(milliseconds: number, result: Promise<T>): Promise<T | null> {
+  const late = Promise.withResolvers<null>();
+  const timer = setTimeout(() => late.resolve(null), milliseconds);
+  timer.unref();
+  try {
+    return await Promise.race([result, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Limits how many tasks of each key run at once; keys do not wait for each other. */
 export class KeyedLimit {
   private readonly limits = new Map<string, LimitFunction>();

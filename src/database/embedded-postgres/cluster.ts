@@ -18,9 +18,10 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
 import { removeUnfinished } from './binaries.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { optionsFor, programFailure } from './programs.js';
 import type { UnixUser } from './unprivileged-user.js';
 
 export const DATABASE_USER = 'slipway';
@@ -28,26 +29,15 @@ export const DATABASE_USER = 'slipway';
 const MAX_LOG_BYTES = 5 * 1024 * 1024;
 const UNFINISHED = 'postgres-initdb-';
 
-export function dataFolderPaths(dataDir: string): {
-  cluster: string;
-  password: string;
-  log: string;
-  lock: string;
-} {
-  const at = (name: string): string => path.join(dataDir, name);
-  return {
-    cluster: at('postgres'),
-    password: at('postgres-password'),
-    log: at('postgres.log'),
-    lock: at('postgres.lock'),
-  };
+export function dataFolderPaths(dataDir: string): Record<'cluster' | 'password' | 'log' | 'lock', string> {
+  const cluster = path.join(dataDir, 'postgres');
+  return { cluster, password: `${cluster}-password`, log: `${cluster}.log`, lock: `${cluster}.lock` };
 }
 
 /** Only the owner can read the folder; the database's user can pass through. @throws EmbeddedPostgresError */
 export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
   try {
-    const created = await mkdir(dataDir, { recursive: true });
-    if (created !== undefined) {
+    if ((await mkdir(dataDir, { recursive: true })) !== undefined) {
       if (user !== null) {
         await chown(dataDir, 0, user.gid);
       }
@@ -70,14 +60,7 @@ export async function ensureSystemFolder(folder: string): Promise<void> {
 }
 
 export async function readPassword(file: string): Promise<string | null> {
-  try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return null;
-    }
-    throw error;
-  }
+  return (await unlessCode('ENOENT', readFile(file, 'utf8')))?.trim() ?? null;
 }
 
 /** Only our own user can read the file. */
@@ -88,15 +71,10 @@ export async function createPassword(file: string): Promise<string> {
   return password;
 }
 
+/** Continues the log, or puts one that is too long aside. */
 export async function openLog(file: string): Promise<{ fd: number; size: number; close(): Promise<void> }> {
-  try {
-    if ((await stat(file)).size > MAX_LOG_BYTES) {
-      await rename(file, `${file}.1`);
-    }
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') {
-      throw error;
-    }
+  if (((await unlessCode('ENOENT', stat(file)))?.size ?? 0) > MAX_LOG_BYTES) {
+    await rename(file, `${file}.1`);
   }
   const handle = await open(file, 'a', 0o600);
   if (process.getuid?.() === 0) {
@@ -117,19 +95,14 @@ interface Cluster {
 /** Null when none was created yet. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
 export function findCluster(entry: string): Cluster | null {
   try {
-    lstatSync(entry);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
+    if (lstatSync(entry, { throwIfNoEntry: false }) === undefined) {
       return null;
     }
-    throw new EmbeddedPostgresError(`DATA_DIR: ${path.dirname(entry)} cannot be read`, error);
-  }
-  try {
     const folder = realpathSync(entry);
     const { uid, gid } = statSync(folder);
     return { folder, uid, gid };
   } catch (error) {
-    throw new EmbeddedPostgresError(`The database that ${entry} leads to cannot be reached`, error);
+    throw new EmbeddedPostgresError(`DATA_DIR: the database at ${entry} cannot be reached`, error);
   }
 }
 
@@ -173,24 +146,23 @@ export async function createCluster(options: CreateClusterOptions): Promise<void
       await chown(passwordFile, user.uid, user.gid);
       await chown(unfinished, user.uid, user.gid);
     }
-    const cluster = path.join(unfinished, 'cluster');
-    await runInitdb(options, cluster, passwordFile);
-    if (home === path.dirname(target)) {
-      await rename(cluster, target);
-    } else {
-      const folder = path.join(home, `postgres-${randomBytes(6).toString('hex')}`);
-      await rename(cluster, folder);
-      await syncFolder(home);
+    const made = path.join(unfinished, 'cluster');
+    await runInitdb(options, made, passwordFile);
+    const isHere = home === path.dirname(target);
+    const folder = isHere ? target : path.join(home, `postgres-${randomBytes(6).toString('hex')}`);
+    await rename(made, folder);
+    await syncFolder(home);
+    if (!isHere) {
       await symlink(folder, target);
+      await syncFolder(path.dirname(target));
     }
-    await syncFolder(path.dirname(target));
   } finally {
     await rm(unfinished, { recursive: true, force: true });
   }
 }
 
 async function runInitdb(
-  options: CreateClusterOptions,
+  { binaries, user, initdbArgs }: CreateClusterOptions,
   cluster: string,
   passwordFile: string,
 ): Promise<void> {
@@ -204,15 +176,10 @@ async function runInitdb(
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
     '--locale=C',
-    ...options.initdbArgs,
+    ...initdbArgs,
   ];
-  const identity = options.user === null ? {} : { uid: options.user.uid, gid: options.user.gid };
   try {
-    await promisify(execFile)(path.join(options.binaries, 'bin/initdb'), args, {
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-      ...identity,
-    });
+    await promisify(execFile)(path.join(binaries, 'bin/initdb'), args, optionsFor(user));
   } catch (error) {
     throw new EmbeddedPostgresError(
       `PostgreSQL could not create its database: ${programFailure(error)}`,
@@ -221,25 +188,8 @@ async function runInitdb(
   }
 }
 
-/** ENOENT for a file that exists means that its loader is missing. */
-export function programFailure(error: unknown): string {
-  if (errorCode(error) === 'ENOENT') {
-    return 'its binaries do not run here (they need glibc, so not Alpine): set DATABASE_URL instead';
-  }
-  const stderr =
-    typeof error === 'object' && error !== null && 'stderr' in error && typeof error.stderr === 'string'
-      ? error.stderr
-      : '';
-  const line = stderr.split('\n').find((text) => /error|fatal/i.test(text)) ?? stderr.split('\n')[0];
-  return line?.trim() || errorCode(error) || 'unknown reason';
-}
-
 /** Makes a rename in the folder survive a power failure. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await handle.sync().finally(() => handle.close());
 }

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { findPlatformPackage, prepareBinaries } from './binaries.js';
+import { findPlatformPackage, type PlatformPackage, prepareBinaries } from './binaries.js';
 import {
   checkCluster,
   createCluster,
@@ -15,7 +15,12 @@ import {
 } from './cluster.js';
 import { DiskReserve, type DiskReserveOptions } from './disk-reserve.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
-import { connectToPostmaster, type EmbeddedConnection, releasePostmaster } from './postmaster.js';
+import {
+  connectToPostmaster,
+  type EmbeddedConnection,
+  type PostmasterOptions,
+  releasePostmaster,
+} from './postmaster.js';
 import { PostmasterSupervisor, type SupervisionReport } from './postmaster-supervisor.js';
 import { readPostmasterPid } from './process-identity.js';
 import { withStartLock } from './start-lock.js';
@@ -60,34 +65,27 @@ export interface EmbeddedPostgres {
  * @throws EmbeddedPostgresError one line that says what to do
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { settings = {}, unusedMs = UNUSED_MS, onLaunched, onNotice = () => undefined } = options;
   const installed = findPlatformPackage();
   const dataDir = path.resolve(options.dataDir);
-  const paths = dataFolderPaths(dataDir);
-  const user = chooseUser(process.getuid?.() ?? 0, findCluster(paths.cluster), readAccounts());
+  const { cluster: entry, lock, log } = dataFolderPaths(dataDir);
+  const user = chooseUser(process.getuid?.() ?? 0, findCluster(entry), await readAccounts());
   await ensureDataDir(dataDir, user);
-  const { prepared, client } = await withStartLock(paths.lock, async () => {
-    const server = {
-      ...(await prepareCluster({ ...options, dataDir }, installed, user)),
-      log: paths.log,
-      user,
-      settings: options.settings ?? {},
-      unusedMs: options.unusedMs ?? UNUSED_MS,
-      ...(options.onLaunched && { onLaunched: options.onLaunched }),
-    };
-    return { prepared: server, client: await connectToPostmaster(server) };
+  const { server, client } = await withStartLock(lock, async () => {
+    const prepared = await prepareCluster({ ...options, dataDir, onNotice }, installed, user);
+    const complete = { ...prepared, log, user, settings, unusedMs, onLaunched };
+    return { server: complete, client: await connectToPostmaster(complete) };
   });
-  const { connection, cluster } = prepared;
+  const { connection, cluster } = server;
   const supervisor = new PostmasterSupervisor(
     client,
-    () => withStartLock(paths.lock, () => connectToPostmaster(prepared)),
+    () => withStartLock(lock, () => connectToPostmaster(server)),
     new DiskReserve(`${cluster}-reserve`, options.reserve),
   );
   let stopped: Promise<void> | undefined;
   const release = async (): Promise<void> => {
     const lease = await supervisor.stop();
-    await withStartLock(paths.lock, () =>
-      releasePostmaster(lease, connection, cluster, options.onNotice ?? (() => undefined)),
-    );
+    await withStartLock(lock, () => releasePostmaster(lease, connection, cluster, onNotice));
   };
   return {
     connection,
@@ -96,98 +94,63 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   };
 }
 
-/** Call it only while holding the start lock. */
+type PreparedCluster = Pick<PostmasterOptions, 'binaries' | 'cluster' | 'connection'>;
+
+/** A new cluster and copied binaries go to the data folder, if the database's user can reach it. */
 async function prepareCluster(
   options: EmbeddedPostgresOptions,
-  installed: ReturnType<typeof findPlatformPackage>,
+  installed: PlatformPackage,
   user: UnixUser | null,
-): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
-  const home = await chooseHome(options, user);
-  if (home === options.dataDir) {
-    return await prepareIn(home, options, installed, user);
+): Promise<PreparedCluster> {
+  const { dataDir, systemFolder = '/var/lib/slipway' } = options;
+  if (user === null || canReach(user, realpathSync(dataDir))) {
+    return await prepareIn(dataDir, options, installed, user);
   }
+  await ensureSystemFolder(systemFolder);
   // Services with other data folders use it too, and each would clear away what another one is making.
-  const { lock } = dataFolderPaths(home);
-  return await withStartLock(lock, () => prepareIn(home, options, installed, user));
+  const { lock } = dataFolderPaths(systemFolder);
+  return await withStartLock(lock, () => prepareIn(systemFolder, options, installed, user));
 }
 
 async function prepareIn(
   home: string,
-  options: EmbeddedPostgresOptions,
-  installed: ReturnType<typeof findPlatformPackage>,
+  { dataDir, onNotice, initdbArgs = [] }: EmbeddedPostgresOptions,
+  installed: PlatformPackage,
   user: UnixUser | null,
-): Promise<{ binaries: string; cluster: string; connection: EmbeddedConnection }> {
-  const { dataDir, onNotice } = options;
-  const paths = dataFolderPaths(dataDir);
-  const binaries = await prepareBinaries(installed, user, home);
-  const isNew = findCluster(paths.cluster) === null;
-  const password = await passwordFor(paths.password, !isNew);
+): Promise<PreparedCluster> {
+  const { cluster: target, password: passwordFile } = dataFolderPaths(dataDir);
+  const { folder: binaries, copied } = await prepareBinaries(installed, user, home);
+  const isNew = findCluster(target) === null;
+  const password = (await readPassword(passwordFile)) ?? (isNew ? await createPassword(passwordFile) : null);
+  if (password === null) {
+    throw new EmbeddedPostgresError(`${passwordFile} is missing: restore it, or set DATABASE_URL`);
+  }
   if (isNew) {
     onNotice?.(`Creating a PostgreSQL ${installed.major} database in ${home}`);
-    await createCluster({
-      binaries: binaries.folder,
-      target: paths.cluster,
-      home,
-      user,
-      password,
-      initdbArgs: options.initdbArgs ?? [],
-    });
+    await createCluster({ binaries, target, home, user, password, initdbArgs });
   }
-  if (home !== dataDir && (binaries.copied || isNew)) {
+  if (home !== dataDir && (copied || isNew)) {
     onNotice?.(`The user ${user?.name} cannot reach ${dataDir}: PostgreSQL and its data are in ${home}`);
-  } else if (binaries.copied) {
+  } else if (copied) {
     onNotice?.(`PostgreSQL's binaries could not be used where npm put them: they were copied to ${home}`);
   }
-  const cluster = findCluster(paths.cluster);
+  const cluster = findCluster(target);
   if (cluster === null) {
-    throw new EmbeddedPostgresError(`The database in ${paths.cluster} has disappeared`);
+    throw new EmbeddedPostgresError(`The database in ${target} has disappeared`);
   }
   checkCluster(cluster, user?.uid ?? process.getuid?.() ?? cluster.uid, installed.major);
-  return {
-    binaries: binaries.folder,
-    cluster: cluster.folder,
-    connection: await connectionTo(cluster.folder, password),
-  };
+  // A running server may have been started with another TMPDIR than ours.
+  const running = await readPostmasterPid(cluster.folder);
+  const host = running?.socketDirectory ?? socketDirectoryFor(cluster.folder, tmpdir(), process.platform);
+  const connection = { host, port: SOCKET_PORT, user: DATABASE_USER, password, database: 'slipway' };
+  return { binaries, cluster: cluster.folder, connection };
 }
 
 /** A URL that pg, TypeORM and the programs of libpq accept. */
-export function connectionUrl(connection: EmbeddedConnection): string {
-  const { host, port, user, password, database } = connection;
+export function connectionUrl({ host, port, user, password, database }: EmbeddedConnection): string {
   // URL parsers need a host in front; the one in the query wins.
   const url = new URL(`postgres://localhost:${port}/${encodeURIComponent(database)}`);
   url.username = encodeURIComponent(user);
   url.password = encodeURIComponent(password);
   return `${url.href}?host=${encodeURIComponent(host)}&sslmode=disable`;
-}
-
-/** A new cluster and copied binaries go to the data folder, if the database's user can reach it. */
-async function chooseHome(
-  { dataDir, systemFolder = '/var/lib/slipway' }: EmbeddedPostgresOptions,
-  user: UnixUser | null,
-): Promise<string> {
-  if (user === null || canReach(user, realpathSync(dataDir))) {
-    return dataDir;
-  }
-  await ensureSystemFolder(systemFolder);
-  return systemFolder;
-}
-
-async function passwordFor(file: string, clusterExists: boolean): Promise<string> {
-  const known = await readPassword(file);
-  if (known === null && clusterExists) {
-    throw new EmbeddedPostgresError(`${file} is missing: restore it, or set DATABASE_URL`);
-  }
-  return known ?? createPassword(file);
-}
-
-async function connectionTo(cluster: string, password: string): Promise<EmbeddedConnection> {
-  // A running server may have been started with another TMPDIR than ours.
-  const running = await readPostmasterPid(cluster);
-  return {
-    host: running?.socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform),
-    port: SOCKET_PORT,
-    user: DATABASE_USER,
-    password,
-    database: 'slipway',
-  };
 }

@@ -51,19 +51,19 @@ export class PostmasterSupervisor {
 
   private async supervise(): Promise<void> {
     const { signal } = this.stopping;
-    while (!signal.aborted) {
+    for (;;) {
       await untilEnded(this.lease, signal);
-      if (!signal.aborted) {
-        this.report('warn', 'connection to embedded database lost', {});
-        // One that broke for another reason must not look like another client.
-        this.lease.end().catch(() => undefined);
-        await this.restore();
+      if (signal.aborted) {
+        return;
       }
+      this.report('warn', 'connection to embedded database lost', {});
+      // One that broke for another reason must not look like another client.
+      this.lease.end().catch(() => undefined);
+      await this.restore(signal);
     }
   }
 
-  private async restore(): Promise<void> {
-    const { signal } = this.stopping;
+  private async restore(signal: AbortSignal): Promise<void> {
     const lostAt = performance.now();
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
@@ -79,7 +79,7 @@ export class PostmasterSupervisor {
           free_bytes: await this.reserve.freeBytes().catch(() => null),
           error: errorMessage(error),
         });
-        await pause(retryMs, signal);
+        await delay(retryMs, undefined, { signal }).catch(() => undefined);
       }
     }
   }
@@ -103,12 +103,4 @@ async function untilEnded(client: Client, signal: AbortSignal): Promise<void> {
   signal.addEventListener('abort', () => ended.resolve(), { once: true });
   client.query('SELECT 1').catch(() => ended.resolve());
   await ended.promise;
-}
-
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await delay(milliseconds, undefined, { signal }).catch((error: unknown) => {
-    if (!signal.aborted) {
-      throw error;
-    }
-  });
 }

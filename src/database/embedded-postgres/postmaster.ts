@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { open } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { errorCode } from '@slipway/common/errors/error-message.js';
-import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
-import { openLog, programFailure } from './cluster.js';
+import { openLog } from './cluster.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
+import { spawnDetached } from './programs.js';
 import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
 import { stopWhenUnused } from './unused-watch.js';
 
@@ -21,6 +19,7 @@ const READY_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 60_000;
 /** Connections that were just closed take a while to disappear from the server's list. */
 const CLOSE_GRACE_MS = 2_000;
+const MAX_OUTPUT_BYTES = 16_384;
 /** The predecessor, or a worker of it, is not gone yet, so a later start may work. */
 const STARTS_LATER = /pre-existing shared memory block|lock file ".*" already exists/;
 
@@ -32,7 +31,7 @@ export interface EmbeddedConnection {
   database: string;
 }
 
-interface PostmasterOptions {
+export interface PostmasterOptions {
   binaries: string;
   cluster: string;
   log: string;
@@ -40,15 +39,11 @@ interface PostmasterOptions {
   connection: EmbeddedConnection;
   settings: Record<string, string>;
   unusedMs: number;
-  onLaunched?: () => void;
+  onLaunched?: (() => void) | undefined;
 }
 
 /** `not ready`: the server is starting, recovering or shutting down. */
-type Probe =
-  | { state: 'connected'; client: Client }
-  | { state: 'not ready'; error: unknown }
-  | { state: 'absent' }
-  | { state: 'no database' };
+type Probe = { state: 'connected'; client: Client } | { state: Refusal; error: unknown };
 
 /** Joins or starts the server. Call it only while holding the start lock. @throws EmbeddedPostgresError */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
@@ -59,12 +54,10 @@ export async function connectToPostmaster(options: PostmasterOptions): Promise<C
     if (found.state === 'connected') {
       return found.client;
     }
+    last = found.error;
     if (found.state === 'no database') {
       await createDatabase(options.connection);
-    } else if (found.state === 'not ready') {
-      last = found.error;
-      await delay(POLL_MS);
-    } else if (await isStartingOrStopping(options)) {
+    } else if (found.state === 'not ready' || (await isStartingOrStopping(options))) {
       await delay(POLL_MS);
     } else {
       const failure = await startPostmaster(options, deadline);
@@ -87,21 +80,25 @@ export async function releasePostmaster(
   cluster: string,
   onNotice: (line: string) => void,
 ): Promise<void> {
-  const client = await liveConnection(lease, connection);
+  const client = await lease.query('select 1').then(
+    () => lease,
+    () => connectIfRunning(connection),
+  );
   if (client === null) {
-    return; // The server is gone already.
+    return;
   }
-  try {
-    if (await isUsedByOthers(client)) {
-      onNotice('PostgreSQL keeps running: other programs are connected to it');
-      return;
-    }
-  } finally {
-    await client.end();
-  }
-  if (!(await stopPostmaster(cluster))) {
+  const isUsed = await isUsedByOthers(client).finally(() => client.end());
+  if (isUsed) {
+    onNotice('PostgreSQL keeps running: other programs are connected to it');
+  } else if (!(await stopPostmaster(cluster))) {
     onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
   }
+}
+
+/** Null when the server went down. It may have been started again since a lease broke. */
+async function connectIfRunning(connection: EmbeddedConnection, database?: string): Promise<Client | null> {
+  const found = await probe(connection, database);
+  return found.state === 'connected' ? found.client : null;
 }
 
 /** Null once it accepts connections; its output when another attempt makes sense. */
@@ -110,47 +107,26 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
     await ensureSocketDirectory(options.connection.host, options.user);
   }
   const log = await openLog(options.log);
-  const identity = options.user === null ? {} : { uid: options.user.uid, gid: options.user.gid };
-  const child = spawn(
-    path.join(options.binaries, 'bin/postgres'),
-    ['-D', options.cluster, ...flags(options)],
-    {
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-      // In a session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
-      detached: true,
-      stdio: withoutInherited(['ignore', log.fd, log.fd]),
-      ...identity,
-    },
-  );
-  try {
-    await once(child, 'spawn');
-  } catch (error) {
-    throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${programFailure(error)}`, error);
-  } finally {
-    await log.close();
-  }
-  child.unref();
+  const program = path.join(options.binaries, 'bin/postgres');
+  const command = [program, '-D', options.cluster, ...flags(options)] as const;
+  const child = await spawnDetached(command, options.user, log.fd).finally(() => log.close());
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
   options.onLaunched?.();
-  while (!hasEnded(child) && performance.now() < deadline) {
-    const found = await probe(options.connection, 'postgres');
-    if (found.state === 'connected') {
-      await found.client.end();
+  while (!hasEnded() && performance.now() < deadline) {
+    const client = await connectIfRunning(options.connection, 'postgres');
+    if (client !== null) {
+      await client.end();
       await stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
       return null;
     }
     await delay(POLL_MS);
   }
-  const output = await readFrom(options.log, log.size);
-  if (!hasEnded(child) || STARTS_LATER.test(output)) {
+  const output = (await readFile(options.log)).toString('utf8', log.size, log.size + MAX_OUTPUT_BYTES);
+  if (!hasEnded() || STARTS_LATER.test(output)) {
     return output;
   }
   const reason = output.split('\n').find((line) => /FATAL|PANIC|error/.test(line)) ?? `see ${options.log}`;
   throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${reason.trim()}`);
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
 }
 
 /** The command line wins over the cluster's files. These flags keep statements and their values out of the log. */
@@ -172,27 +148,14 @@ function flags({ connection, settings }: PostmasterOptions): string[] {
   return Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-async function readFrom(file: string, position: number): Promise<string> {
-  const handle = await open(file, 'r');
-  try {
-    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(16_384), position });
-    return buffer.toString('utf8', 0, bytesRead);
-  } finally {
-    await handle.close();
-  }
-}
-
 /** Whether the server is alive without listening. Disowns a pid file that only seems to say so. */
 async function isStartingOrStopping({ cluster, connection }: PostmasterOptions): Promise<boolean> {
   const running = await readPostmasterPid(cluster);
-  if (running === null) {
-    return false;
+  const isOurs = running !== null && isPostmasterOf(cluster, running.pid);
+  if (running !== null && !isOurs) {
+    await disownPostmasterPid(cluster, connection.host, connection.port);
   }
-  if (isPostmasterOf(cluster, running.pid)) {
-    return true;
-  }
-  await disownPostmasterPid(cluster, connection.host, connection.port);
-  return false;
+  return isOurs;
 }
 
 /** False when the server cannot be seen from here, such as one in another container. @throws EmbeddedPostgresError */
@@ -213,23 +176,9 @@ async function stopPostmaster(cluster: string): Promise<boolean> {
 }
 
 async function createDatabase(connection: EmbeddedConnection): Promise<void> {
-  const found = await probe(connection, 'postgres');
-  if (found.state === 'connected') {
-    await found.client.query(`create database ${found.client.escapeIdentifier(connection.database)}`);
-    await found.client.end();
-  }
-}
-
-/** Null when there is no server any more. */
-async function liveConnection(lease: Client, connection: EmbeddedConnection): Promise<Client | null> {
-  try {
-    await lease.query('select 1');
-    return lease;
-  } catch {
-    // The server went down at some point, and may have been started again.
-    const found = await probe(connection);
-    return found.state === 'connected' ? found.client : null;
-  }
+  const client = await connectIfRunning(connection, 'postgres');
+  await client?.query(`create database ${client.escapeIdentifier(connection.database)}`);
+  await client?.end();
 }
 
 async function isUsedByOthers(client: Client): Promise<boolean> {
@@ -240,11 +189,11 @@ async function isUsedByOthers(client: Client): Promise<boolean> {
          from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
       [LEASE_NAME],
     );
-    const { leases, others } = rows[0] ?? { leases: 0, others: 0 };
+    const { leases = 0, others = 0 } = rows[0] ?? {};
     if (others === 0 || leases > 0 || performance.now() > deadline) {
       return others > 0;
     }
-    await delay(10);
+    await delay(POLL_MS);
   }
 }
 
@@ -264,39 +213,28 @@ async function probe(connection: EmbeddedConnection, database = connection.datab
     return { state: 'connected', client };
   } catch (error) {
     const state = classifyConnectError(error);
-    if (state === null) {
-      const code = errorCode(error);
-      const reason = code?.startsWith('28')
-        ? 'the password in DATA_DIR/postgres-password does not fit'
-        : code;
-      throw new EmbeddedPostgresError(
-        `The embedded PostgreSQL refuses us: ${reason ?? 'unknown reason'}`,
-        error,
-      );
+    if (state !== null) {
+      return { state, error };
     }
-    return state === 'not ready' ? { state, error } : { state };
+    const code = errorCode(error) ?? 'unknown reason';
+    const reason = code.startsWith('28') ? 'the password in DATA_DIR/postgres-password does not fit' : code;
+    throw new EmbeddedPostgresError(`The embedded PostgreSQL refuses us: ${reason}`, error);
   }
 }
 
+type Refusal = 'not ready' | 'absent' | 'no database';
+const REFUSALS: readonly (readonly [Refusal, RegExp])[] = [
+  ['absent', /^(ENOENT|ECONNREFUSED)$/],
+  // invalid_catalog_name
+  ['no database', /^3D000$/],
+  // admin_shutdown, crash_shutdown, cannot_connect_now, too_many_connections; EAGAIN: the socket's backlog is full
+  ['not ready', /^(57P0[123]|53300|ECONNRESET|EPIPE|EAGAIN)$/],
+];
+
 /** Null for an error that another attempt does not cure. */
-export function classifyConnectError(error: unknown): 'not ready' | 'absent' | 'no database' | null {
-  const code = errorCode(error);
-  switch (code) {
-    case 'ENOENT':
-    case 'ECONNREFUSED':
-      return 'absent';
-    case '3D000': // invalid_catalog_name
-      return 'no database';
-    case '57P01': // admin_shutdown
-    case '57P02': // crash_shutdown
-    case '57P03': // cannot_connect_now: starting up, recovering, shutting down
-    case '53300': // too_many_connections
-    case 'ECONNRESET':
-    case 'EPIPE':
-    case 'EAGAIN': // the socket's backlog is full
-      return 'not ready';
-    default:
-      // pg sets no code on these two.
-      return error instanceof Error && /terminated|timeout/i.test(error.message) ? 'not ready' : null;
-  }
+export function classifyConnectError(error: unknown): Refusal | null {
+  // pg sets no code on these two.
+  const isCut = error instanceof Error && /terminated|timeout/i.test(error.message);
+  const code = errorCode(error) ?? '';
+  return REFUSALS.find(([, codes]) => codes.test(code))?.[0] ?? (isCut ? 'not ready' : null);
 }

@@ -9,7 +9,6 @@ import {
   disownPostmasterPid,
   isPostmasterCommand,
   parsePostmasterPid,
-  parseProcStat,
   parsePsLine,
   processIdentity,
   readPostmasterPid,
@@ -56,13 +55,6 @@ describe('disownPostmasterPid', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
-  });
-});
-
-describe('parseProcStat', () => {
-  const rest = '1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 200';
-  it.each(['node', 'a b', 'odd) R 9 (name'])('finds state and start time behind the name "%s"', (name) => {
-    expect(parseProcStat(`42 (${name}) S ${rest}`)).toEqual({ state: 'S', startTime: '987654' });
   });
 });
 

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
+import { parseProcess } from '@slipway/common/processes/process-table.js';
 
 /** No system assigns this id, so PostgreSQL takes the file for a dead server's. */
 const UNUSED_PID = 2_147_483_647;
@@ -23,47 +24,33 @@ export function processIdentity(pid: number): ProcessIdentity | null {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }
 
+const read = (name: string): string => readFileSync(`/proc/${name}`, 'utf8');
+
 function fromProc(pid: number): ProcessIdentity | null {
   try {
-    const { state, startTime } = parseProcStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-    if (state === 'Z' || state === 'X') {
-      return null;
-    }
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trimEnd();
+    const facts = parseProcess(pid, read(`${pid}/stat`));
+    const command = read(`${pid}/cmdline`).split('\0').join(' ').trimEnd();
     // A process that is ending loses its command line before it becomes a zombie; kernel threads have none.
-    return command === '' ? null : { startedAt: `${boot}/${startTime}`, command };
+    return facts === null || command === ''
+      ? null
+      : { startedAt: `${read('sys/kernel/random/boot_id').trim()}/${facts.startTime}`, command };
   } catch (error) {
-    const code = errorCode(error);
-    if (code === 'ENOENT' || code === 'ESRCH') {
+    if (['ENOENT', 'ESRCH'].includes(errorCode(error) ?? '')) {
       return null;
     }
     throw error;
   }
 }
 
-/** proc(5), `/proc/PID/stat`, fields 3 and 22; field 2 may hold spaces and brackets. */
-export function parseProcStat(text: string): { state: string; startTime: string } {
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', startTime: fields[19] ?? '' };
-}
-
 function fromPs(pid: number): ProcessIdentity | null {
-  const { stdout, error } = spawnSync(
-    'ps',
-    ['-ww', '-p', `${pid}`, '-o', 'stat=', '-o', 'lstart=', '-o', 'command='],
-    {
-      encoding: 'utf8',
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-    },
-  );
+  const args = ['-ww', '-p', `${pid}`, '-o', 'stat=', '-o', 'lstart=', '-o', 'command='];
+  const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' };
+  const { stdout, error } = spawnSync('ps', args, { encoding: 'utf8', env });
   if (error) {
     throw error;
   }
   const found = parsePsLine(stdout);
-  return found === null || found.state.startsWith('Z')
-    ? null
-    : { startedAt: found.startedAt, command: found.command };
+  return found?.state.startsWith('Z') ? null : found;
 }
 
 /** A line of `ps -o stat= -o lstart= -o command=`. */
@@ -85,14 +72,8 @@ export function isPostmasterCommand(command: string, cluster: string): boolean {
 
 /** The server that claims this cluster; it may be gone: see {@link isPostmasterOf}. */
 export async function readPostmasterPid(cluster: string): Promise<PostmasterPid | null> {
-  try {
-    return parsePostmasterPid(await readFile(path.join(cluster, 'postmaster.pid'), 'utf8'));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return null;
-    }
-    throw error;
-  }
+  const text = await unlessCode('ENOENT', readFile(path.join(cluster, 'postmaster.pid'), 'utf8'));
+  return text === null ? null : parsePostmasterPid(text);
 }
 
 export function parsePostmasterPid(text: string): PostmasterPid | null {

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import { processIdentity } from './process-identity.js';
 
@@ -20,29 +20,26 @@ export async function withStartLock<T>(
   timeoutMs = 180_000,
 ): Promise<T> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const self = processIdentity(process.pid);
-  const holder = `${process.pid} ${self?.startedAt ?? ''}`;
+  const holder = `${process.pid} ${processIdentity(process.pid)?.startedAt ?? ''}`;
   const deadline = performance.now() + timeoutMs;
-  let number = await tryAcquire(folder, holder);
-  while (number === null) {
+  let number: number | null;
+  while ((number = await tryAcquire(folder, holder)) === null) {
     if (performance.now() > deadline) {
       throw new EmbeddedPostgresError(
         `Another process has been starting or stopping PostgreSQL for too long (${folder})`,
       );
     }
     await delay(RETRY_MS);
-    number = await tryAcquire(folder, holder);
   }
   try {
     return await work();
   } finally {
-    await release(folder, number);
+    await release(path.join(folder, `${number}`));
   }
 }
 
 /** Without disk space for the mark, the acquisition is taken back; others build on finished numbers only. */
-async function release(folder: string, number: number): Promise<void> {
-  const file = path.join(folder, `${number}`);
+async function release(file: string): Promise<void> {
   try {
     const released = `${file}.${RELEASED}`;
     await symlink(RELEASED, released);
@@ -53,51 +50,32 @@ async function release(folder: string, number: number): Promise<void> {
 }
 
 async function tryAcquire(folder: string, holder: string): Promise<number | null> {
-  const last = (await acquisitions(folder)).at(-1) ?? 0;
-  if (last > 0 && !(await isFinished(path.join(folder, `${last}`)))) {
+  const fileOf = (number: number): string => path.join(folder, `${number}`);
+  const last = Math.max(0, ...(await acquisitions(folder)));
+  if (last > 0 && !(await isFinished(fileOf(last)))) {
     return null;
   }
   const own = last + 1;
-  try {
-    await symlink(holder, path.join(folder, `${own}`));
-  } catch (error) {
-    if (errorCode(error) === 'EEXIST') {
-      return null;
-    }
-    throw error;
-  }
-  const all = await acquisitions(folder);
-  if ((all.at(-1) ?? 0) > own) {
-    // The first listing was old: our number was cleared away before we created it again.
-    await rm(path.join(folder, `${own}`), { force: true });
+  if ((await unlessCode('EEXIST', symlink(holder, fileOf(own)))) === null) {
     return null;
   }
-  const earlier = all.filter((number) => number < own);
-  await Promise.all(earlier.map((number) => rm(path.join(folder, `${number}`), { force: true })));
-  return own;
+  const all = await acquisitions(folder);
+  // With a later one, the first listing was old: our number was cleared away before we created it again.
+  const isOutdated = Math.max(...all) > own;
+  const obsolete = isOutdated ? [own] : all.filter((number) => number < own);
+  await Promise.all(obsolete.map((number) => rm(fileOf(number), { force: true })));
+  return isOutdated ? null : own;
 }
 
 async function acquisitions(folder: string): Promise<number[]> {
-  const names = await readdir(folder);
-  return names
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .toSorted((a, b) => a - b);
+  return (await readdir(folder)).filter((name) => /^\d+$/.test(name)).map(Number);
 }
 
 async function isFinished(file: string): Promise<boolean> {
-  let content: string;
-  try {
-    content = await readlink(file);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return false; // Cleared away by a later holder: look again.
-    }
-    throw error;
-  }
-  if (content === RELEASED) {
-    return true;
+  const content = await unlessCode('ENOENT', readlink(file));
+  if (content === null) {
+    return false; // Cleared away by a later holder: look again.
   }
   const [pid, startedAt] = content.split(' ');
-  return processIdentity(Number(pid))?.startedAt !== startedAt;
+  return content === RELEASED || processIdentity(Number(pid))?.startedAt !== startedAt;
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, type Stats, statSync } from 'node:fs';
-import { chown, lstat, mkdir } from 'node:fs/promises';
+import { type Stats, statSync } from 'node:fs';
+import { chown, lstat, mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 
 const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
@@ -37,15 +37,8 @@ export function chooseUser(
   return named('postgres') ?? named('nobody') ?? NOBODY;
 }
 
-export function readAccounts(): UnixUser[] {
-  try {
-    return parsePasswd(readFileSync('/etc/passwd', 'utf8'));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return [];
-    }
-    throw error;
-  }
+export async function readAccounts(): Promise<UnixUser[]> {
+  return parsePasswd((await unlessCode('ENOENT', readFile('/etc/passwd', 'utf8'))) ?? '');
 }
 
 /** Reads `/etc/passwd` (passwd(5)). */
@@ -60,16 +53,10 @@ export function parsePasswd(text: string): UnixUser[] {
 
 /** Whether the user can pass through to a path and has the wanted permission on it, by mode bits only. */
 export function canReach(user: UnixUser, realPath: string, wanted = 1): boolean {
-  try {
-    return pathComponents(realPath).every((component) =>
-      isPermitted(user, statSync(component), component === realPath ? wanted : 1),
-    );
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return false;
-    }
-    throw error;
-  }
+  return pathComponents(realPath).every((component) => {
+    const found = statSync(component, { throwIfNoEntry: false });
+    return found !== undefined && isPermitted(user, found, component === realPath ? wanted : 1);
+  });
 }
 
 export function pathComponents(absolute: string): string[] {
@@ -93,16 +80,11 @@ export function socketDirectoryFor(cluster: string, temporary: string, platform:
 
 /** Creates or checks a socket folder of mode 700. @throws EmbeddedPostgresError when another user owns it */
 export async function ensureSocketDirectory(folder: string, user: UnixUser | null): Promise<void> {
-  try {
-    await mkdir(folder, { mode: 0o700 });
+  if ((await unlessCode('EEXIST', mkdir(folder, { mode: 0o700 }))) !== null) {
     if (user !== null) {
       await chown(folder, user.uid, user.gid);
     }
     return;
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') {
-      throw error;
-    }
   }
   const found = await lstat(folder);
   const owner = user?.uid ?? process.getuid?.();

@@ -1,8 +1,4 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
-import { programFailure } from './cluster.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { spawnDetached } from './programs.js';
 import type { UnixUser } from './unprivileged-user.js';
 
 const LOOKS = 6;
@@ -42,26 +38,10 @@ done`;
 
 /** Runs as a process that outlives a killed service. @throws EmbeddedPostgresError without a shell */
 export async function stopWhenUnused(
-  server: { pid: number; cluster: string; user: UnixUser | null },
+  { pid, cluster, user }: { pid: number; cluster: string; user: UnixUser | null },
   unusedMs: number,
 ): Promise<void> {
-  const { pid, cluster, user } = server;
   const pause = (unusedMs / 1000 / LOOKS).toFixed(2);
-  const child = spawn(
-    '/bin/sh',
-    ['-c', SCRIPT, 'slipway-postgres-watch', `${pid}`, cluster, pause, `${LOOKS}`],
-    {
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-      detached: true,
-      stdio: withoutInherited(['ignore', 'ignore', 'ignore']),
-      ...(user !== null && { uid: user.uid, gid: user.gid }),
-    },
-  );
-  try {
-    await once(child, 'spawn');
-  } catch (error) {
-    throw new EmbeddedPostgresError(`PostgreSQL could not be watched: ${programFailure(error)}`, error);
-  }
-  child.unref();
+  const args = ['slipway-postgres-watch', `${pid}`, cluster, pause, `${LOOKS}`];
+  await spawnDetached(['/bin/sh', '-c', SCRIPT, ...args], user, 'ignore');
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import { SpanKind } from '@opentelemetry/api';
 import type { JobResult, JobWithMetadata, PgBoss } from 'pg-boss';
+import { within } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
@@ -93,10 +94,7 @@ export class JobQueueWorker {
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearInterval(this.#poll);
-    const ended = new AbortController();
-    const grace = delay(STOP_GRACE_MS, undefined, { signal: ended.signal }).catch(() => undefined);
-    await Promise.race([this.#boss.offWork(this.#queue.name), grace]);
-    ended.abort();
+    await within(STOP_GRACE_MS, this.#boss.offWork(this.#queue.name));
   }
 
   async #addWorker(): Promise<void> {

@@ -1,5 +1,6 @@
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { randomBase62 } from '../../common/identifiers.js';
 import { ConfigError } from '../../config/config.error.js';
 
@@ -28,31 +29,15 @@ export async function loadHostId(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}.${randomBase62(6)}`;
   await writeFile(draft, `${randomBase62(12)}\n`, { mode: 0o644 });
-  try {
-    // Of two concurrent first starts one wins, and both read its id.
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw error;
-    }
-  } finally {
-    await rm(draft, { force: true });
-  }
+  // Of two concurrent first starts one wins, and both read its id.
+  await unlessCode('EEXIST', link(draft, file)).finally(() => rm(draft, { force: true }));
   return (await readHostId(file)) ?? loadHostId(dataDir);
 }
 
 async function readHostId(file: string): Promise<string | null> {
-  let text: string;
-  try {
-    text = (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
-    throw error;
-  }
-  if (!HOST_ID.test(text)) {
+  const id = (await unlessCode('ENOENT', readFile(file, 'utf8')))?.trim() ?? null;
+  if (id !== null && !HOST_ID.test(id)) {
     throw new ConfigError(`HOST_ID: ${file} holds no usable id; remove it, or set HOST_ID`);
   }
-  return text;
+  return id;
 }

@@ -9,7 +9,7 @@ import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
-import { type LeaseClaim, SandboxLeaseRepository } from './sandbox-lease.repository.js';
+import { type LeaseClaim, SandboxLifecycleRepository } from './sandbox-lifecycle.repository.js';
 import {
   deadlineSeconds,
   isTransitional,
@@ -129,7 +129,7 @@ export class SandboxRepository {
 
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
-    private readonly leases: SandboxLeaseRepository,
+    private readonly leases: SandboxLifecycleRepository,
     private readonly clock: Clock,
     private readonly worker: SandboxWorkerSignal,
     private readonly audit: AuditRepository,

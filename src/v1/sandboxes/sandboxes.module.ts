@@ -25,7 +25,6 @@ import { IdlenessProbe } from './lifecycle/idleness-probe.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
 import { LostHostReaper } from './lifecycle/lost-host.reaper.js';
 import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
-import { SandboxLifecycleQueries } from './lifecycle/sandbox-lifecycle.queries.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
@@ -38,7 +37,7 @@ import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
 import { SandboxHost, SandboxHostRepository } from './sandbox-host.repository.js';
 import { SandboxKeyQueries } from './sandbox-key.queries.js';
-import { SandboxLeaseRepository } from './sandbox-lease.repository.js';
+import { SandboxLifecycleRepository } from './sandbox-lifecycle.repository.js';
 import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
@@ -46,15 +45,13 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
+import { WarmSandboxClaims, WarmTemplates } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
-import { WarmTemplates } from './warm/warm-templates.js';
 
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Sandbox, SandboxHost, OrphanedSandbox]),
-    TypeOrmModule.forFeature([Sandbox, SandboxHost, WarmSandbox]),
+    TypeOrmModule.forFeature([Sandbox, SandboxHost, OrphanedSandbox, WarmSandbox]),
     AgentServersModule,
     HealthModule,
     SandboxSpecsModule,
@@ -99,14 +96,13 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxMetrics,
     BackendMetrics,
     SandboxRepository,
-    SandboxLeaseRepository,
     SandboxHostRepository,
     OrphanedSandboxRepository,
     WarmSandboxRepository,
     ExposedPortRepository,
     SandboxQueries,
     SandboxKeyQueries,
-    SandboxLifecycleQueries,
+    SandboxLifecycleRepository,
     RunningSandboxQueries,
     SandboxWorker,
     SandboxWorkerSignal,
@@ -135,13 +131,12 @@ import { WarmTemplates } from './warm/warm-templates.js';
     SandboxCreator,
     SandboxEvents,
     SandboxKeyQueries,
-    SandboxLifecycleQueries,
+    SandboxLifecycleRepository,
     SandboxQueries,
     SandboxQuota,
     SandboxRepository,
     SandboxUrls,
     SandboxWorkerSignal,
-    SandboxesService,
     SandboxesService,
   ],
 })

@@ -39,6 +39,18 @@ export function errorCode(error: unknown): string | undefined {
   return isObject && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** Null instead of an error with this code, such as `ENOENT` for a file that is not there. */
+export async function unlessCode<T>(code: string, work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (errorCode(error) === code) {
+      return null;
+    }
+    throw error;
+  }
+}
+
 /** Recognises errors of another realm, too. */
 function isError(error: unknown): error is Error {
   return error instanceof Error || types.isNativeError(error);

@@ -17,7 +17,7 @@ import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/age
 import { LogDrain } from '../../events/follow/log-drain.js';
 import { storableText, toInstant } from '../../events/store/storable-event.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
-import { SandboxLifecycleQueries } from '../../sandboxes/lifecycle/sandbox-lifecycle.queries.js';
+import { SandboxLifecycleRepository } from '../../sandboxes/sandbox-lifecycle.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
@@ -107,7 +107,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     private readonly removed: RemovedConversationRepository,
     private readonly agentServers: AgentServerClient,
     private readonly running: RunningSandboxQueries,
-    private readonly lifecycle: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly sandboxEvents: SandboxEvents,
     private readonly logDrain: LogDrain,

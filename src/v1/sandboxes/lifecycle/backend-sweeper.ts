@@ -1,11 +1,5 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorStack } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { SandboxBackend } from '../backends/sandbox-backend.js';
 import { BackendReadiness } from './backend-readiness.js';
 
@@ -13,42 +7,22 @@ import { BackendReadiness } from './backend-readiness.js';
 const EVERY_MS = 500;
 
 @Injectable()
-export class BackendSweeper implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.sweep(),
-    (error) => {
-      this.logger.error('failed to sweep the sandbox backend', errorStack(error));
-    },
-  );
-
+export class BackendSweeper extends BackgroundLoop {
   private found: number | null = null;
 
   constructor(
     private readonly backend: SandboxBackend,
     private readonly readiness: BackendReadiness,
-  ) {}
+  ) {
+    super(EVERY_MS, new Logger('Sandboxes'), 'failed to sweep the sandbox backend');
+  }
 
   /** Removed sandboxes of which some files are left; null before the first sweep. */
   get leftovers(): number | null {
     return this.found;
   }
 
-  onApplicationBootstrap(): void {
-    this.loop.start();
-  }
-
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.loop.stop();
-  }
-
-  /** Sweeps now instead of within half a second. */
-  async sweepNow(): Promise<void> {
-    await this.loop.now();
-  }
-
-  private async sweep(): Promise<void> {
+  protected async work(): Promise<void> {
     if (!(await this.readiness.isReady())) {
       return;
     }

@@ -6,8 +6,8 @@ import { DriftDetector, findDrift } from './drift.js';
 import {
   type ExpectedSandbox,
   FIRST_ROW,
-  type SandboxLifecycleQueries,
-} from './sandbox-lifecycle.queries.js';
+  type SandboxLifecycleRepository,
+} from '../sandbox-lifecycle.repository.js';
 import { SANDBOX_ROW_STATUSES } from '../sandbox-status.js';
 
 const NOW = 1_000_000;
@@ -108,7 +108,7 @@ describe('DriftDetector', () => {
           asked.push(ids);
           return Promise.resolve({ rows: [], until: FIRST_ROW });
         },
-      } as unknown as SandboxLifecycleQueries,
+      } as unknown as SandboxLifecycleRepository,
       { kind: 'process', list: () => Promise.resolve(facts) } as unknown as SandboxBackend,
       { id: 'here' } as HostIdentity,
       { sandboxes: { orphanGraceSeconds: 60 } } as AppConfig,

@@ -4,7 +4,11 @@ import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { SandboxBackend, type SandboxFacts } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
-import { type ExpectedSandbox, FIRST_ROW, SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+import {
+  type ExpectedSandbox,
+  FIRST_ROW,
+  SandboxLifecycleRepository,
+} from '../sandbox-lifecycle.repository.js';
 
 /** A difference between a row and the backend, named after what is found. */
 export type Drift =
@@ -25,7 +29,7 @@ export class DriftDetector {
   private rowsUntil = FIRST_ROW;
 
   constructor(
-    private readonly queries: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly backend: SandboxBackend,
     private readonly host: HostIdentity,
     private readonly config: AppConfig,
@@ -36,7 +40,7 @@ export class DriftDetector {
     // The backend first: what is started between the two calls has its row already.
     const facts = await this.backend.list();
     const compared = this.nextPart(facts);
-    const { rows, until } = await this.queries.expected(
+    const { rows, until } = await this.lifecycle.expected(
       this.host.id,
       this.backend.kind,
       [...compared],

@@ -1,11 +1,5 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorStack } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
@@ -14,7 +8,7 @@ import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { IdlenessProbe } from './idleness-probe.js';
 import { LostHostReaper } from './lost-host.reaper.js';
-import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 
 const MAX_UNRESPONSIVE_SECONDS = 600;
 
@@ -25,13 +19,11 @@ const RUNS_PER_TIMEOUT = 4;
 
 /** Stops idle sandboxes of this host, and much later removes their files. */
 @Injectable()
-export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop: RepeatedWork;
+export class IdleReaper extends BackgroundLoop {
   private unresponsive = new Map<string, number>();
 
   constructor(
-    private readonly queries: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
     private readonly lostHosts: LostHostReaper,
@@ -39,21 +31,11 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
-    this.loop = new RepeatedWork(
-      intervalMs(config.sandboxes),
-      () => this.reap(),
-      (error) => {
-        this.logger.error('failed to reap idle sandboxes', errorStack(error));
-      },
-    );
+    super(intervalMs(config.sandboxes), new Logger('Sandboxes'), 'failed to reap idle sandboxes');
   }
 
-  onApplicationBootstrap(): void {
-    this.loop.start();
-  }
-
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.loop.stop();
+  protected async work(): Promise<void> {
+    await this.reap();
   }
 
   async reap(): Promise<void> {
@@ -67,7 +49,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
     if (idleTimeoutSeconds === 0) {
       return;
     }
-    const candidates = await this.queries.idleSince(this.host.id, this.ago(idleTimeoutSeconds));
+    const candidates = await this.lifecycle.idleSince(this.host.id, this.ago(idleTimeoutSeconds));
     const unresponsiveBefore = this.unresponsive;
     this.unresponsive = new Map();
     await Promise.all(
@@ -124,7 +106,7 @@ export class IdleReaper implements OnApplicationBootstrap, BeforeApplicationShut
   private async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
-      const old = await this.queries.stoppedSince(this.host.id, this.ago(retentionSeconds));
+      const old = await this.lifecycle.stoppedSince(this.host.id, this.ago(retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
           this.sandboxes.transition(id, 'remove', { condition: { status, updatedAt }, cause: 'retention' }),

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
+import { within } from '@slipway/common/async.js';
 import { Clock } from '../../../common/clock.js';
 import { AgentServerClient, type AgentServerActivity } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
@@ -51,12 +52,8 @@ export class IdlenessProbe {
     if (target === null) {
       return null;
     }
-    const timeout = new AbortController();
     try {
-      return await Promise.race([
-        this.client.activity(target),
-        delay(PROBE_TIMEOUT_MS, null, { signal: timeout.signal, ref: false }),
-      ]);
+      return await within(PROBE_TIMEOUT_MS, this.client.activity(target));
     } catch (error) {
       if (error instanceof AgentServerError) {
         this.logger.debug('failed to read agent server activity', {
@@ -66,8 +63,6 @@ export class IdlenessProbe {
         return null;
       }
       throw error;
-    } finally {
-      timeout.abort();
     }
   }
 

@@ -3,7 +3,7 @@ import { Clock } from '../../../common/clock.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { IdlenessProbe } from './idleness-probe.js';
-import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 
 /** How long another host may be late, or away for a restart. */
 const GRACE_SECONDS = 60;
@@ -16,7 +16,7 @@ export class LostHostReaper {
   private readonly logger = new Logger('Sandboxes');
 
   constructor(
-    private readonly queries: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
     private readonly host: HostIdentity,
@@ -31,7 +31,7 @@ export class LostHostReaper {
 
   /** When the host is back, a resume starts the sandbox there. */
   private async failAbandoned(): Promise<void> {
-    const abandoned = await this.queries.abandonedSince(this.host.id, this.ago(GRACE_SECONDS));
+    const abandoned = await this.lifecycle.abandonedSince(this.host.id, this.ago(GRACE_SECONDS));
     await Promise.all(
       abandoned.map(({ id, hostId, status, updatedAt }) => {
         const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
@@ -45,7 +45,7 @@ export class LostHostReaper {
 
   /** Unreachable sandboxes would use up quota for ever. One that still answers outlived its service, and stays. */
   private async failUnreachable(): Promise<void> {
-    const unwatched = await this.queries.runningOnLostHosts(
+    const unwatched = await this.lifecycle.runningOnLostHosts(
       this.host.id,
       this.ago(GRACE_SECONDS),
       GRACE_SECONDS,
@@ -67,7 +67,7 @@ export class LostHostReaper {
 
   /** A removal has no deadline and its row is invisible. Files become orphans, which the returning host removes. */
   private async forgetUnremoved(): Promise<void> {
-    const unremoved = await this.queries.unremovedOnLostHosts(
+    const unremoved = await this.lifecycle.unremovedOnLostHosts(
       this.host.id,
       this.ago(REMOVAL_GRACE_SECONDS),
       REMOVAL_GRACE_SECONDS,

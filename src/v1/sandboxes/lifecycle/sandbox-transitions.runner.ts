@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import type { Span } from '@opentelemetry/api';
-import { LatestWrite } from '@slipway/common/async.js';
+import { LatestWrite, within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
 import { errorType, failSpan, type SpanStart, tracedFrom } from '../../../common/spans.js';
@@ -146,17 +145,8 @@ export class SandboxTransitionsRunner {
 
   /** Lets listeners read what the agent server has, for as long as a stop may wait. */
   private async beforeStop({ id, address }: Sandbox): Promise<void> {
-    if (address === null) {
-      return;
-    }
-    const timeout = new AbortController();
-    try {
-      await Promise.race([
-        this.events.emitBeforeStop(id),
-        delay(BEFORE_STOP_MS, undefined, { signal: timeout.signal, ref: false }),
-      ]);
-    } finally {
-      timeout.abort();
+    if (address !== null) {
+      await within(BEFORE_STOP_MS, this.events.emitBeforeStop(id));
     }
   }
 

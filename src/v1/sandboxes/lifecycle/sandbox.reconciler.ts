@@ -1,24 +1,18 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { OrphanedSandboxRepository } from '../orphaned-sandbox.repository.js';
-import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
 import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
-import { SandboxLifecycleQueries } from './sandbox-lifecycle.queries.js';
 import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -29,16 +23,7 @@ const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 
 /** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
 @Injectable()
-export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.reconcile(),
-    (error) => {
-      this.logger.error('failed to reconcile sandboxes with the backend', errorStack(error));
-    },
-  );
-
+export class SandboxReconciler extends BackgroundLoop {
   private readonly slowRepairs = new Map<string, Promise<void>>();
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
@@ -48,9 +33,8 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
   constructor(
     private readonly readiness: BackendReadiness,
     private readonly drift: DriftDetector,
-    private readonly queries: SandboxLifecycleQueries,
+    private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
-    private readonly leases: SandboxLeaseRepository,
     private readonly orphans: OrphanedSandboxRepository,
     private readonly backend: SandboxBackend,
     private readonly diagnosis: ExitDiagnosis,
@@ -58,22 +42,24 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     private readonly host: HostIdentity,
     private readonly audit: AuditRepository,
     private readonly warm: WarmSandboxRepository,
-  ) {}
+  ) {
+    super(EVERY_MS, new Logger('Sandboxes'), 'failed to reconcile sandboxes with the backend');
+  }
 
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
-  async onApplicationBootstrap(): Promise<void> {
+  override async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     this.backend.onChange(() => this.reconcileSoon());
-    if ((await this.queries.runningIds(this.host.id)).length > 0) {
+    if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
       await this.loop.now();
-      const ids = await this.queries.runningIds(this.host.id);
+      const ids = await this.lifecycle.runningIds(this.host.id);
       await Promise.all(ids.map((id) => this.events.emitRunning(id)));
     }
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     clearTimeout(this.soon);
-    await this.loop.stop();
+    await super.beforeApplicationShutdown();
     await Promise.all(this.slowRepairs.values());
   }
 
@@ -90,7 +76,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
     }, AFTER_CHANGE_MS).unref();
   }
 
-  private async reconcile(): Promise<void> {
+  protected async work(): Promise<void> {
     if (!(await this.readiness.isReady())) {
       return;
     }
@@ -214,7 +200,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
 
   /** The lease keeps workers from starting it meanwhile. */
   private async stopLeftOver(id: string): Promise<void> {
-    if (!(await this.leases.take(id, ['PAUSED', 'ERROR']))) {
+    if (!(await this.lifecycle.take(id, ['PAUSED', 'ERROR']))) {
       return;
     }
     try {
@@ -225,7 +211,7 @@ export class SandboxReconciler implements OnApplicationBootstrap, BeforeApplicat
       await this.backend.pause(id);
       this.logger.warn('left-over sandbox stopped: its row says that it does not run', { sandbox_id: id });
     } finally {
-      await this.leases.release(id);
+      await this.lifecycle.release(id);
     }
   }
 

@@ -1,15 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
+import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxWorkerSignal } from '../sandbox-events.js';
-import { SandboxLeaseRepository } from '../sandbox-lease.repository.js';
+import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import { isTransitional, TRANSITIONAL_STATUSES } from '../sandbox-status.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
@@ -20,7 +15,7 @@ import { SandboxTransitionsRunner } from './sandbox-transitions.runner.js';
 const RETRY_MS = 5_000;
 
 interface LeaseSessionTools {
-  leases: SandboxLeaseRepository;
+  leases: SandboxLifecycleRepository;
   sandboxes: SandboxRepository;
   transitions: SandboxTransitionsRunner;
   logger: Logger;
@@ -126,29 +121,23 @@ interface Work {
 
 /** Brings sandboxes of this host out of their transitional statuses, several at a time. */
 @Injectable()
-export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
+export class SandboxWorker extends BackgroundLoop {
   private readonly works = new Map<string, Work>();
   /** A session belongs to no request, so its log lines must not name the one that woke the worker. */
   private readonly scope = new AsyncResource('SandboxWorker');
   private stopped = false;
-  private readonly loop = new RepeatedWork(
-    SWEEP_MS,
-    () => this.sweep(),
-    (error) => {
-      this.logger.error('failed to look for due sandboxes', errorStack(error));
-    },
-  );
 
   constructor(
-    private readonly leases: SandboxLeaseRepository,
+    private readonly leases: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly transitions: SandboxTransitionsRunner,
     private readonly host: HostIdentity,
     private readonly signal: SandboxWorkerSignal,
-  ) {}
+  ) {
+    super(SWEEP_MS, new Logger('Sandboxes'), 'failed to look for due sandboxes');
+  }
 
-  onApplicationBootstrap(): void {
+  override onApplicationBootstrap(): void {
     this.signal.onWake((taken) => {
       void (taken === null ? this.loop.now() : this.scope.runInAsyncScope(() => this.accept(taken)));
     });
@@ -156,15 +145,15 @@ export class SandboxWorker implements OnApplicationBootstrap, BeforeApplicationS
     this.signal.wake();
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopped = true;
-    await this.loop.stop();
+    await super.beforeApplicationShutdown();
     const works = [...this.works.values()];
     works.forEach(({ session }) => session.stop());
     await Promise.all(works.map(({ done }) => done));
   }
 
-  private async sweep(): Promise<void> {
+  protected async work(): Promise<void> {
     this.works.forEach(({ session }) => session.check());
     for (const [max, statuses] of [
       [MAX_SESSIONS - RESERVED_FOR_STOPS, TRANSITIONAL_STATUSES],

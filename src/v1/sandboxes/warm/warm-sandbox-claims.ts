@@ -1,11 +1,57 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AppConfig } from '../../../config/app-config.js';
 import { type Instrument, Metrics } from '../../../observability/metrics.js';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
+import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { SandboxBackend, type WarmTemplate } from '../backends/sandbox-backend.js';
+import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import type { SandboxOverrides } from '../sandbox.entity.js';
 import { WarmSandboxRepository } from './warm-sandbox.repository.js';
-import { WarmTemplates } from './warm-templates.js';
+
+export interface WarmPlan {
+  spec: SandboxSpec;
+  template: WarmTemplate;
+  fingerprint: string;
+}
+
+/** Which warm sandboxes are wanted here, and which of them suits a request. */
+@Injectable()
+export class WarmTemplates {
+  private plans: readonly WarmPlan[] = [];
+
+  constructor(
+    private readonly specs: SandboxSpecs,
+    private readonly planner: LaunchPlanner,
+    private readonly backend: SandboxBackend,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** Plans each specification whose program can wait for a key anew: images may have been built meanwhile. */
+  async refresh(): Promise<readonly WarmPlan[]> {
+    const { warm } = this.backend;
+    if (warm === null || this.config.sandboxes.warm === 0) {
+      return this.plans;
+    }
+    const plans = this.specs.all().map(async (spec) => {
+      const { template } = this.planner.template(spec, null);
+      const fingerprint = await warm.fingerprint(template);
+      return fingerprint === null ? [] : [{ spec, template, fingerprint }];
+    });
+    this.plans = (await Promise.all(plans)).flat();
+    return this.plans;
+  }
+
+  /** The fingerprint of warm sandboxes that are what a request asks for; null when none are. */
+  matching(spec: SandboxSpec, overrides: SandboxOverrides | null): string | null {
+    const plan = this.plans.find((each) => each.spec.id === spec.id);
+    if (!plan) {
+      return null;
+    }
+    const { template } = this.planner.template(spec, overrides);
+    return isDeepStrictEqual(template, plan.template) ? plan.fingerprint : null;
+  }
+}
 
 const OUTCOMES = ['warm', 'none_ready', 'not_suitable'] as const;
 

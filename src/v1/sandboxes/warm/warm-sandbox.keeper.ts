@@ -1,12 +1,7 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import pLimit from 'p-limit';
-import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
@@ -14,9 +9,8 @@ import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backe
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
-import { WarmSandboxClaims } from './warm-sandbox-claims.js';
+import { type WarmPlan, WarmSandboxClaims, WarmTemplates } from './warm-sandbox-claims.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
-import { type WarmPlan, WarmTemplates } from './warm-templates.js';
 
 const FIRST_MS = 2_000;
 const MOST_MS = 5 * 60_000;
@@ -69,16 +63,7 @@ const LOST_HOST_SECONDS = 600;
 
 /** Keeps `SANDBOX_WARM` sandboxes of each specification. The database has their state, so a restart keeps them. */
 @Injectable()
-export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.keep(),
-    (error) => {
-      this.logger.error('failed to keep warm sandboxes', errorStack(error));
-    },
-  );
-
+export class WarmSandboxKeeper extends BackgroundLoop {
   private readonly backOff: WarmBackOff;
   private readonly stopping = new AbortController();
   private readonly short = new Set<string>();
@@ -101,10 +86,11 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
+    super(EVERY_MS, new Logger('Sandboxes'), 'failed to keep warm sandboxes');
     this.backOff = new WarmBackOff(clock);
   }
 
-  onApplicationBootstrap(): void {
+  override onApplicationBootstrap(): void {
     this.claims.onClaim((fingerprint) => {
       this.claimedAt = performance.now();
       this.short.add(fingerprint);
@@ -114,9 +100,9 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
   }
 
   /** The next process finishes, or drops, what is being started. */
-  async beforeApplicationShutdown(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopping.abort(new Error('the service is stopping'));
-    await this.loop.stop();
+    await super.beforeApplicationShutdown();
     await Promise.all(this.fills.values());
   }
 
@@ -128,7 +114,7 @@ export class WarmSandboxKeeper implements OnApplicationBootstrap, BeforeApplicat
     await Promise.all(this.fills.values());
   }
 
-  private async keep(): Promise<void> {
+  protected async work(): Promise<void> {
     const { warm } = this.backend;
     if (this.isDone || warm === null || !(await this.readiness.isReady())) {
       return;

@@ -1,0 +1,31 @@
+import { type BeforeApplicationShutdown, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { RepeatedWork } from '@slipway/common/async.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
+
+/** A service that repeats its work from the start of the application to its shutdown. */
+export abstract class BackgroundLoop implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  protected readonly loop: RepeatedWork;
+
+  /** @param failure what the log says when the work fails */
+  protected constructor(
+    everyMs: number,
+    protected readonly logger: Logger,
+    failure: string,
+  ) {
+    this.loop = new RepeatedWork(
+      everyMs,
+      () => this.work(),
+      (error) => logger.error(failure, errorStack(error)),
+    );
+  }
+
+  onApplicationBootstrap(): void | Promise<void> {
+    this.loop.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.loop.stop();
+  }
+
+  protected abstract work(): Promise<void>;
+}

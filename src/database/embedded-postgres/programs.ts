@@ -1,0 +1,45 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
+import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
+import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import type { UnixUser } from './unprivileged-user.js';
+
+/** PostgreSQL's programs run as the database's user, with nothing of our environment. */
+export function optionsFor(user: UnixUser | null): { cwd: string; env: Record<string, string> } {
+  const identity = user === null ? {} : { uid: user.uid, gid: user.gid };
+  return { cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, ...identity };
+}
+
+/**
+ * Starts a program that outlives this process, in a session of its own: Ctrl-C in the terminal must not end the database
+ * before the service has drained.
+ * @throws EmbeddedPostgresError
+ */
+export async function spawnDetached(
+  command: readonly [program: string, ...args: string[]],
+  user: UnixUser | null,
+  output: number | 'ignore',
+): Promise<ChildProcess> {
+  const [program, ...args] = command;
+  const stdio = withoutInherited(['ignore', output, output]);
+  const child = spawn(program, args, { ...optionsFor(user), detached: true, stdio });
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    throw new EmbeddedPostgresError(`PostgreSQL could not be started: ${programFailure(error)}`, error);
+  }
+  child.unref();
+  return child;
+}
+
+/** ENOENT for a file that exists means that its loader is missing. */
+export function programFailure(error: unknown): string {
+  if (errorCode(error) === 'ENOENT') {
+    return 'its binaries do not run here (they need glibc, so not Alpine): set DATABASE_URL instead';
+  }
+  const lines = (jsonText(error, 'stderr') ?? '').split('\n');
+  const line = lines.find((text) => /error|fatal/i.test(text)) ?? lines[0];
+  return line?.trim() || errorCode(error) || 'unknown reason';
+}
