@@ -1,7 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { lockUser } from '../../auth/user.repository.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { invalidGitToken } from '../git-provider-problem.js';
 import type { ProviderCall, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
@@ -95,12 +94,8 @@ export class ProviderTokensService {
     };
   }
 
-  /** Writes changes in the caller's transaction. @throws DomainError unauthorized for a removed user */
+  /** Writes changes in the caller's transaction, which has locked the user. */
   async store(manager: EntityManager, userId: string, prepared: PreparedTokens): Promise<void> {
-    if (prepared.changes.length === 0) {
-      return;
-    }
-    await lockUser(manager, userId);
     for (const change of prepared.changes) {
       await this.apply(manager, userId, change);
     }

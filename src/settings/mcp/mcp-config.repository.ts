@@ -11,8 +11,9 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedByUser, User, UserRowLock } from '../../auth/user.repository.js';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
 import {
   detailsOf,
@@ -77,7 +78,10 @@ export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 
 type McpConfigColumns = Pick<McpConfig, 'config' | 'secrets' | 'details'>;
 
-const LOCK = new UserRowLock<McpConfigColumns>('mcp_configs', ['config', 'secrets', 'details']);
+const READ_LOCKED = new NamedStatement<McpConfigColumns>(
+  'mcp_configs_lock',
+  'SELECT config, secrets, details FROM mcp_configs WHERE user_id = $1 FOR NO KEY UPDATE',
+);
 
 /** A user's tool servers from one state to the next; null: none, not even an empty list. */
 interface McpConfigChange {
@@ -109,12 +113,13 @@ export class McpConfigRepository extends Repository<McpConfig> {
   }
 
   /**
-   * What {@link read} finds, for a transaction that changes it: locks the user.
+   * What {@link read} finds, for a transaction that has locked the user and changes it.
    *
-   * @throws SecretDecryptionError as {@link read} does, DomainError unauthorized when the user has been removed meanwhile
+   * @throws SecretDecryptionError as {@link read} does
    */
   async readLocked(manager: EntityManager, userId: string): Promise<ClearMcpConfig | null> {
-    return this.inClear(userId, await LOCK.take(manager, userId));
+    const [row = null] = await READ_LOCKED.within(manager, [userId]);
+    return this.inClear(userId, row);
   }
 
   /** Replaces the user's configuration in the caller's transaction; null, which a patch may result in, removes it. */
