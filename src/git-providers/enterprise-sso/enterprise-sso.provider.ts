@@ -243,16 +243,13 @@ export class EnterpriseSsoProvider extends GitProvider {
     }
   }
 
-  private async storedElsewhere(
-    known: string,
-    { storedToken, signal }: ProviderCall,
-  ): Promise<string | null> {
+  private async storedElsewhere(known: string, call: ProviderCall): Promise<string | null> {
     for (let look = 0; look < SUCCESSOR_LOOKS; look += 1) {
-      const stored = (await storedToken?.()) ?? null;
+      const stored = (await call.storedToken?.()) ?? null;
       if (stored !== known) {
         return stored;
       }
-      await this.timing.delay(SUCCESSOR_PAUSE_MS, signal);
+      await this.timing.delay(SUCCESSOR_PAUSE_MS, call.signal);
     }
     return null;
   }
