@@ -186,12 +186,27 @@ export class GapLog {
     return error;
   }
 
+  /** Notes what another part of the same result lacks. */
+  add(other: GapLog): this {
+    for (const code of other.found) {
+      this.found.add(code);
+    }
+    Object.assign(this.said, { ...other.said, ...this.said });
+    return this;
+  }
+
   codes(): ProviderErrorCode[] {
     return [...this.found];
   }
 
   reasons(): GapReasons {
     return { ...this.said };
+  }
+
+  /** The first gap as an error, for a result that is of no use without it. */
+  failure(otherwise: ProviderErrorCode = 'unavailable'): GitProviderError {
+    const [code = otherwise] = this.found;
+    return new GitProviderError(code, { said: this.said[code] ?? null });
   }
 }
 

@@ -49,6 +49,7 @@ import {
   toApiGuide,
 } from './bitbucket-data-center.mapper.js';
 import {
+  accountSchema,
   buildStatsSchema,
   folderSchema,
   foundRepositoriesSchema,
@@ -142,8 +143,10 @@ export class BitbucketDataCenterProvider extends GitProvider {
 
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
     const client = this.clientFor(auth, call);
-    const slug = toUserSlug(await client.userName());
-    return toProviderUser(await client.account(slug), client.serverUrl);
+    const path = `/api/latest/users/${toUserSlug(await client.userName())}?avatarSize=64`;
+    const absent = new GitProviderError('unavailable', { cause: new Error('the user has no account') });
+    const { data } = await client.require(path, accountSchema, absent);
+    return toProviderUser(data, client.serverUrl);
   }
 
   async searchRepositories(
@@ -160,11 +163,9 @@ export class BitbucketDataCenterProvider extends GitProvider {
       project !== null && part === ''
         ? `/api/1.0/projects/${encodeURIComponent(project)}/repos?${range(query)}`
         : `/api/1.0/repos?${range(query, repositoryFilter(project, part))}`;
-    const page = await this.clientFor(auth, call).page(path, foundRepositoriesSchema);
-    if (page === null) {
-      throw notFound('project');
-    }
-    return listing(page, toFoundRepository);
+    const client = this.clientFor(auth, call);
+    const { data } = await client.require(path, foundRepositoriesSchema, notFound('project'));
+    return listing(data, toFoundRepository);
   }
 
   async searchBranches(
@@ -177,14 +178,11 @@ export class BitbucketDataCenterProvider extends GitProvider {
       orderBy: query.text === null ? 'MODIFICATION' : 'ALPHABETICAL',
       ...(query.text !== null && { filterText: query.text }),
     };
-    const page = await this.clientFor(auth, call).page(
-      `/api/1.0/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}/branches?${range(query, search)}`,
-      listedBranchesSchema,
-    );
-    if (page === null) {
-      throw notFound('repository');
-    }
-    return listing(page, toFoundBranch);
+    const repository = `/api/1.0/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}`;
+    const path = `${repository}/branches?${range(query, search)}`;
+    const client = this.clientFor(auth, call);
+    const { data } = await client.require(path, listedBranchesSchema, notFound('repository'));
+    return listing(data, toFoundBranch);
   }
 
   async listInstallations(
@@ -192,11 +190,9 @@ export class BitbucketDataCenterProvider extends GitProvider {
     query: ListRange,
     call: ProviderCall,
   ): Promise<Listing<string>> {
-    const page = await this.clientFor(auth, call).page(`/api/1.0/projects?${range(query)}`, projectsSchema);
-    if (page === null) {
-      throw new GitProviderError('unsupported', { cause: new Error('the address is not found') });
-    }
-    return listing(page, ({ key }) => key);
+    const client = this.clientFor(auth, call);
+    const { data } = await client.require(`/api/1.0/projects?${range(query)}`, projectsSchema);
+    return listing(data, ({ key }) => key);
   }
 
   async openChangeRequest(
@@ -222,7 +218,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
   }
 
   private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {
-    return new BitbucketDataCenterClient(this.http, this.timing, auth, call);
+    return new BitbucketDataCenterClient({ http: this.http, timing: this.timing, auth, call });
   }
 
   private async failingChecks(
@@ -309,7 +305,7 @@ async function readList<Listed, Item>(
   toItem: (listed: Listed) => Item,
 ): Promise<Reading<Item>> {
   try {
-    const page = await client.get(path, schema);
+    const page = await client.find(path, schema);
     return {
       items: page?.values.map(toItem) ?? [],
       hasMore: page?.isLastPage === false,
@@ -329,7 +325,7 @@ async function readFolder(
   gaps: GapLog,
 ): Promise<DataCenterFolder | null> {
   try {
-    const folder = await client.get(path, folderSchema);
+    const folder = await client.find(path, folderSchema);
     return folder ? toFolder(folder) : { names: [], complete: true };
   } catch (error) {
     gaps.note(error);

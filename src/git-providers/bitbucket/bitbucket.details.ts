@@ -74,7 +74,7 @@ export class BitbucketDetails {
     const subject = pull.commits === null ? null : `conflicts ${path} ${pull.commits}`;
     return await this.remembered(subject, async () => {
       try {
-        const conflicts = await this.context.client.get(`${path}/conflicts?pagelen=1`, conflictsSchema);
+        const conflicts = await this.context.client.find(`${path}/conflicts?pagelen=1`, conflictsSchema);
         return { signal: conflicts ? toConflicts(conflicts) : 'unknown', lasting: true };
       } catch (error) {
         if (error instanceof GitProviderError && error.code === 'insufficient_scope') {

@@ -162,7 +162,7 @@ export class BitbucketProvider extends GitProvider {
   }
 
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const account = await this.clientFor(auth, call).get('/user', accountSchema);
+    const account = await this.clientFor(auth, call).find('/user', accountSchema);
     const user = account && toProviderUser(account);
     if (!user) {
       throw new GitProviderError('unavailable', { cause: new Error('GET /user returned no account') });
@@ -222,12 +222,13 @@ export class BitbucketProvider extends GitProvider {
   }
 
   private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketClient {
-    return new BitbucketClient(this.http, { apiUrl: this.options.apiUrl, timing: this.timing }, auth, call);
+    const { http, timing, options } = this;
+    return new BitbucketClient({ http, timing, auth, call }, options.apiUrl);
   }
 
   private async identify(client: BitbucketClient, owner: string): Promise<BitbucketIdentity> {
     const [account, access] = await Promise.all([
-      client.get('/user?fields=uuid,account_id,display_name', accountSchema),
+      client.find('/user?fields=uuid,account_id,display_name', accountSchema),
       client.list('/user/workspaces?pagelen=100', workspacesSchema, { maxPages: MAX_WORKSPACE_PAGES }),
     ]);
     const uuid = account?.uuid ?? null;
