@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { hasAgentInstructions } from '../agent-instructions.js';
+import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
 import { openOrFind } from '../change-requests.js';
 import {
   GitProviderError,
@@ -33,7 +33,6 @@ import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
-  type DataCenterFolder,
   type DataCenterPullRequest,
   type DataCenterRepository,
   toFailingChecks,
@@ -242,7 +241,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     }
   }
 
-  /** Null when a folder could not be read, or nothing can be added to the repository. */
   private async probe(
     client: BitbucketDataCenterClient,
     { activity }: DataCenterRepository,
@@ -250,22 +248,9 @@ export class BitbucketDataCenterProvider extends GitProvider {
   ): Promise<ProbedRepository | null> {
     const [project, slug] = activity.name.split('/');
     const browse = `/api/latest/projects/${project}/repos/${slug}/browse`;
-    const [root, microagents, skills] = await Promise.all(
-      ['', '/.openhands/microagents', '/.openhands/skills'].map((folder) =>
-        readFolder(client, `${browse}${folder}?limit=500`, gaps),
-      ),
-    );
-    // An empty repository has no default branch and no root (404).
-    if (!root || !microagents || !skills || root.names.length === 0) {
-      return null;
-    }
-    const found = hasAgentInstructions({
-      repository: activity.name,
-      rootEntries: root.names,
-      microagents: microagents.names,
-      skills: skills.names,
-    });
-    return found || root.complete ? { ...activity, writable: true, hasAgentInstructions: found } : null;
+    const paths = INSTRUCTION_FOLDERS.map((folder) => (folder === '' ? browse : `${browse}/${folder}`));
+    const folders = paths.map((path) => readFolder(client, `${path}?limit=500`, gaps));
+    return probedFrom(activity, await Promise.all(folders));
   }
 }
 
@@ -323,7 +308,7 @@ async function readFolder(
   client: BitbucketDataCenterClient,
   path: string,
   gaps: GapLog,
-): Promise<DataCenterFolder | null> {
+): Promise<ReadFolder> {
   try {
     const folder = await client.find(path, folderSchema);
     return folder ? toFolder(folder) : { names: [], complete: true };

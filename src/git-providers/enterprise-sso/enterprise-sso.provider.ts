@@ -81,11 +81,7 @@ export class EnterpriseSsoProvider extends GitProvider {
   }
 
   async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.findWork(serverAuth, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.findWork(own, bounds));
   }
 
   /** `invalid` when Keycloak rejects the stored value; `reauth_required` when the server rejects its own token. */
@@ -104,11 +100,7 @@ export class EnterpriseSsoProvider extends GitProvider {
   }
 
   async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.getUser(serverAuth, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.getUser(own, bounds));
   }
 
   async searchRepositories(
@@ -116,11 +108,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     query: RepositoryQuery,
     call: ProviderCall,
   ): Promise<Listing<FoundRepository>> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.searchRepositories(serverAuth, query, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.searchRepositories(own, query, bounds));
   }
 
   async searchBranches(
@@ -128,11 +116,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     query: BranchQuery,
     call: ProviderCall,
   ): Promise<Listing<FoundBranch>> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.searchBranches(serverAuth, query, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.searchBranches(own, query, bounds));
   }
 
   async listInstallations(
@@ -140,11 +124,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     range: ListRange,
     call: ProviderCall,
   ): Promise<Listing<string>> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.listInstallations(serverAuth, range, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.listInstallations(own, range, bounds));
   }
 
   async openChangeRequest(
@@ -152,11 +132,7 @@ export class EnterpriseSsoProvider extends GitProvider {
     request: NewChangeRequest,
     call: ProviderCall,
   ): Promise<OpenedChangeRequest> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.openChangeRequest(serverAuth, request, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.openChangeRequest(own, request, bounds));
   }
 
   cloneUrl(_host: string | null, repository: string): string {
@@ -165,15 +141,20 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   /** The git server's own token, as long as it lasts. */
   async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.gitCredential(serverAuth, serverCall),
-      ),
-    );
+    return this.signedIn(auth, call, (own, bounds) => this.inner.gitCredential(own, bounds));
   }
 
   override async apiToken(auth: ProviderAuth, call: ProviderCall): Promise<string> {
-    return needingSignIn(() => this.withGitServerToken(auth, call, ({ token }) => Promise.resolve(token)));
+    return this.signedIn(auth, call, ({ token }) => Promise.resolve(token));
+  }
+
+  /** Asks the git server; only a new sign-in mends a rejection. */
+  private async signedIn<T>(
+    auth: ProviderAuth,
+    call: ProviderCall,
+    use: (own: ProviderAuth, bounds: ProviderCall) => Promise<T>,
+  ): Promise<T> {
+    return needingSignIn(() => this.withGitServerToken(auth, call, use));
   }
 
   /** Looks a refused token up once more. @throws GitProviderError `unauthorized`; `reauth_required` from the server */
