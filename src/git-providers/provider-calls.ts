@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
-import { boundedCall, type ProviderCall, type ProviderType } from './git-provider.js';
+import { boundedCall, type CallBounds, type ProviderCall, type ProviderType } from './git-provider.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
 /** The bounds of calls with stored tokens, and with those that are not stored yet. */
@@ -12,7 +12,7 @@ export class ProviderCalls {
   ) {}
 
   /** Bounds, in milliseconds, for a token that is not stored yet. */
-  within(milliseconds: number): ProviderCall {
+  within(milliseconds: number): CallBounds {
     return boundedCall(milliseconds, this.clock.now());
   }
 
@@ -26,23 +26,27 @@ export class ProviderCalls {
 export class StoredTokenCall implements ProviderCall {
   readonly signal: AbortSignal;
   readonly deadlineAt: number;
+  readonly host: string | null;
+  readonly token: string;
   private readonly provider: ProviderType;
   private current: string;
 
   constructor(
     private readonly tokens: ProviderTokenRepository,
     readonly userId: string,
-    { provider, token }: StoredCredential,
-    { signal, deadlineAt }: ProviderCall,
+    { provider, host, token }: StoredCredential,
+    { signal, deadlineAt }: CallBounds,
   ) {
     this.provider = provider;
+    this.host = host;
+    this.token = token;
     this.current = token;
     this.signal = signal;
     this.deadlineAt = deadlineAt;
   }
 
-  /** The token as it is stored now, as far as this call knows. */
-  get token(): string {
+  /** The token that is stored now, as far as this call knows. */
+  get latestToken(): string {
     return this.current;
   }
 

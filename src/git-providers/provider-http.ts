@@ -7,7 +7,7 @@ import {
   type GuardedRequestInit,
 } from '../common/http/guarded-http.client.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
-import { GitProviderError, type ProviderCall } from './git-provider.js';
+import { GitProviderError, type CallBounds } from './git-provider.js';
 import type { ProviderMetrics } from './provider.metrics.js';
 import { providerErrorFromUpstream } from './provider-errors.js';
 
@@ -74,7 +74,7 @@ const TRANSIENT_REASONS: readonly UpstreamReason[] = ['network', 'malformed'];
  */
 export async function retryOnce<T>(
   attempt: () => Promise<T>,
-  call: ProviderCall,
+  call: CallBounds,
   timing: RetryTiming,
 ): Promise<T> {
   try {
@@ -96,7 +96,7 @@ export async function retryOnce<T>(
  */
 export async function pauseBeforeRetry(
   error: unknown,
-  call: ProviderCall,
+  call: CallBounds,
   timing: RetryTiming,
 ): Promise<GitProviderError> {
   const first = providerErrorFromUpstream(error);
@@ -112,7 +112,7 @@ export async function pauseBeforeRetry(
   return first;
 }
 
-function timeLeft(call: ProviderCall, nowMs: number): number {
+function timeLeft(call: CallBounds, nowMs: number): number {
   const left = call.deadlineAt - RESERVED_MS - nowMs;
   if (left <= 0) {
     throw new GitProviderError('timeout');
@@ -122,7 +122,7 @@ function timeLeft(call: ProviderCall, nowMs: number): number {
 
 /** Bounds one more request; `nowMs` is epoch milliseconds. @throws GitProviderError `timeout` without time left */
 export function requestBounds(
-  call: ProviderCall,
+  call: CallBounds,
   nowMs: number,
 ): Pick<GuardedRequestInit, 'signal' | 'timeoutMs' | 'holder' | 'work'> {
   const { signal, userId } = call;

@@ -86,7 +86,7 @@ export class ProviderReader {
       const { value, freshMs } = await answer;
       this.logger.debug('git provider read', { provider, ms: this.clock.now() - startedAt });
       // The call may have replaced the token, and the next reader has its successor.
-      return { value, freshMs, key: this.keyOf(question, call.token) };
+      return { value, freshMs, key: this.keyOf(question, call.latestToken) };
     } catch (error) {
       throw this.logged(provider, error);
     }

@@ -54,8 +54,8 @@ export class RepositoryListsService {
     query: RepositoryQuery,
   ): Promise<ProviderListing<FoundRepository>> {
     const wanted = { ...query, text: query.text === null ? null : withoutAddress(query.text) };
-    return await this.read(userId, provider, this.repositories, wanted, (adapter, auth, call) =>
-      adapter.searchRepositories(auth, wanted, call),
+    return await this.read(userId, provider, this.repositories, wanted, (adapter, call) =>
+      adapter.searchRepositories(wanted, call),
     );
   }
 
@@ -64,8 +64,8 @@ export class RepositoryListsService {
     provider: ProviderType | null,
     query: BranchQuery,
   ): Promise<ProviderListing<FoundBranch>> {
-    return await this.read(userId, provider, this.branches, query, (adapter, auth, call) =>
-      adapter.searchBranches(auth, query, call),
+    return await this.read(userId, provider, this.branches, query, (adapter, call) =>
+      adapter.searchBranches(query, call),
     );
   }
 
@@ -74,8 +74,8 @@ export class RepositoryListsService {
     provider: ProviderType,
     range: ListRange,
   ): Promise<ProviderListing<string>> {
-    return await this.read(userId, provider, this.installations, range, (adapter, auth, call) =>
-      adapter.listInstallations(auth, range, call),
+    return await this.read(userId, provider, this.installations, range, (adapter, call) =>
+      adapter.listInstallations(range, call),
     );
   }
 
@@ -84,7 +84,7 @@ export class RepositoryListsService {
     wanted: ProviderType | null,
     cache: ProviderCache<Listing<T>>,
     query: RepositoryQuery | BranchQuery | ListRange,
-    list: (adapter: GitProvider, auth: StoredCredential, call: ProviderCall) => Promise<Listing<T>>,
+    list: (adapter: GitProvider, call: ProviderCall) => Promise<Listing<T>>,
   ): Promise<ProviderListing<T>> {
     const credential = await this.credential(userId, wanted);
     const { provider } = credential;
@@ -94,7 +94,7 @@ export class RepositoryListsService {
       const reading = this.providers.look({ userId, credential, subject }, cache);
       const call = this.providers.callFor(reading);
       if (call) {
-        this.providers.keep(reading, call, forAMinute(list(adapter, credential, call)));
+        this.providers.keep(reading, call, forAMinute(list(adapter, call)));
       }
       return { provider, read: await this.providers.result(reading) };
     } catch (error) {

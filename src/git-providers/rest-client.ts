@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { GuardedHttpClient, GuardedRequestInit } from '../common/http/guarded-http.client.js';
 import { readJson } from '../common/http/response-body.js';
 import { changeRefusal } from './change-requests.js';
-import { GitProviderError, type ProviderAuth, type ProviderCall } from './git-provider.js';
+import { GitProviderError, type ProviderCall } from './git-provider.js';
 import {
   parsedOrNull,
   providerErrorFromResponse,
@@ -23,11 +23,10 @@ export interface ListPage<List> {
   hasMore: boolean;
 }
 
-/** What a request is sent with: the user's token, and the bounds of the call. */
+/** What requests are sent with. */
 export interface RestContext {
   http: GuardedHttpClient;
   timing: RetryTiming;
-  auth: ProviderAuth;
   call: ProviderCall;
 }
 
@@ -68,15 +67,15 @@ export abstract class RestClient {
 
   /** Sends a change exactly once. @throws GitProviderError with a `reason` when the server refuses */
   async change(path: string, body: unknown): Promise<unknown> {
-    const { http, timing, auth } = this.context;
+    const { http, timing, call } = this.context;
     try {
       const response = await http.fetch(`${this.root}${path}`, this.request(body));
       if (response.ok) {
         return await readJson(response, this.origin);
       }
       const text = await response.text();
-      const reason = providerReason(this.reasonsOf(parsedOrNull(text)), auth.token);
-      throw changeRefusal(response, reason, timing.now(), { text, token: auth.token });
+      const reason = providerReason(this.reasonsOf(parsedOrNull(text)), call.token);
+      throw changeRefusal(response, reason, timing.now(), { text, token: call.token });
     } catch (error) {
       throw providerErrorFromUpstream(error);
     }
@@ -92,14 +91,14 @@ export abstract class RestClient {
   }
 
   private async exchangeOnce(url: string, body: unknown): Promise<JsonResponse> {
-    const { http, timing, auth } = this.context;
+    const { http, timing, call } = this.context;
     const response = await http.fetch(url, this.request(body));
     const { headers, status } = response;
     if (status === 404) {
       return { headers, body: null };
     }
     if (!response.ok) {
-      const refusal = { text: status >= 400 ? await response.text() : '', token: auth.token };
+      const refusal = { text: status >= 400 ? await response.text() : '', token: call.token };
       // The server understood the request and refuses it, so a retry changes nothing.
       throw providerErrorFromResponse(response, timing.now(), refusal) ?? new GitProviderError('unsupported');
     }

@@ -65,7 +65,7 @@ export class WorkReader {
       const reading = this.providers.look({ userId, credential, subject: 'work' }, this.cache);
       const call = this.providers.callFor(reading);
       if (call) {
-        this.providers.keep(reading, call, this.findWork(adapter, credential, call));
+        this.providers.keep(reading, call, this.findWork(adapter, provider, call));
       }
       return { provider, read: await this.providers.result(reading) };
     } catch (error) {
@@ -78,16 +78,15 @@ export class WorkReader {
 
   private async findWork(
     adapter: GitProvider,
-    credential: StoredCredential,
+    provider: ProviderType,
     call: ProviderCall,
   ): Promise<Omit<Answer<FoundWork>, 'key'>> {
-    const { provider, host } = credential;
     const { kind, workPolicy: policy } = adapter;
-    const work = await adapter.findWork(credential, call);
+    const work = await adapter.findWork(call);
     for (const code of work.gaps) {
       this.logger.warn('failed to read part of a git provider', { provider, code });
     }
-    const found = collectCandidates({ provider, kind, server: adapter.serverOf(host), policy }, work);
+    const found = collectCandidates({ provider, kind, server: adapter.serverOf(call.host), policy }, work);
     const { gaps, gapReasons = {} } = work;
     return { value: { ...found, gaps, gapReasons }, freshMs: workFreshFor(policy, work) };
   }

@@ -22,7 +22,7 @@ export class BitbucketDataCenterClient extends RestClient {
   /** @throws GitProviderError without a host: this software has no default address */
   constructor(context: RestContext) {
     super(context);
-    const { host, token } = context.auth;
+    const { host, token } = context.call;
     if (host === null) {
       throw new GitProviderError('unsupported', { cause: new Error('a Data Center token needs a host') });
     }

@@ -9,7 +9,6 @@ import {
   type NewChangeRequest,
   type OpenedChangeRequest,
   type ProbedRepository,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -97,8 +96,8 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return toApiGuide(`${this.serverOf(host)}/rest/api/1.0`, repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const client = this.clientFor(auth, call);
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
     const gaps = new GapLog();
     const dashboard = readList(client, DASHBOARD, pullRequestPageSchema, toPullRequest);
     const recent = readList(client, RECENT_REPOSITORIES, repositoryPageSchema, toRepository);
@@ -128,9 +127,9 @@ export class BitbucketDataCenterProvider extends GitProvider {
     };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
     try {
-      await this.clientFor(auth, call).userName();
+      await this.clientFor(call).userName();
       return { status: 'valid' };
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
@@ -140,19 +139,15 @@ export class BitbucketDataCenterProvider extends GitProvider {
     }
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const client = this.clientFor(auth, call);
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const client = this.clientFor(call);
     const path = `/api/latest/users/${toUserSlug(await client.userName())}?avatarSize=64`;
     const absent = new GitProviderError('unavailable', { cause: new Error('the user has no account') });
     const { data } = await client.require(path, accountSchema, absent);
     return toProviderUser(data, client.serverUrl);
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     const { owner, part } = splitOwner(query.text ?? '');
     const project = query.installation ?? owner;
     if (project !== null && !isProjectKey(project)) {
@@ -162,16 +157,12 @@ export class BitbucketDataCenterProvider extends GitProvider {
       project !== null && part === ''
         ? `/api/1.0/projects/${encodeURIComponent(project)}/repos?${range(query)}`
         : `/api/1.0/repos?${range(query, repositoryFilter(project, part))}`;
-    const client = this.clientFor(auth, call);
+    const client = this.clientFor(call);
     const { data } = await client.require(path, foundRepositoriesSchema, notFound('project'));
     return listing(data, toFoundRepository);
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
     const [project, slug] = requireOwnerAndName(query.repository);
     const search = {
       orderBy: query.text === null ? 'MODIFICATION' : 'ALPHABETICAL',
@@ -179,27 +170,19 @@ export class BitbucketDataCenterProvider extends GitProvider {
     };
     const repository = `/api/1.0/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}`;
     const path = `${repository}/branches?${range(query, search)}`;
-    const client = this.clientFor(auth, call);
+    const client = this.clientFor(call);
     const { data } = await client.require(path, listedBranchesSchema, notFound('repository'));
     return listing(data, toFoundBranch);
   }
 
-  async listInstallations(
-    auth: ProviderAuth,
-    query: ListRange,
-    call: ProviderCall,
-  ): Promise<Listing<string>> {
-    const client = this.clientFor(auth, call);
+  async listInstallations(query: ListRange, call: ProviderCall): Promise<Listing<string>> {
+    const client = this.clientFor(call);
     const { data } = await client.require(`/api/1.0/projects?${range(query)}`, projectsSchema);
     return listing(data, ({ key }) => key);
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    const client = this.clientFor(auth, call);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    const client = this.clientFor(call);
     return await openOrFind(new BitbucketDataCenterChanges(client, request.repository), request);
   }
 
@@ -211,13 +194,13 @@ export class BitbucketDataCenterProvider extends GitProvider {
   }
 
   /** A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
-  async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
-    const username = await this.clientFor(auth, call).userName();
-    return { username, password: auth.token };
+  async gitCredential(call: ProviderCall): Promise<GitCredential> {
+    const username = await this.clientFor(call).userName();
+    return { username, password: call.token };
   }
 
-  private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {
-    return new BitbucketDataCenterClient({ http: this.http, timing: this.timing, auth, call });
+  private clientFor(call: ProviderCall): BitbucketDataCenterClient {
+    return new BitbucketDataCenterClient({ http: this.http, timing: this.timing, call });
   }
 
   private async failingChecks(

@@ -40,7 +40,7 @@ export class BitbucketClient extends RestClient {
   constructor(context: RestContext, apiUrl: string) {
     super(context);
     this.root = apiUrl.replace(/\/+$/, '');
-    this.headers = { authorization: authorization(context.auth.token) };
+    this.headers = { authorization: authorization(context.call.token) };
   }
 
   /**

@@ -4,7 +4,7 @@ import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
 import { changeRefusal } from '../change-requests.js';
-import { GitProviderError, type ProviderCall } from '../git-provider.js';
+import { GitProviderError, type CallBounds } from '../git-provider.js';
 import {
   type GapLog,
   notFound,
@@ -91,28 +91,28 @@ export class GithubClient {
 
   /** Octokit's options for one call; `failureOf` is for requests whose refusal has a special meaning. */
   requestOptions(failureOf?: FailureOf): GithubRequestOptions {
-    const { http, call, auth, timing } = this.context;
+    const { http, call, timing } = this.context;
     return {
       baseUrl: this.root,
-      headers: { authorization: `Bearer ${auth.token}` },
-      request: { fetch: githubTransport(http, call, auth.token, timing.now, failureOf) },
+      headers: { authorization: `Bearer ${call.token}` },
+      request: { fetch: githubTransport(http, call, call.token, timing.now, failureOf) },
     };
   }
 
   /** The failure for statuses that mean that something is missing, or hidden from this token. */
   absent(what: string, ...statuses: number[]): FailureOf {
-    const { auth, timing } = this.context;
+    const { call, timing } = this.context;
     return (response, text) => {
-      const failure = githubFailure(response, { text, token: auth.token }, timing.now());
+      const failure = githubFailure(response, { text, token: call.token }, timing.now());
       return statuses.includes(response.status) && failure.code !== 'rate_limited' ? notFound(what) : failure;
     };
   }
 
   /** The error for a refused change. */
   refusal(response: Response, text: string): GitProviderError {
-    const { auth, timing } = this.context;
-    const reason = providerReason(githubReasons(refusalSchema.parse(parsedOrNull(text))), auth.token);
-    return changeRefusal(response, reason, timing.now(), { text, token: auth.token });
+    const { call, timing } = this.context;
+    const reason = providerReason(githubReasons(refusalSchema.parse(parsedOrNull(text))), call.token);
+    return changeRefusal(response, reason, timing.now(), { text, token: call.token });
   }
 
   /** A document about the user. @throws GitProviderError also for data without one, which does not come from GitHub */
@@ -201,7 +201,7 @@ export class GithubClient {
   }
 
   private resultOf<Data>(response: GraphqlResponse, schema: z.ZodType<Data>): GithubResult<Data> {
-    const gaps = mapGraphqlErrors(response.errors, this.context.auth.token);
+    const gaps = mapGraphqlErrors(response.errors, this.context.call.token);
     if (isObject(response.data)) {
       return { data: schema.parse(response.data), gaps };
     }
@@ -273,7 +273,7 @@ export type FailureOf = (response: Response, bodyText: string) => GitProviderErr
  */
 export function githubTransport(
   http: GuardedHttpClient,
-  call: ProviderCall,
+  call: CallBounds,
   token: string,
   now: () => number,
   failureOf: FailureOf = (response, text) => githubFailure(response, { text, token }, now()),

@@ -16,7 +16,6 @@ import {
   GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -111,8 +110,8 @@ export class GithubProvider extends GitProvider {
     return toApiGuide(githubBaseUrl(host, this.options.apiUrl), repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const client = this.clientFor(auth, call);
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
     const [pulls, others] = await Promise.allSettled([
       this.readPullRequests(client, call),
       client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT),
@@ -136,26 +135,22 @@ export class GithubProvider extends GitProvider {
     };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
     try {
-      await this.clientFor(auth, call).queryViewer(VIEWER_DOCUMENT);
+      await this.clientFor(call).queryViewer(VIEWER_DOCUMENT);
       return { status: 'valid' };
     } catch (error) {
       return verdictOf(providerErrorFromUpstream(error));
     }
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const { data } = await this.clientFor(auth, call).read('/user', accountSchema);
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const { data } = await this.clientFor(call).read('/user', accountSchema);
     return mapAccount(data);
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
-    const client = this.clientFor(auth, call);
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
+    const client = this.clientFor(call);
     if (query.installation !== null) {
       return await installedRepositories(client, query, query.installation);
     }
@@ -169,13 +164,9 @@ export class GithubProvider extends GitProvider {
     return pageOf(data.map(toFoundRepository), query, hasMore);
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
     const [owner, name] = requireOwnerAndName(query.repository);
-    const client = this.clientFor(auth, call);
+    const client = this.clientFor(call);
     if (query.text === null) {
       const path = `/repos/${owner}/${name}/branches?${range(query)}`;
       const failure = client.absent('repository', 404);
@@ -192,14 +183,10 @@ export class GithubProvider extends GitProvider {
   }
 
   /** Only tokens of a GitHub App's users may list installations; other tokens have none. */
-  async listInstallations(
-    auth: ProviderAuth,
-    query: ListRange,
-    call: ProviderCall,
-  ): Promise<Listing<string>> {
+  async listInstallations(query: ListRange, call: ProviderCall): Promise<Listing<string>> {
     try {
       const path = `/user/installations?${range(query)}`;
-      const { data, hasMore } = await this.clientFor(auth, call).read(path, installationsSchema);
+      const { data, hasMore } = await this.clientFor(call).read(path, installationsSchema);
       return pageOf(
         data.installations.map(({ id }) => id),
         query,
@@ -213,12 +200,8 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GithubChanges(this.clientFor(auth, call), request.repository), request);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    return await openOrFind(new GithubChanges(this.clientFor(call), request.repository), request);
   }
 
   cloneUrl(host: string | null, repository: string): string {
@@ -227,15 +210,15 @@ export class GithubProvider extends GitProvider {
   }
 
   /** GitHub accepts any user name; its own documents use this one. */
-  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+  gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
-  private clientFor(auth: ProviderAuth, call: ProviderCall): GithubClient {
+  private clientFor(call: ProviderCall): GithubClient {
     const { http, timing, options } = this;
     return new GithubClient(
-      { http, timing, auth, call },
-      githubBaseUrl(auth.host, options.apiUrl),
+      { http, timing, call },
+      githubBaseUrl(call.host, options.apiUrl),
       this.oldServers,
     );
   }

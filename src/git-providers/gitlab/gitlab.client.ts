@@ -41,7 +41,7 @@ export function gitlabRoot(host: string | null, apiUrl: string): string {
 /** GitLab over HTTP: documents, lists and errors. */
 export class GitlabClient extends RestClient {
   /** Works for personal, project and OAuth tokens (https://docs.gitlab.com/api/rest/authentication/). */
-  protected readonly headers = { authorization: `Bearer ${this.context.auth.token}` };
+  protected readonly headers = { authorization: `Bearer ${this.context.call.token}` };
 
   constructor(
     context: RestContext,
@@ -96,7 +96,7 @@ export class GitlabClient extends RestClient {
   }
 
   private resultOf<Data>({ data, errors }: GraphqlResponse, schema: z.ZodType<Data>): GitlabResult<Data> {
-    return { data: schema.parse(data), gaps: mapGraphqlErrors(errors, this.context.auth.token) };
+    return { data: schema.parse(data), gaps: mapGraphqlErrors(errors, this.context.call.token) };
   }
 }
 

@@ -7,7 +7,6 @@ import {
   type GitCredential,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -70,8 +69,8 @@ export class GitlabProvider extends GitProvider {
     return toApiGuide(`${this.serverOf(host)}/v4`, repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const client = this.clientFor(auth, call);
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
     const [graphql, issues] = await Promise.allSettled([readGraphql(client), client.assignedIssues()]);
     if (graphql.status === 'rejected' && issues.status === 'rejected') {
       throw combinedError([graphql.reason, issues.reason]);
@@ -89,38 +88,30 @@ export class GitlabProvider extends GitProvider {
     };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
     try {
-      requireUser(await this.clientFor(auth, call).currentUser());
+      requireUser(await this.clientFor(call).currentUser());
       return { status: 'valid' };
     } catch (error) {
       return verdictOf(providerErrorFromUpstream(error));
     }
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const { data } = await this.clientFor(auth, call).require('/v4/user', accountSchema);
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const { data } = await this.clientFor(call).require('/v4/user', accountSchema);
     return mapAccount(data);
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     if (query.installation !== null) {
       throw notFound('installation');
     }
     const path = `/v4/projects?${projectsQuery(query)}`;
-    const { data, hasMore } = await this.clientFor(auth, call).page(path, listedProjectsSchema);
+    const { data, hasMore } = await this.clientFor(call).page(path, listedProjectsSchema);
     return pageOf(data.map(toFoundRepository), query, hasMore);
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
     const project = encodeURIComponent(requireRepositoryPath(query.repository));
     const search = new URLSearchParams({
       page: String(query.position),
@@ -128,7 +119,7 @@ export class GitlabProvider extends GitProvider {
       ...(query.text !== null && { search: query.text }),
     });
     const path = `/v4/projects/${project}/repository/branches?${search.toString()}`;
-    const client = this.clientFor(auth, call);
+    const client = this.clientFor(call);
     const { data, hasMore } = await client.page(path, listedBranchesSchema, notFound('repository'));
     return pageOf(data.map(toFoundBranch), query, hasMore);
   }
@@ -138,12 +129,8 @@ export class GitlabProvider extends GitProvider {
     return Promise.resolve({ items: [], next: null });
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GitlabChanges(this.clientFor(auth, call), request.repository), request);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    return await openOrFind(new GitlabChanges(this.clientFor(call), request.repository), request);
   }
 
   cloneUrl(host: string | null, repository: string): string {
@@ -152,13 +139,13 @@ export class GitlabProvider extends GitProvider {
   }
 
   /** `oauth2` is needed for OAuth tokens; personal ones take any user name (https://docs.gitlab.com/api/oauth2/). */
-  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+  gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'oauth2', password: token });
   }
 
-  private clientFor(auth: ProviderAuth, call: ProviderCall): GitlabClient {
+  private clientFor(call: ProviderCall): GitlabClient {
     const { http, timing } = this;
-    return new GitlabClient({ http, timing, auth, call }, this.serverOf(auth.host), this.oldServers);
+    return new GitlabClient({ http, timing, call }, this.serverOf(call.host), this.oldServers);
   }
 }
 
