@@ -140,6 +140,16 @@ export function isNotFound(error: unknown): error is GitProviderError & { reason
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }
 
+/** Whether a provider accepts a token, by the answer to one request. Never throws for a failure of the provider. */
+export async function tokenCheck(asked: Promise<unknown>): Promise<TokenCheck> {
+  try {
+    await asked;
+    return { status: 'valid' };
+  } catch (error) {
+    return verdictOf(providerErrorFromUpstream(error));
+  }
+}
+
 export function verdictOf({ code, said }: GitProviderError): TokenCheck {
   const reason = said === null ? {} : { said };
   return code === 'unauthorized'

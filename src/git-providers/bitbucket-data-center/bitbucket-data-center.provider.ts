@@ -17,7 +17,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, verdictOf } from '../provider-errors.js';
+import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -128,15 +128,7 @@ export class BitbucketDataCenterProvider extends GitProvider {
   }
 
   async checkToken(call: ProviderCall): Promise<TokenCheck> {
-    try {
-      await this.clientFor(call).userName();
-      return { status: 'valid' };
-    } catch (error) {
-      if (!(error instanceof GitProviderError)) {
-        throw error;
-      }
-      return verdictOf(error);
-    }
+    return await tokenCheck(this.gitCredential(call));
   }
 
   async getUser(call: ProviderCall): Promise<ProviderUser> {

@@ -15,7 +15,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, verdictOf } from '../provider-errors.js';
+import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -149,15 +149,7 @@ export class BitbucketProvider extends GitProvider {
   }
 
   async checkToken(call: ProviderCall): Promise<TokenCheck> {
-    try {
-      await this.getUser(call);
-      return { status: 'valid' };
-    } catch (error) {
-      if (!(error instanceof GitProviderError)) {
-        throw error;
-      }
-      return verdictOf(error);
-    }
+    return await tokenCheck(this.getUser(call));
   }
 
   async getUser(call: ProviderCall): Promise<ProviderUser> {

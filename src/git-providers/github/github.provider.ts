@@ -7,7 +7,7 @@ import {
   isNotFound,
   notFound,
   providerErrorFromUpstream,
-  verdictOf,
+  tokenCheck,
 } from '../provider-errors.js';
 import { gitHostBaseUrl, oldServers, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
@@ -136,12 +136,7 @@ export class GithubProvider extends GitProvider {
   }
 
   async checkToken(call: ProviderCall): Promise<TokenCheck> {
-    try {
-      await this.clientFor(call).queryViewer(VIEWER_DOCUMENT);
-      return { status: 'valid' };
-    } catch (error) {
-      return verdictOf(providerErrorFromUpstream(error));
-    }
+    return await tokenCheck(this.clientFor(call).queryViewer(VIEWER_DOCUMENT));
   }
 
   async getUser(call: ProviderCall): Promise<ProviderUser> {

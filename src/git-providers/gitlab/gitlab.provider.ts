@@ -14,7 +14,13 @@ import {
   type TokenCheck,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, GapLog, notFound, providerErrorFromUpstream, verdictOf } from '../provider-errors.js';
+import {
+  combinedError,
+  GapLog,
+  notFound,
+  providerErrorFromUpstream,
+  tokenCheck,
+} from '../provider-errors.js';
 import { gitHostBaseUrl, oldServers, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -89,12 +95,7 @@ export class GitlabProvider extends GitProvider {
   }
 
   async checkToken(call: ProviderCall): Promise<TokenCheck> {
-    try {
-      requireUser(await this.clientFor(call).currentUser());
-      return { status: 'valid' };
-    } catch (error) {
-      return verdictOf(providerErrorFromUpstream(error));
-    }
+    return await tokenCheck(this.clientFor(call).currentUser().then(requireUser));
   }
 
   async getUser(call: ProviderCall): Promise<ProviderUser> {

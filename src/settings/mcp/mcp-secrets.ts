@@ -43,14 +43,14 @@ export function exposedConfig(config: ClearMcpConfig): StoredMcpConfig {
 /** The configuration with its secrets, as it is encrypted. */
 export function serialized(config: ClearMcpConfig): string {
   // Pairs, not objects: a variable may be called `__proto__`.
-  const stdioServers = config.stdioServers.map((server) => ({ ...server, env: [...server.env] }));
-  return JSON.stringify({ ...config, stdioServers });
+  const servers = config.stdioServers.map((server) => ({ ...server, env: [...server.env] }));
+  return JSON.stringify({ ...config, stdioServers: servers });
 }
 
 export function parsedConfig(text: string): ClearMcpConfig {
   const config: SerializedConfig = JSON.parse(text);
-  const stdioServers = config.stdioServers.map((server) => ({ ...server, env: new Map(server.env) }));
-  return { ...config, stdioServers };
+  const servers = config.stdioServers.map((server) => ({ ...server, env: new Map(server.env) }));
+  return { ...config, stdioServers: servers };
 }
 
 type SerializedConfig = Omit<ClearMcpConfig, 'stdioServers'> & {
