@@ -152,43 +152,8 @@ const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const rows = await LOCK_USER.within(manager, [userId]);
   if (rows.length === 0) {
-    throw unauthorized();
+    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
   }
-}
-
-/** {@link lockUser}, and the user's row of another table, which is locked and read in the same round trip. */
-export class UserRowLock<Row extends object> {
-  private readonly statement: NamedStatement<Row & { is_stored: boolean }>;
-
-  constructor(table: string, columns: readonly (keyof Row & string)[]) {
-    const selected = columns.map((column) => `stored.${column}`).join(', ');
-    this.statement = new NamedStatement(
-      `${table}_lock`,
-      `WITH owner AS MATERIALIZED (SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE),
-        stored AS MATERIALIZED (SELECT * FROM ${table} WHERE user_id = (SELECT id FROM owner) FOR NO KEY UPDATE)
-      SELECT stored.user_id IS NOT NULL AS is_stored, ${selected} FROM owner LEFT JOIN stored ON true`,
-    );
-  }
-
-  /**
-   * @returns null when there is no such row
-   * @throws DomainError unauthorized as {@link lockUser} does
-   */
-  async take(manager: EntityManager, userId: string): Promise<Row | null> {
-    let [row] = await this.statement.within(manager, [userId]);
-    if (row?.is_stored === false) {
-      // The statement does not see a row that was added while it waited for the user.
-      [row] = await this.statement.within(manager, [userId]);
-    }
-    if (!row) {
-      throw unauthorized();
-    }
-    return row.is_stored ? row : null;
-  }
-}
-
-function unauthorized(): DomainError {
-  return new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
 }
 
 /** Foreign key violation, and NOT NULL violation where the id is looked up in the statement itself. */

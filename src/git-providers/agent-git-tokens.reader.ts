@@ -69,7 +69,7 @@ export class AgentGitTokensReader {
   }
 
   private async askFor(userId: string, { credential, adapter }: Source): Promise<string> {
-    return await adapter.apiToken(credential, this.calls.withStored(TOKEN_TIMEOUT_MS, userId, credential));
+    return await adapter.apiToken(this.calls.withStored(TOKEN_TIMEOUT_MS, userId, credential));
   }
 
   /** The user's own token wins over enterprise_sso's for the same kind of server. */

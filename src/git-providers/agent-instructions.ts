@@ -1,3 +1,5 @@
+import type { ProbedRepository, RepositoryActivity } from './git-provider.js';
+
 export interface InstructionFiles {
   repository: string;
   rootEntries: readonly string[];
@@ -18,6 +20,29 @@ const ROOT_FILES: ReadonlySet<string> = new Set([
 
 /** Repositories that hold the instructions of a whole organisation. */
 const INSTRUCTION_REPOSITORIES: ReadonlySet<string> = new Set(['.openhands', 'openhands-config']);
+
+/** What a folder has at its top; null when that is unknown. */
+export type ReadFolder = { names: string[]; complete: boolean } | null;
+
+/** Folders to read for {@link probedFrom}, the root first. */
+export const INSTRUCTION_FOLDERS = ['', '.openhands/microagents', '.openhands/skills'];
+
+/** Null when the instructions are unknown, or nothing can be added to the repository, which is empty or gone. */
+export function probedFrom(
+  repository: RepositoryActivity,
+  [root, microagents, skills]: readonly ReadFolder[],
+): ProbedRepository | null {
+  if (!root || !microagents || !skills || root.names.length === 0) {
+    return null;
+  }
+  const found = hasAgentInstructions({
+    repository: repository.name,
+    rootEntries: root.names,
+    microagents: microagents.names,
+    skills: skills.names,
+  });
+  return found || root.complete ? { ...repository, writable: true, hasAgentInstructions: found } : null;
+}
 
 /**
  * Whether a repository tells agents how to work in it: a known root file (any case), or a Markdown file other than

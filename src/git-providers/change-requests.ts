@@ -1,21 +1,6 @@
-import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { readJson } from '../common/http/response-body.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
-import {
-  GitProviderError,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
-  type ProviderCall,
-} from './git-provider.js';
-import {
-  parsedOrNull,
-  providerErrorFromResponse,
-  providerErrorFromUpstream,
-  providerReason,
-  type ProviderResponseHead,
-  type RefusalBody,
-} from './provider-errors.js';
-import { requestBounds, type RetryTiming } from './provider-http.js';
+import { GitProviderError, type NewChangeRequest, type OpenedChangeRequest } from './git-provider.js';
+import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
 
 export interface ChangeRequestHost {
   /** Null for an empty repository. */
@@ -23,15 +8,6 @@ export interface ChangeRequestHost {
   findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null>;
   /** Sent once: if the response is lost, the change may have been made. */
   create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
-}
-
-interface ChangeToSend {
-  url: string;
-  headers: Record<string, string>;
-  body: unknown;
-  /** Is removed from reasons. */
-  token: string;
-  reasons: (body: unknown) => string[];
 }
 
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
@@ -64,34 +40,6 @@ export async function openOrFind(
       return meanwhile;
     }
     throw error;
-  }
-}
-
-/**
- * Sends a change exactly once and returns its JSON.
- * @throws GitProviderError as {@link changeRefusal} says, and when no response came in time
- */
-export async function sendChange(
-  http: GuardedHttpClient,
-  { url, headers, body, token, reasons }: ChangeToSend,
-  call: ProviderCall,
-  timing: RetryTiming,
-): Promise<unknown> {
-  try {
-    const response = await http.fetch(url, {
-      method: 'POST',
-      headers: { accept: 'application/json', 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-      ...requestBounds(call, timing.now()),
-    });
-    if (response.ok) {
-      return await readJson(response, new URL(url).origin);
-    }
-    const text = await response.text();
-    const reason = providerReason(reasons(parsedOrNull(text)), token);
-    throw changeRefusal(response, reason, timing.now(), { text, token });
-  } catch (error) {
-    throw providerErrorFromUpstream(error);
   }
 }
 

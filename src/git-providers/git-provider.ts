@@ -37,13 +37,17 @@ export interface ProviderAuth {
   host: string | null;
 }
 
-export interface ProviderCall {
+export interface CallBounds {
   /** Aborts at the endpoint's deadline. */
   signal: AbortSignal;
   /** Epoch milliseconds when the caller stops waiting; optional extra requests check it first. */
   deadlineAt: number;
   /** By default, the user of the current request. */
   userId?: string;
+}
+
+/** A token, and how long its provider may take. */
+export interface ProviderCall extends ProviderAuth, CallBounds {
   /** Stores the successor of a secret that can rotate (a Keycloak refresh token). */
   replaceToken?: (token: string) => Promise<void>;
   /** Set with `replaceToken`: the token stored now, which may be a successor from another replica. */
@@ -51,7 +55,7 @@ export interface ProviderCall {
 }
 
 /** A call that ends after `milliseconds`; `now` is epoch milliseconds. */
-export function boundedCall(milliseconds: number, now: number): ProviderCall {
+export function boundedCall(milliseconds: number, now: number): CallBounds {
   return { signal: AbortSignal.timeout(milliseconds), deadlineAt: now + milliseconds };
 }
 
@@ -217,53 +221,37 @@ export abstract class GitProvider {
   abstract apiGuide(host: string | null, repository: string, number: number): ApiGuide;
 
   /** Reads a user's open work; `gaps` tells what is missing. @throws GitProviderError when nothing could be read */
-  abstract findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork>;
+  abstract findWork(call: ProviderCall): Promise<ProviderWork>;
 
   /** Asks the provider, in one request, whether it accepts the token. Never throws for a response. */
-  abstract checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck>;
+  abstract checkToken(call: ProviderCall): Promise<TokenCheck>;
 
   /** The account behind the token. @throws GitProviderError when the provider sends none */
-  abstract getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser>;
+  abstract getUser(call: ProviderCall): Promise<ProviderUser>;
 
   /** Lists the user's repositories. @throws GitProviderError with a `reason` for an unknown installation */
-  abstract searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>>;
+  abstract searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>>;
 
   /** Lists a repository's branches. @throws GitProviderError with a `reason` for an unknown repository */
-  abstract searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>>;
+  abstract searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>>;
 
   /** Lists filters for repositories: GitHub app installations, Bitbucket workspaces or projects; none on GitLab. */
-  abstract listInstallations(
-    auth: ProviderAuth,
-    range: ListRange,
-    call: ProviderCall,
-  ): Promise<Listing<string>>;
+  abstract listInstallations(range: ListRange, call: ProviderCall): Promise<Listing<string>>;
 
   /**
    * Opens a pull or merge request, or returns the one that is open for the same branches.
    * @throws GitProviderError with a `reason` when the provider refuses
    */
-  abstract openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest>;
+  abstract openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest>;
 
   /** Address for `git clone`, without credentials. @throws GitProviderError with a `reason` for an impossible name */
   abstract cloneUrl(host: string | null, repository: string): string;
 
   /** Credentials for {@link cloneUrl}. @throws GitProviderError when the provider must be asked and gives none */
-  abstract gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential>;
+  abstract gitCredential(call: ProviderCall): Promise<GitCredential>;
 
   /** The stored token, unless that stands for another. @throws GitProviderError as `gitCredential` */
-  apiToken(auth: ProviderAuth, _call: ProviderCall): Promise<string> {
-    return Promise.resolve(auth.token);
+  apiToken({ token }: ProviderCall): Promise<string> {
+    return Promise.resolve(token);
   }
 }

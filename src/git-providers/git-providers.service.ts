@@ -31,7 +31,7 @@ export class GitProvidersService {
     try {
       const adapter = await this.registry.providerFor(provider, host);
       const call = this.calls.withStored(ACCOUNT_TIMEOUT_MS, userId, credential);
-      return await adapter.getUser(credential, call);
+      return await adapter.getUser(call);
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;

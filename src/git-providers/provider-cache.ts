@@ -7,7 +7,7 @@ const STALE_IF_ERROR_MS = 60 * 60_000;
 const MAX_REFUSAL_MS = 30_000;
 
 interface Entry<Value> {
-  kept?: { value: Value; readAt: number };
+  kept?: { value: Value; freshMs: number; readAt: number };
   failure?: { error: GitProviderError; at: number; until: number };
 }
 
@@ -19,22 +19,37 @@ export interface Cached<Value> {
   stale: boolean;
 }
 
+/** What a provider said, how long it is fresh, and the key under which it is found from now on. */
+export interface Answer<Value> {
+  key: string;
+  value: Value;
+  /** Milliseconds. */
+  freshMs: number;
+}
+
+/** What is known of a key at one moment. */
+export interface Known<Value> {
+  /** Null: a caller has to wait for the provider. */
+  served: Cached<Value> | null;
+  /** Whether to ask the provider, for this caller or behind its back. */
+  isDue: boolean;
+  /** Older, for a provider that is down. */
+  fallback: Cached<Value> | null;
+}
+
 export interface ProviderCacheLimits<Value> {
   maxEntries: number;
   maxItems: number;
   countItems: (value: Value) => number;
 }
 
-type Refresh<Value> = () => Promise<Value>;
-
 /**
- * Keeps answers per credential: fresh as long as the reader says, then served while a refresh runs in the background,
- * then kept only for the case that the provider is down. Concurrent readers of one key share one refresh.
+ * Keeps answers per credential: fresh as long as they say, then served while a refresh runs in the background, then
+ * kept only for the case that the provider is down. Concurrent readers of one key share one refresh.
  */
 export class ProviderCache<Value extends {}> {
   private readonly entries: LRUCache<string, Entry<Value>>;
   private readonly refreshes = new Map<string, Promise<Value>>();
-  private readonly successors = new Map<string, string>();
 
   constructor(
     private readonly clock: Clock,
@@ -47,69 +62,41 @@ export class ProviderCache<Value extends {}> {
     });
   }
 
-  /** Reads a value; `freshFor` and `waitMs` are milliseconds. @throws GitProviderError without anything to serve */
-  async read(
-    key: string,
-    freshFor: (value: Value) => number,
-    refresh: Refresh<Value>,
-    waitMs: number,
-  ): Promise<Cached<Value>> {
+  /** @throws GitProviderError, a refusal that is remembered, without anything to serve */
+  find(key: string): Known<Value> {
+    const entry = this.entries.get(key) ?? {};
     const now = this.clock.now();
-    const { kept, failure } = this.entries.get(key) ?? {};
-    if (kept && kept.readAt > now) {
+    if (entry.kept && entry.kept.readAt > now) {
       // The clock was set back, so the age is unknown: treat as not fresh, and as older from now on.
-      kept.readAt = now - freshFor(kept.value);
+      entry.kept.readAt = now - entry.kept.freshMs;
     }
-    const age = kept ? now - kept.readAt : Infinity;
-    if (kept && age < freshFor(kept.value)) {
-      return served(kept.value, age, false);
-    }
-    const isRemembered = failure !== undefined && failure.at <= now && now < failure.until;
-    const known = isRemembered ? remaining(failure.error, now - failure.at) : null;
-    if (kept && !known && age < STALE_WHILE_REVALIDATE_MS) {
-      // The result lands in the cache; the refresh logs its own failures.
-      this.refresh(key, refresh).catch(() => undefined);
-      return served(kept.value, age, true);
-    }
+    return knownOf(entry, now);
+  }
+
+  /** The refresh that another reader has begun. */
+  running(key: string): Promise<Value> | null {
+    return this.refreshes.get(key) ?? null;
+  }
+
+  /** Keeps what the provider answers, or why it does not. */
+  refresh(key: string, answer: Promise<Answer<Value>>): Promise<Value> {
+    const refresh = this.keep(key, answer);
+    this.refreshes.set(key, refresh);
+    // Those who wait for it hear of a failure, and it may be that no reader does.
+    refresh.catch(() => undefined);
+    return refresh;
+  }
+
+  private async keep(key: string, answer: Promise<Answer<Value>>): Promise<Value> {
     try {
-      if (known) {
-        throw known;
-      }
-      return served(await within(this.refresh(key, refresh), waitMs), 0, false);
+      const { key: from, value, freshMs } = await answer;
+      this.entries.set(from, { kept: { value, freshMs, readAt: this.clock.now() } });
+      return value;
     } catch (error) {
-      if (kept && age < STALE_IF_ERROR_MS && error instanceof GitProviderError && mayServeStale(error.code)) {
-        return served(kept.value, age, true);
-      }
+      this.rememberFailure(key, error);
       throw error;
-    }
-  }
-
-  /** The token behind a running refresh was replaced: its result is kept under the successor's key. */
-  alias(from: string, to: string): void {
-    this.successors.set(from, to);
-  }
-
-  private async refresh(key: string, refresh: Refresh<Value>): Promise<Value> {
-    const running = this.refreshes.get(key);
-    if (running) {
-      return running;
-    }
-    const started = refresh().then(
-      (value) => {
-        this.entries.set(this.successors.get(key) ?? key, { kept: { value, readAt: this.clock.now() } });
-        return value;
-      },
-      (error: unknown) => {
-        this.rememberFailure(key, error);
-        throw error;
-      },
-    );
-    this.refreshes.set(key, started);
-    try {
-      return await started;
     } finally {
       this.refreshes.delete(key);
-      this.successors.delete(key);
     }
   }
 
@@ -132,6 +119,41 @@ export class ProviderCache<Value extends {}> {
   }
 }
 
+function knownOf<Value>({ kept, failure }: Entry<Value>, now: number): Known<Value> {
+  const age = kept ? now - kept.readAt : Infinity;
+  const served = kept ? { value: kept.value, age: Math.floor(age / 1000), stale: age >= kept.freshMs } : null;
+  if (served?.stale === false) {
+    return { served, isDue: false, fallback: null };
+  }
+  const fallback = age < STALE_IF_ERROR_MS ? served : null;
+  if (failure && failure.at <= now && now < failure.until) {
+    if (fallback && mayServeStale(failure.error.code)) {
+      return { served: fallback, isDue: false, fallback };
+    }
+    throw remaining(failure.error, now - failure.at);
+  }
+  return { served: age < STALE_WHILE_REVALIDATE_MS ? served : null, isDue: true, fallback };
+}
+
+/** Waits for a refresh, for milliseconds, unless something can be served without. @throws GitProviderError */
+export async function settled<Value>(
+  { served, fallback }: Known<Value>,
+  refresh: Promise<Value> | null,
+  waitMs: number,
+): Promise<Cached<Value>> {
+  if (served) {
+    return served;
+  }
+  try {
+    return { value: await within(refresh, waitMs), age: 0, stale: false };
+  } catch (error) {
+    if (fallback && error instanceof GitProviderError && mayServeStale(error.code)) {
+      return fallback;
+    }
+    throw error;
+  }
+}
+
 /** Milliseconds; passing failures are not remembered. */
 function rememberFailureFor({ code, retryAfterSeconds }: GitProviderError): number {
   switch (code) {
@@ -150,10 +172,6 @@ function mayServeStale(code: ProviderErrorCode): boolean {
   return code === 'unavailable' || code === 'timeout' || code === 'rate_limited';
 }
 
-function served<Value>(value: Value, ageMs: number, stale: boolean): Cached<Value> {
-  return { value, age: Math.floor(ageMs / 1000), stale };
-}
-
 function remaining(error: GitProviderError, elapsedMs: number): GitProviderError {
   const left =
     error.retryAfterSeconds === null
@@ -164,7 +182,10 @@ function remaining(error: GitProviderError, elapsedMs: number): GitProviderError
 }
 
 /** Stops waiting; the work goes on for other readers and the cache. */
-async function within<T>(work: Promise<T>, ms: number): Promise<T> {
+async function within<T>(work: Promise<T> | null, ms: number): Promise<T> {
+  if (!work) {
+    throw new Error('what is due was not asked for');
+  }
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {

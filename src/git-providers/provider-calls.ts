@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
-import { boundedCall, type ProviderCall } from './git-provider.js';
+import { boundedCall, type CallBounds, type ProviderCall, type ProviderType } from './git-provider.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
-/** Makes the bounds of calls, and stores the successor of a token that rotates in one of them. */
+/** The bounds of calls with stored tokens, and with those that are not stored yet. */
 @Injectable()
 export class ProviderCalls {
   constructor(
@@ -12,32 +12,53 @@ export class ProviderCalls {
   ) {}
 
   /** Bounds, in milliseconds, for a token that is not stored yet. */
-  within(milliseconds: number): ProviderCall {
+  within(milliseconds: number): CallBounds {
     return boundedCall(milliseconds, this.clock.now());
   }
 
-  /** Bounds, in milliseconds, for a stored token. `onReplaced` gets each successor that has been stored. */
-  withStored(
-    milliseconds: number,
-    userId: string,
-    { provider, token }: StoredCredential,
-    onReplaced?: (successor: string) => void,
-  ): ProviderCall {
-    let current = token;
-    return {
-      ...this.within(milliseconds),
-      userId,
-      storedToken: async () => {
-        const stored = await this.tokens.list(userId);
-        const found = stored.find((credential) => credential.provider === provider)?.token ?? null;
-        current = found ?? current;
-        return found;
-      },
-      replaceToken: async (successor) => {
-        await this.tokens.replaceToken(userId, provider, current, successor);
-        onReplaced?.(successor);
-        current = successor;
-      },
-    };
+  /** Bounds, in milliseconds, for a stored token. */
+  withStored(milliseconds: number, userId: string, credential: StoredCredential): StoredTokenCall {
+    return new StoredTokenCall(this.tokens, userId, credential, this.within(milliseconds));
+  }
+}
+
+/** Stores the successor of a token that rotates during the call. */
+export class StoredTokenCall implements ProviderCall {
+  readonly signal: AbortSignal;
+  readonly deadlineAt: number;
+  readonly host: string | null;
+  readonly token: string;
+  private readonly provider: ProviderType;
+  private current: string;
+
+  constructor(
+    private readonly tokens: ProviderTokenRepository,
+    readonly userId: string,
+    { provider, host, token }: StoredCredential,
+    { signal, deadlineAt }: CallBounds,
+  ) {
+    this.provider = provider;
+    this.host = host;
+    this.token = token;
+    this.current = token;
+    this.signal = signal;
+    this.deadlineAt = deadlineAt;
+  }
+
+  /** The token that is stored now, as far as this call knows. */
+  get latestToken(): string {
+    return this.current;
+  }
+
+  async storedToken(): Promise<string | null> {
+    const stored = await this.tokens.list(this.userId);
+    const found = stored.find(({ provider }) => provider === this.provider)?.token ?? null;
+    this.current = found ?? this.current;
+    return found;
+  }
+
+  async replaceToken(successor: string): Promise<void> {
+    await this.tokens.replaceToken(this.userId, this.provider, this.current, successor);
+    this.current = successor;
   }
 }

@@ -140,6 +140,16 @@ export function isNotFound(error: unknown): error is GitProviderError & { reason
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }
 
+/** Whether a provider accepts a token, by the answer to one request. Never throws for a failure of the provider. */
+export async function tokenCheck(asked: Promise<unknown>): Promise<TokenCheck> {
+  try {
+    await asked;
+    return { status: 'valid' };
+  } catch (error) {
+    return verdictOf(providerErrorFromUpstream(error));
+  }
+}
+
 export function verdictOf({ code, said }: GitProviderError): TokenCheck {
   const reason = said === null ? {} : { said };
   return code === 'unauthorized'
@@ -186,12 +196,27 @@ export class GapLog {
     return error;
   }
 
+  /** Notes what another part of the same result lacks. */
+  add(other: GapLog): this {
+    for (const code of other.found) {
+      this.found.add(code);
+    }
+    Object.assign(this.said, { ...other.said, ...this.said });
+    return this;
+  }
+
   codes(): ProviderErrorCode[] {
     return [...this.found];
   }
 
   reasons(): GapReasons {
     return { ...this.said };
+  }
+
+  /** The first gap as an error, for a result that is of no use without it. */
+  failure(otherwise: ProviderErrorCode = 'unavailable'): GitProviderError {
+    const [code = otherwise] = this.found;
+    return new GitProviderError(code, { said: this.said[code] ?? null });
   }
 }
 

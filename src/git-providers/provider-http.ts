@@ -1,15 +1,15 @@
 import { setTimeout } from 'node:timers/promises';
 import type { OnApplicationShutdown } from '@nestjs/common';
+import { BoundedCache } from '../common/bounded-cache.js';
 import {
   GuardedHttpClient,
   type GuardedHttpOptions,
   type GuardedRequestInit,
 } from '../common/http/guarded-http.client.js';
-import { readJson } from '../common/http/response-body.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
-import { GitProviderError, type ProviderCall } from './git-provider.js';
+import { GitProviderError, type CallBounds } from './git-provider.js';
 import type { ProviderMetrics } from './provider.metrics.js';
-import { providerErrorFromResponse, providerErrorFromUpstream } from './provider-errors.js';
+import { providerErrorFromUpstream } from './provider-errors.js';
 
 /** The one client for calls to git servers and to their identity provider; closes its connections at shutdown. */
 export class GitHttpClient extends GuardedHttpClient implements OnApplicationShutdown {
@@ -50,19 +50,13 @@ export const SYSTEM_RETRY_TIMING: RetryTiming = {
   now: () => Date.now(),
 };
 
-interface JsonRequest {
-  url: string;
-  headers: Record<string, string>;
-  /** Is removed from what a refusal shows. */
-  token: string;
-  body?: unknown;
+/** Servers without a field that newer ones have: forgotten after a while, since they get updated. */
+export function oldServers({ now }: RetryTiming): BoundedCache<string, true> {
+  return new BoundedCache(MAX_OLD_SERVERS, { ttl: OLD_SERVER_TTL_MS, perf: { now } });
 }
 
-export interface JsonResponse {
-  headers: Headers;
-  /** Null for 404, which often only means "there is none". */
-  body: unknown;
-}
+const MAX_OLD_SERVERS = 500;
+const OLD_SERVER_TTL_MS = 3_600_000;
 
 /** Milliseconds kept before the caller's deadline, so that what was read still reaches the caller. */
 const RESERVED_MS = 250;
@@ -75,37 +69,19 @@ const MAX_RETRY_AFTER_SECONDS = 2;
 const TRANSIENT_REASONS: readonly UpstreamReason[] = ['network', 'malformed'];
 
 /**
- * Sends one reading request and returns its JSON; a server in trouble is asked once more.
- * @throws GitProviderError for every response but success and 404, and when none came in time
- */
-export async function exchangeJson(
-  http: GuardedHttpClient,
-  request: JsonRequest,
-  call: ProviderCall,
-  timing: RetryTiming,
-): Promise<JsonResponse> {
-  return await retryOnce(() => exchangeOnce(http, request, call, timing), call, timing);
-}
-
-/**
- * Repeats an attempt once, after 250 to 750 ms, when it failed for a reason that may pass and the caller still waits.
+ * Repeats an attempt once, after {@link pauseBeforeRetry}.
  * @throws GitProviderError of the last attempt
  */
 export async function retryOnce<T>(
   attempt: () => Promise<T>,
-  call: ProviderCall,
+  call: CallBounds,
   timing: RetryTiming,
 ): Promise<T> {
   try {
     return await attempt();
   } catch (error) {
-    const first = providerErrorFromUpstream(error);
-    const waitMs = MIN_WAIT_MS + timing.random() * JITTER_MS;
-    if (!isTransient(first) || timing.now() + waitMs >= call.deadlineAt) {
-      throw first;
-    }
+    await pauseBeforeRetry(error, call, timing);
     try {
-      await timing.delay(waitMs, call.signal);
       return await attempt();
     } catch (second) {
       throw providerErrorFromUpstream(second);
@@ -113,7 +89,30 @@ export async function retryOnce<T>(
   }
 }
 
-function timeLeft(call: ProviderCall, nowMs: number): number {
+/**
+ * Waits 250 to 750 ms before another attempt, if it can help and the caller still waits then.
+ * @returns why the first one failed
+ * @throws GitProviderError, the same, when there should be no other
+ */
+export async function pauseBeforeRetry(
+  error: unknown,
+  call: CallBounds,
+  timing: RetryTiming,
+): Promise<GitProviderError> {
+  const first = providerErrorFromUpstream(error);
+  const waitMs = MIN_WAIT_MS + timing.random() * JITTER_MS;
+  if (!isTransient(first) || timing.now() + waitMs >= call.deadlineAt) {
+    throw first;
+  }
+  try {
+    await timing.delay(waitMs, call.signal);
+  } catch (aborted) {
+    throw providerErrorFromUpstream(aborted);
+  }
+  return first;
+}
+
+function timeLeft(call: CallBounds, nowMs: number): number {
   const left = call.deadlineAt - RESERVED_MS - nowMs;
   if (left <= 0) {
     throw new GitProviderError('timeout');
@@ -123,7 +122,7 @@ function timeLeft(call: ProviderCall, nowMs: number): number {
 
 /** Bounds one more request; `nowMs` is epoch milliseconds. @throws GitProviderError `timeout` without time left */
 export function requestBounds(
-  call: ProviderCall,
+  call: CallBounds,
   nowMs: number,
 ): Pick<GuardedRequestInit, 'signal' | 'timeoutMs' | 'holder' | 'work'> {
   const { signal, userId } = call;
@@ -133,38 +132,6 @@ export function requestBounds(
     work: signal,
     ...(userId !== undefined && { holder: userId }),
   };
-}
-
-async function exchangeOnce(
-  http: GuardedHttpClient,
-  request: JsonRequest,
-  call: ProviderCall,
-  timing: RetryTiming,
-): Promise<JsonResponse> {
-  const response = await http.fetch(request.url, {
-    headers: {
-      accept: 'application/json',
-      ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...request.headers,
-    },
-    ...(request.body === undefined ? {} : { method: 'POST', body: JSON.stringify(request.body) }),
-    ...requestBounds(call, timing.now()),
-  });
-  if (response.status >= 400 && response.status !== 404) {
-    const body = { text: await response.text(), token: request.token };
-    const failure = providerErrorFromResponse(response, timing.now(), body);
-    if (failure) {
-      throw failure;
-    }
-  }
-  if (response.status === 404) {
-    return { headers: response.headers, body: null };
-  }
-  if (!response.ok) {
-    // The server understood the request and refuses it, so a retry changes nothing.
-    throw new GitProviderError('unsupported');
-  }
-  return { headers: response.headers, body: await readJson(response, new URL(request.url).origin) };
 }
 
 function isTransient(error: GitProviderError): boolean {

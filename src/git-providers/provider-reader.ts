@@ -3,27 +3,28 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../common/clock.js';
 import { AppConfig } from '../config/app-config.js';
-import { GitProviderError, type GitProvider, type ProviderCall, type ProviderType } from './git-provider.js';
+import { GitProviderError, type GitProvider, type ProviderType } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import type { Cached, ProviderCache } from './provider-cache.js';
-import { ProviderCalls } from './provider-calls.js';
+import { type Answer, type Cached, type Known, type ProviderCache, settled } from './provider-cache.js';
+import { ProviderCalls, type StoredTokenCall } from './provider-calls.js';
 import type { StoredCredential } from './tokens/provider-token.repository.js';
 
-export interface ProviderQuestion<Value extends {}> {
-  cache: ProviderCache<Value>;
+interface Question {
+  userId: string;
+  credential: StoredCredential;
   /** Distinguishes the question from others in the same cache. */
   subject: string;
-  ask: (adapter: GitProvider, call: ProviderCall) => Promise<Value>;
-  /** Milliseconds for which the answer is served without asking again. */
-  freshFor: (adapter: GitProvider, value: Value) => number;
 }
 
-export interface ProviderRead<Value> {
-  adapter: GitProvider;
-  read: Cached<Value>;
+/** A question, what the cache knows of it, and the answer that is under way. */
+export interface ProviderReading<Value extends {}> extends Question {
+  cache: ProviderCache<Value>;
+  key: string;
+  known: Known<Value>;
+  refresh: Promise<Value> | null;
 }
 
-/** Asks a user's git provider with the stored token, through a cache, and logs failures. */
+/** The steps of asking a user's git provider with the stored token, through a cache. Logs failures. */
 @Injectable()
 export class ProviderReader {
   private readonly logger = new Logger(ProviderReader.name);
@@ -37,23 +38,8 @@ export class ProviderReader {
     private readonly config: AppConfig,
   ) {}
 
-  /** Answers a question, from the cache if possible. @throws GitProviderError only, for failures of the provider */
-  async read<Value extends {}>(
-    userId: string,
-    credential: StoredCredential,
-    question: ProviderQuestion<Value>,
-  ): Promise<ProviderRead<Value>> {
-    const adapter = await this.adapterFor(credential);
-    const read = await question.cache.read(
-      this.cacheKey(userId, credential, question.subject),
-      (value) => question.freshFor(adapter, value),
-      () => this.ask(userId, credential, adapter, question),
-      this.config.git.tasksTimeoutMs,
-    );
-    return { adapter, read };
-  }
-
-  private async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
+  /** @throws GitProviderError only */
+  async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
     try {
       return await this.registry.providerFor(provider, host);
     } catch (error) {
@@ -61,24 +47,46 @@ export class ProviderReader {
     }
   }
 
-  private async ask<Value extends {}>(
-    userId: string,
-    credential: StoredCredential,
-    adapter: GitProvider,
-    { cache, subject, ask }: ProviderQuestion<Value>,
-  ): Promise<Value> {
-    const { provider } = credential;
+  /** Looks into the cache. @throws GitProviderError that is remembered, without anything to serve */
+  look<Value extends {}>(question: Question, cache: ProviderCache<Value>): ProviderReading<Value> {
+    const key = this.keyOf(question, question.credential.token);
+    return { ...question, cache, key, known: cache.find(key), refresh: cache.running(key) };
+  }
+
+  /** The bounds for asking; null unless that is due. An answer is kept before anything else is awaited. */
+  callFor<Value extends {}>(reading: ProviderReading<Value>): StoredTokenCall | null {
+    const { known, refresh, userId, credential } = reading;
+    return known.isDue && !refresh
+      ? this.calls.withStored(this.config.git.tasksTimeoutMs, userId, credential)
+      : null;
+  }
+
+  /** Keeps the answer that is under way, for all who read it. */
+  keep<Value extends {}>(
+    reading: ProviderReading<Value>,
+    call: StoredTokenCall,
+    answer: Promise<Omit<Answer<Value>, 'key'>>,
+  ): void {
+    reading.refresh = reading.cache.refresh(reading.key, this.answerOf(reading, call, answer));
+  }
+
+  /** Waits no longer than the endpoint. @throws GitProviderError only, for failures of the provider */
+  async result<Value extends {}>({ known, refresh }: ProviderReading<Value>): Promise<Cached<Value>> {
+    return settled(known, refresh, this.config.git.tasksTimeoutMs);
+  }
+
+  private async answerOf<Value extends {}>(
+    question: Question,
+    call: StoredTokenCall,
+    answer: Promise<Omit<Answer<Value>, 'key'>>,
+  ): Promise<Answer<Value>> {
+    const { provider } = question.credential;
     const startedAt = this.clock.now();
-    const call = this.calls.withStored(this.config.git.tasksTimeoutMs, userId, credential, (successor) => {
-      cache.alias(
-        this.cacheKey(userId, credential, subject),
-        this.cacheKey(userId, { ...credential, token: successor }, subject),
-      );
-    });
     try {
-      const value = await ask(adapter, call);
+      const { value, freshMs } = await answer;
       this.logger.debug('git provider read', { provider, ms: this.clock.now() - startedAt });
-      return value;
+      // The call may have replaced the token, and the next reader has its successor.
+      return { value, freshMs, key: this.keyOf(question, call.latestToken) };
     } catch (error) {
       throw this.logged(provider, error);
     }
@@ -98,11 +106,8 @@ export class ProviderReader {
   }
 
   /** Contains the time of storing: a user who stores the same token again wants it tried again. */
-  private cacheKey(
-    userId: string,
-    { provider, host, updatedAt, token }: StoredCredential,
-    subject: string,
-  ): string {
+  private keyOf({ userId, credential, subject }: Question, token: string): string {
+    const { provider, host, updatedAt } = credential;
     const fingerprint = hash('sha256', `${this.fingerprintSalt} ${token}`, 'base64url');
     return [userId, provider, host ?? '', updatedAt.getTime(), fingerprint, subject].join(' ');
   }

@@ -81,7 +81,7 @@ export class RepositoryAccessService {
     try {
       const adapter = await this.registry.providerFor(chosen.provider, credential.host);
       const call = this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential);
-      return await adapter.openChangeRequest(credential, request, call);
+      return await adapter.openChangeRequest(request, call);
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;
@@ -103,7 +103,7 @@ export class RepositoryAccessService {
         return { provider, url, credential };
       }
       const call = this.calls.withStored(CLONE_ACCESS_TIMEOUT_MS, userId, credential);
-      return { provider, url, credential: await adapter.gitCredential(credential, call) };
+      return { provider, url, credential: await adapter.gitCredential(call) };
     } catch (error) {
       throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
     }

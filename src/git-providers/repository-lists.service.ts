@@ -54,8 +54,8 @@ export class RepositoryListsService {
     query: RepositoryQuery,
   ): Promise<ProviderListing<FoundRepository>> {
     const wanted = { ...query, text: query.text === null ? null : withoutAddress(query.text) };
-    return await this.read(userId, provider, this.repositories, wanted, (adapter, credential, call) =>
-      adapter.searchRepositories(credential, wanted, call),
+    return await this.read(userId, provider, this.repositories, wanted, (adapter, call) =>
+      adapter.searchRepositories(wanted, call),
     );
   }
 
@@ -64,8 +64,8 @@ export class RepositoryListsService {
     provider: ProviderType | null,
     query: BranchQuery,
   ): Promise<ProviderListing<FoundBranch>> {
-    return await this.read(userId, provider, this.branches, query, (adapter, credential, call) =>
-      adapter.searchBranches(credential, query, call),
+    return await this.read(userId, provider, this.branches, query, (adapter, call) =>
+      adapter.searchBranches(query, call),
     );
   }
 
@@ -74,8 +74,8 @@ export class RepositoryListsService {
     provider: ProviderType,
     range: ListRange,
   ): Promise<ProviderListing<string>> {
-    return await this.read(userId, provider, this.installations, range, (adapter, credential, call) =>
-      adapter.listInstallations(credential, range, call),
+    return await this.read(userId, provider, this.installations, range, (adapter, call) =>
+      adapter.listInstallations(range, call),
     );
   }
 
@@ -84,18 +84,19 @@ export class RepositoryListsService {
     wanted: ProviderType | null,
     cache: ProviderCache<Listing<T>>,
     query: RepositoryQuery | BranchQuery | ListRange,
-    list: (adapter: GitProvider, credential: StoredCredential, call: ProviderCall) => Promise<Listing<T>>,
+    list: (adapter: GitProvider, call: ProviderCall) => Promise<Listing<T>>,
   ): Promise<ProviderListing<T>> {
     const credential = await this.credential(userId, wanted);
     const { provider } = credential;
+    const subject = JSON.stringify(Object.entries(query).toSorted(([a], [b]) => (a < b ? -1 : 1)));
     try {
-      const { read } = await this.providers.read(userId, credential, {
-        cache,
-        subject: JSON.stringify(Object.entries(query).toSorted(([a], [b]) => (a < b ? -1 : 1))),
-        ask: (adapter, call) => list(adapter, credential, call),
-        freshFor: () => FRESH_MS,
-      });
-      return { provider, read };
+      const adapter = await this.providers.adapterFor(credential);
+      const reading = this.providers.look({ userId, credential, subject }, cache);
+      const call = this.providers.callFor(reading);
+      if (call) {
+        this.providers.keep(reading, call, forAMinute(list(adapter, call)));
+      }
+      return { provider, read: await this.providers.result(reading) };
     } catch (error) {
       if (isNotFound(error)) {
         throw new DomainError('not_found', 'not_found', `At ${provider}, ${error.reason}.`, { cause: error });
@@ -126,6 +127,10 @@ function cacheOf<T>(clock: Clock): ProviderCache<Listing<T>> {
     maxItems: MAX_ITEMS,
     countItems: ({ items }) => items.length,
   });
+}
+
+async function forAMinute<T>(listing: Promise<T>): Promise<{ value: T; freshMs: number }> {
+  return { value: await listing, freshMs: FRESH_MS };
 }
 
 /** Users paste the address of a repository's page. */

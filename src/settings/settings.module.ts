@@ -20,6 +20,7 @@ import { GitTokensService } from './secrets/git-tokens.service.js';
 import { SecretsV1Controller } from './secrets/secrets-v1.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
 import { SecretsService } from './secrets/secrets.service.js';
+import { SettingsCipher } from './settings-cipher.js';
 import { Settings } from './settings.entity.js';
 import { SettingsRepository } from './settings.repository.js';
 
@@ -43,6 +44,7 @@ import { SettingsRepository } from './settings.repository.js';
     },
     { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
     ModelCheck,
+    SettingsCipher,
     SettingsRepository,
     SettingsService,
     NestedSettingsService,

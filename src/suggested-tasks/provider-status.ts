@@ -1,6 +1,7 @@
 import { type BareItem, serializeList, Token } from 'structured-headers';
 import { DomainError, type ErrorKind } from '../common/errors/domain-error.js';
 import type { GitProviderError, ProviderErrorCode, ProviderType } from '../git-providers/git-provider.js';
+import type { ProviderOutcome } from './work.reader.js';
 
 interface ProviderFailure {
   provider: ProviderType;
@@ -40,6 +41,32 @@ export function allProvidersFailed(failures: readonly ProviderFailure[]): Domain
       })),
     },
   });
+}
+
+/** How a provider took part. `isCut`: the response has no room for all of its tasks. */
+export function providerStatus(outcome: ProviderOutcome, count: number, isCut: boolean): ProviderStatus {
+  const { provider } = outcome;
+  if ('error' in outcome) {
+    const { code, said, retryAfterSeconds } = outcome.error;
+    return {
+      provider,
+      status: 'error',
+      code,
+      ...(said !== null && { detail: said }),
+      ...(retryAfterSeconds !== null && { retryAfter: Math.ceil(retryAfterSeconds) }),
+    };
+  }
+  const { stale, age, value: work } = outcome.read;
+  const shown = { count, truncated: work.truncated || isCut };
+  const [gap] = work.gaps;
+  if (stale) {
+    return { provider, status: 'stale', age, ...shown };
+  }
+  if (gap === undefined) {
+    return { provider, status: 'ok', ...shown };
+  }
+  const detail = work.gapReasons[gap];
+  return { provider, status: 'partial', code: gap, ...(detail && { detail }), ...shown };
 }
 
 /** `X-Provider-Status`: a structured list (RFC 9651 section 3.1) with one member per provider. */

@@ -2,12 +2,12 @@ import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { SuggestedTasksController } from './suggested-tasks.controller.js';
 import { SuggestedTasksService } from './suggested-tasks.service.js';
-import { WorkCache, WorkReader } from './work.reader.js';
+import { WorkReader } from './work.reader.js';
 
 @Module({
   imports: [GitProvidersModule],
   controllers: [SuggestedTasksController],
-  providers: [SuggestedTasksService, WorkReader, WorkCache],
+  providers: [SuggestedTasksService, WorkReader],
   exports: [SuggestedTasksService],
 })
 export class SuggestedTasksModule {}

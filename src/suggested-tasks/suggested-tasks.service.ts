@@ -1,12 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
-import type { ProviderType, ProviderWork } from '../git-providers/git-provider.js';
+import type { ProviderType } from '../git-providers/git-provider.js';
 import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.repository.js';
-import { allProvidersFailed, type ProviderStatus } from './provider-status.js';
-import type { Candidate, TaskType, WorkSource } from './candidate.js';
-import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
-import { rankTasks } from './candidate.js';
-import { WorkReader, type ProviderOutcome } from './work.reader.js';
+import { type Candidate, rankTasks, type TaskType } from './candidate.js';
+import { allProvidersFailed, type ProviderStatus, providerStatus } from './provider-status.js';
+import { type ProviderOutcome, WorkReader } from './work.reader.js';
 
 const DEFAULT_LIMIT = 100;
 
@@ -45,56 +43,13 @@ export class SuggestedTasksService {
 }
 
 function selectTasks(outcomes: readonly ProviderOutcome[], selection: TaskSelection): SuggestedTasks {
-  const collected = outcomes.map((outcome) => ({
-    outcome,
-    ...('error' in outcome
-      ? { candidates: [], truncated: false }
-      : candidatesOf(outcome.source, outcome.read.value)),
-  }));
-  const ranked = rankTasks(collected.flatMap(({ candidates }) => candidates)).filter(
-    ({ type }) => selection.taskTypes?.includes(type) ?? true,
-  );
+  const candidates = outcomes.flatMap((outcome) => ('read' in outcome ? outcome.read.value.candidates : []));
+  const ranked = rankTasks(candidates).filter(({ type }) => selection.taskTypes?.includes(type) ?? true);
   const tasks = ranked.slice(0, selection.limit ?? DEFAULT_LIMIT);
   const beyond = new Set(ranked.slice(tasks.length).map(({ provider }) => provider));
-  const statuses = collected.map(({ outcome, truncated }) =>
-    statusOf(outcome, tasks, truncated || beyond.has(outcome.provider)),
-  );
+  const statuses = outcomes.map((outcome) => {
+    const count = tasks.filter(({ provider }) => provider === outcome.provider).length;
+    return providerStatus(outcome, count, beyond.has(outcome.provider));
+  });
   return { tasks, statuses };
-}
-
-/** The cache returns the same work object for a minute or two, always from the same source. */
-const candidatesByWork = new WeakMap<ProviderWork, CollectedCandidates>();
-
-function candidatesOf(source: WorkSource, work: ProviderWork): CollectedCandidates {
-  let collected = candidatesByWork.get(work);
-  if (!collected) {
-    collected = collectCandidates(source, work);
-    candidatesByWork.set(work, collected);
-  }
-  return collected;
-}
-
-function statusOf(outcome: ProviderOutcome, tasks: readonly Candidate[], truncated: boolean): ProviderStatus {
-  const { provider } = outcome;
-  if ('error' in outcome) {
-    const { code, said, retryAfterSeconds } = outcome.error;
-    return {
-      provider,
-      status: 'error',
-      code,
-      ...(said !== null && { detail: said }),
-      ...(retryAfterSeconds !== null && { retryAfter: Math.ceil(retryAfterSeconds) }),
-    };
-  }
-  const { stale, age, value: work } = outcome.read;
-  const count = tasks.filter((task) => task.provider === provider).length;
-  const [gap] = work.gaps;
-  if (stale) {
-    return { provider, status: 'stale', age, count, truncated };
-  }
-  if (gap === undefined) {
-    return { provider, status: 'ok', count, truncated };
-  }
-  const detail = work.gapReasons?.[gap];
-  return { provider, status: 'partial', code: gap, ...(detail && { detail }), count, truncated };
 }

@@ -6,7 +6,8 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
-import { type CachedWork, WorkCache, workFreshFor } from './work.reader.js';
+import { type Answer, type Cached, ProviderCache, settled } from '../git-providers/provider-cache.js';
+import { workFreshFor } from './work.reader.js';
 
 const MINUTE = 60_000;
 const USUAL: WorkPolicy = { freshMs: MINUTE, freshWhileComputingMs: 15_000, maxChangeRequests: 50 };
@@ -35,22 +36,18 @@ function work(label: string): ProviderWork {
   };
 }
 
-function label(read: CachedWork): string | undefined {
+function label(read: Cached<ProviderWork>): string | undefined {
   return read.value.recentRepositories[0]?.name;
 }
 
-function freshBy(policy: WorkPolicy): (value: ProviderWork) => number {
-  return (value) => workFreshFor(policy, value);
-}
-
-describe('WorkCache', () => {
+describe('ProviderCache of work', () => {
   let clock: ManualClock;
-  let cache: WorkCache;
+  let cache: ProviderCache<ProviderWork>;
   let calls: number;
 
   beforeEach(() => {
     clock = new ManualClock();
-    cache = new WorkCache(clock);
+    cache = new ProviderCache(clock, { maxEntries: 10, maxItems: 10, countItems: () => 1 });
     calls = 0;
   });
 
@@ -64,9 +61,27 @@ describe('WorkCache', () => {
       calls += 1;
       return Promise.reject(new GitProviderError(code, { retryAfterSeconds }));
     };
-  const read = (refresh: () => Promise<ProviderWork>, policy = USUAL): Promise<CachedWork> =>
-    cache.read('key', freshBy(policy), refresh, 1000);
-  const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const answer = async (
+    refresh: () => Promise<ProviderWork>,
+    policy: WorkPolicy,
+    key: string,
+  ): Promise<Answer<ProviderWork>> => {
+    const value = await refresh();
+    return { key, value, freshMs: workFreshFor(policy, value) };
+  };
+  const read = async (
+    refresh: () => Promise<ProviderWork>,
+    policy = USUAL,
+    { key = 'key', from = 'key', waitMs = 1000 } = {},
+  ): Promise<Cached<ProviderWork>> => {
+    const known = cache.find(key);
+    let running = cache.running(key);
+    if (known.isDue && !running) {
+      running = cache.refresh(key, answer(refresh, policy, from));
+    }
+    return settled(known, running, waitMs);
+  };
+  const idle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
   it.each([USUAL, LIMITED])('serves work as long as the policy says: %j', async (policy) => {
     await read(respond('first'), policy);
@@ -118,7 +133,7 @@ describe('WorkCache', () => {
 
     const stale = await read(respond('second'));
     expect([label(stale), stale.stale, stale.age]).toEqual(['first', true, 300]);
-    await settled();
+    await idle();
 
     const fresh = await read(respond('third'));
     expect([label(fresh), fresh.stale]).toEqual(['second', false]);
@@ -131,7 +146,7 @@ describe('WorkCache', () => {
       clock.time -= 24 * 60 * MINUTE;
 
       expect(await read(respond('second'))).toMatchObject({ stale: true, age: 60 });
-      await settled();
+      await idle();
       expect(label(await read(respond('third')))).toBe('second');
     });
 
@@ -222,26 +237,18 @@ describe('WorkCache', () => {
       finish = resolve;
     });
 
-    await expect(cache.read('key', freshBy(USUAL), () => slow, 1)).rejects.toMatchObject({ code: 'timeout' });
+    await expect(read(() => slow, USUAL, { waitMs: 1 })).rejects.toMatchObject({ code: 'timeout' });
     finish(work('late'));
-    await settled();
+    await idle();
 
     expect(label(await read(respond('again')))).toBe('late');
     expect(calls).toBe(0);
   });
 
   it('keeps the data of a credential that rotated during the refresh under its successor', async () => {
-    await cache.read(
-      'old',
-      freshBy(USUAL),
-      () => {
-        cache.alias('old', 'new');
-        return Promise.resolve(work('rotated'));
-      },
-      1000,
-    );
+    await read(() => Promise.resolve(work('rotated')), USUAL, { key: 'old', from: 'new' });
 
-    expect(label(await cache.read('new', freshBy(USUAL), respond('again'), 1000))).toBe('rotated');
+    expect(label(await read(respond('again'), USUAL, { key: 'new' }))).toBe('rotated');
     expect(calls).toBe(0);
   });
 });

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import {
+  type GapReasons,
   type GitProvider,
   GitProviderError,
   type ProviderCall,
@@ -9,10 +10,10 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
-import { type Cached, ProviderCache } from '../git-providers/provider-cache.js';
+import { type Answer, type Cached, ProviderCache } from '../git-providers/provider-cache.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
-import type { WorkSource } from './candidate.js';
+import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
 
 /** Milliseconds: after a temporary partial failure, as soon as after a complete one. */
 const FRESH_PARTIAL_MS = 30_000;
@@ -27,64 +28,46 @@ const LASTING_GAPS: readonly ProviderErrorCode[] = [
 
 /** About 100 MB. */
 const MAX_ENTRIES = 5_000;
-const MAX_ITEMS = 200_000;
+const MAX_CANDIDATES = 200_000;
 
-/** Keeps providers' work per credential, for a minute or two by the provider's policy. */
-@Injectable()
-export class WorkCache extends ProviderCache<ProviderWork> {
-  constructor(clock: Clock) {
-    super(clock, { maxEntries: MAX_ENTRIES, maxItems: MAX_ITEMS, countItems });
-  }
-}
-
-export type CachedWork = Cached<ProviderWork>;
-
-/** How long work is served from the cache, in milliseconds. */
-export function workFreshFor(policy: WorkPolicy, work: ProviderWork): number {
-  const isComputing = work.changeRequests.some(({ conflicts }) => conflicts === 'unknown');
-  const usual = isComputing ? policy.freshWhileComputingMs : policy.freshMs;
-  const isMissingForNow = work.gaps.some((code) => !LASTING_GAPS.includes(code));
-  return isMissingForNow ? Math.min(usual, FRESH_PARTIAL_MS) : usual;
-}
-
-function countItems(work: ProviderWork): number {
-  return (
-    work.changeRequests.length +
-    work.issues.length +
-    work.recentRepositories.length +
-    work.probedRepositories.length
-  );
+/** What one provider has to suggest, and why parts are missing. */
+export interface FoundWork extends CollectedCandidates {
+  gaps: readonly ProviderErrorCode[];
+  gapReasons: GapReasons;
 }
 
 export type ProviderOutcome = { provider: ProviderType } & (
-  { source: WorkSource; read: CachedWork } | { error: GitProviderError }
+  { read: Cached<FoundWork> } | { error: GitProviderError }
 );
 
+/** Reads the open work of a user at one provider, and keeps it for a minute or two by the provider's policy. */
 @Injectable()
 export class WorkReader {
   private readonly logger = new Logger(WorkReader.name);
+  private readonly cache: ProviderCache<FoundWork>;
 
   constructor(
     private readonly providers: ProviderReader,
-    private readonly cache: WorkCache,
-  ) {}
+    clock: Clock,
+  ) {
+    this.cache = new ProviderCache(clock, {
+      maxEntries: MAX_ENTRIES,
+      maxItems: MAX_CANDIDATES,
+      countItems: ({ candidates }) => candidates.length,
+    });
+  }
 
-  /** Reads a provider's work. Never rejects for a failure of the provider, which is an outcome. */
+  /** Never rejects for a failure of the provider, which is an outcome. */
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
     try {
-      const { adapter, read } = await this.providers.read(userId, credential, {
-        cache: this.cache,
-        subject: 'work',
-        ask: (git, call) => this.findWork(git, credential, call),
-        freshFor: ({ workPolicy }, work) => workFreshFor(workPolicy, work),
-      });
-      const { kind, workPolicy: policy } = adapter;
-      return {
-        provider,
-        source: { provider, kind, server: adapter.serverOf(credential.host), policy },
-        read,
-      };
+      const adapter = await this.providers.adapterFor(credential);
+      const reading = this.providers.look({ userId, credential, subject: 'work' }, this.cache);
+      const call = this.providers.callFor(reading);
+      if (call) {
+        this.providers.keep(reading, call, this.findWork(adapter, provider, call));
+      }
+      return { provider, read: await this.providers.result(reading) };
     } catch (error) {
       if (error instanceof GitProviderError) {
         return { provider, error };
@@ -95,13 +78,24 @@ export class WorkReader {
 
   private async findWork(
     adapter: GitProvider,
-    credential: StoredCredential,
+    provider: ProviderType,
     call: ProviderCall,
-  ): Promise<ProviderWork> {
-    const work = await adapter.findWork(credential, call);
+  ): Promise<Omit<Answer<FoundWork>, 'key'>> {
+    const { kind, workPolicy: policy } = adapter;
+    const work = await adapter.findWork(call);
     for (const code of work.gaps) {
-      this.logger.warn('failed to read part of a git provider', { provider: credential.provider, code });
+      this.logger.warn('failed to read part of a git provider', { provider, code });
     }
-    return work;
+    const found = collectCandidates({ provider, kind, server: adapter.serverOf(call.host), policy }, work);
+    const { gaps, gapReasons = {} } = work;
+    return { value: { ...found, gaps, gapReasons }, freshMs: workFreshFor(policy, work) };
   }
+}
+
+/** How long work is served from the cache, in milliseconds. */
+export function workFreshFor(policy: WorkPolicy, work: ProviderWork): number {
+  const isComputing = work.changeRequests.some(({ conflicts }) => conflicts === 'unknown');
+  const usual = isComputing ? policy.freshWhileComputingMs : policy.freshMs;
+  const isMissingForNow = work.gaps.some((code) => !LASTING_GAPS.includes(code));
+  return isMissingForNow ? Math.min(usual, FRESH_PARTIAL_MS) : usual;
 }

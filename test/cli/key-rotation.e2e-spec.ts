@@ -98,7 +98,6 @@ describe('npm run keys -- reencrypt', () => {
     expect(columns).toEqual([
       'custom_secrets.value',
       'llm_profiles.config',
-      'mcp_configs.details',
       'mcp_configs.secrets',
       'provider_tokens.token',
       'sandboxes.session_key',

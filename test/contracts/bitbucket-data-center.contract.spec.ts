@@ -58,15 +58,18 @@ describe('BitbucketDataCenterProvider', () => {
     // Two lists; the builds of five pull requests beside three looks into each of three repositories.
     waves.expect(2, 1 + 9);
     const call = { signal: AbortSignal.timeout(10_000), deadlineAt: Date.now() + 10_000 };
-    expect((await provider.findWork(auth, call)).changeRequests).toHaveLength(5);
+    expect((await provider.findWork({ ...auth, ...call })).changeRequests).toHaveLength(5);
     expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
   });
 
   it('works below a context path', async () => {
     const { provider, auth, server } = await open({ contextPath: '/context' });
     const there = { ...auth, host: `${server.origin}/context` };
-    expect(await provider.findWork(there, relaxedCall())).toMatchObject({ gaps: [], truncated: false });
-    expect(await provider.checkToken(there, relaxedCall())).toEqual({ status: 'valid' });
+    expect(await provider.findWork({ ...there, ...relaxedCall() })).toMatchObject({
+      gaps: [],
+      truncated: false,
+    });
+    expect(await provider.checkToken({ ...there, ...relaxedCall() })).toEqual({ status: 'valid' });
   });
 
   it.each([
@@ -78,7 +81,7 @@ describe('BitbucketDataCenterProvider', () => {
   ])('keeps the rest when %s answers %i', async (path, status, code, counts) => {
     const { provider, auth, server } = await open();
     server.injectFault({ kind: 'status', status }, { match: (request) => request.path === path });
-    const work = await provider.findWork(auth, relaxedCall());
+    const work = await provider.findWork({ ...auth, ...relaxedCall() });
     expect(work.gaps).toEqual([code]);
     expect({
       changeRequests: work.changeRequests.length,
@@ -89,7 +92,7 @@ describe('BitbucketDataCenterProvider', () => {
   it('knows of no failing checks when builds cannot be asked for', async () => {
     const { provider, auth, server } = await open();
     server.injectFault({ kind: 'status', status: 403 }, { match: ({ path }) => path === STATS });
-    const { changeRequests } = await provider.findWork(auth, relaxedCall());
+    const { changeRequests } = await provider.findWork({ ...auth, ...relaxedCall() });
     expect(new Set(changeRequests.map(({ failingChecks }) => failingChecks))).toEqual(new Set(['unknown']));
   });
 
@@ -99,7 +102,7 @@ describe('BitbucketDataCenterProvider', () => {
       { kind: 'status', status: 403 },
       { match: ({ path }) => path.endsWith('/octo/repos/app/browse') },
     );
-    const work = await provider.findWork(auth, relaxedCall());
+    const work = await provider.findWork({ ...auth, ...relaxedCall() });
     expect(work.probedRepositories.map(({ name }) => name)).toEqual(['octo/library', 'mona/notes']);
     expect(work.gaps).toEqual(['insufficient_scope']);
   });
@@ -114,7 +117,7 @@ describe('BitbucketDataCenterProvider', () => {
       },
       { match: ({ path }) => path.endsWith('/octo/repos/app/browse') },
     );
-    const { probedRepositories } = await provider.findWork(auth, relaxedCall());
+    const { probedRepositories } = await provider.findWork({ ...auth, ...relaxedCall() });
     expect(probedRepositories.map(({ name }) => name)).toEqual(['octo/library', 'mona/notes']);
   });
 
@@ -125,7 +128,7 @@ describe('BitbucketDataCenterProvider', () => {
     }));
     const world: FakeWorld = { ...sampleWorld(), repositories, changeRequests: [] };
     const { provider, auth, server } = await open({}, world);
-    const work = await provider.findWork(auth, relaxedCall());
+    const work = await provider.findWork({ ...auth, ...relaxedCall() });
     expect(work.probedRepositories).toHaveLength(5);
     expect(server.requests.filter(({ path }) => path === STATS)).toEqual([]);
   });
@@ -133,7 +136,7 @@ describe('BitbucketDataCenterProvider', () => {
   it('gives no verdict on a token whose user the server does not name', async () => {
     const { provider, auth, server } = await open();
     server.injectFault({ kind: 'status', status: 200, body: { version: '9.4.0' } });
-    expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+    expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
       status: 'unverified',
       code: 'unsupported',
     });
@@ -142,7 +145,10 @@ describe('BitbucketDataCenterProvider', () => {
   it('finds the account of a user name that is a mail address', async () => {
     const world = { ...sampleWorld(), user: { id: '7', login: 'Mona@example.com', name: null, email: null } };
     const { provider, auth } = await open({}, world);
-    expect(await provider.getUser(auth, relaxedCall())).toMatchObject({ id: '7', login: 'Mona@example.com' });
+    expect(await provider.getUser({ ...auth, ...relaxedCall() })).toMatchObject({
+      id: '7',
+      login: 'Mona@example.com',
+    });
   });
 
   it('finds the default branch of an old server', async () => {
@@ -156,16 +162,16 @@ describe('BitbucketDataCenterProvider', () => {
       body: '',
       draft: false,
     };
-    await provider.openChangeRequest(auth, request, relaxedCall());
+    await provider.openChangeRequest(request, { ...auth, ...relaxedCall() });
     expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
   });
 
   it('has no default server', async () => {
     const { provider, auth, server } = await open();
     const nowhere = { ...auth, host: null };
-    expect((await failureOf(provider.findWork(nowhere, relaxedCall()))).code).toBe('unsupported');
+    expect((await failureOf(provider.findWork({ ...nowhere, ...relaxedCall() }))).code).toBe('unsupported');
     expect(() => provider.cloneUrl(null, 'octo/app')).toThrow(GitProviderError);
-    expect(await provider.checkToken(nowhere, relaxedCall())).toEqual({
+    expect(await provider.checkToken({ ...nowhere, ...relaxedCall() })).toEqual({
       status: 'unverified',
       code: 'unsupported',
     });

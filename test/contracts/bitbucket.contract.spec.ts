@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/http/guarded-http.client.js';
 import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
-import type { ProviderCall, ProviderWork } from '../../src/git-providers/git-provider.js';
+import type { CallBounds, ProviderWork } from '../../src/git-providers/git-provider.js';
 import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
@@ -117,7 +117,7 @@ describe('BitbucketProvider', () => {
   }
 
   async function findWork(token = TOKEN): Promise<ProviderWork> {
-    return await provider.findWork({ token, host: null }, callOf(elapsedMs));
+    return await provider.findWork({ token, host: null, ...callOf(elapsedMs) });
   }
 
   describe('round trips', () => {
@@ -167,7 +167,7 @@ describe('BitbucketProvider', () => {
       const removed = /^\/2\.0\/(workspaces|repositories|user\/permissions.*|pullrequests.*)$/;
       expect(countOf(fake, removed)).toBe(0);
       fake.injectFault({ kind: 'status', status: 410 }, { match: ({ path }) => path.endsWith('/user') });
-      await expect(provider.getUser({ token: TOKEN, host: null }, callOf())).rejects.toMatchObject({
+      await expect(provider.getUser({ token: TOKEN, host: null, ...callOf() })).rejects.toMatchObject({
         code: 'unsupported',
       });
     });
@@ -262,7 +262,7 @@ describe('BitbucketProvider', () => {
     const fake = await start(twoWorkspaces());
     fake.injectFault({ kind: 'hang' }, { match: ({ path }) => path.endsWith('/1/statuses') });
     const call = { signal: new AbortController().signal, deadlineAt: Date.now() + 2_000 };
-    const work = await provider.findWork({ token: TOKEN, host: null }, call);
+    const work = await provider.findWork({ token: TOKEN, host: null, ...call });
     expect(work.gaps).toEqual(['timeout']);
     expect(work.changeRequests.map(({ number, failingChecks }) => [number, failingChecks])).toEqual([
       [3, 'no'],
@@ -339,7 +339,7 @@ describe('BitbucketProvider', () => {
     it('are unverified without the scope to read the account', async () => {
       const fake = await start(twoWorkspaces());
       fake.injectFault({ kind: 'status', status: 403 });
-      expect(await provider.checkToken({ token: TOKEN, host: null }, callOf())).toEqual({
+      expect(await provider.checkToken({ token: TOKEN, host: null, ...callOf() })).toEqual({
         status: 'unverified',
         code: 'insufficient_scope',
       });
@@ -410,7 +410,7 @@ function clientOf(...allowed: FakeServer[]): CountingHttpClient {
   });
 }
 
-function callOf(elapsedMs = 0): ProviderCall {
+function callOf(elapsedMs = 0): CallBounds {
   return { signal: AbortSignal.timeout(12_000), deadlineAt: Date.now() + elapsedMs + 12_000 };
 }
 

@@ -48,12 +48,12 @@ describe('Enterprise SSO specials', () => {
 
   it('reads GitHub-style form answers', async () => {
     const { provider, auth } = await start({ realm: { format: 'form' } });
-    expect((await provider.findWork(auth, relaxedCall())).changeRequests).toHaveLength(5);
+    expect((await provider.findWork({ ...auth, ...relaxedCall() })).changeRequests).toHaveLength(5);
   });
 
   it('asks version 1 with the stored token, and tells the git host nothing of it', async () => {
     const { provider, auth, keycloak, server } = await start();
-    await provider.findWork(auth, relaxedCall());
+    await provider.findWork({ ...auth, ...relaxedCall() });
     expect(
       keycloak.requests.map(({ method, path, headers }) => [method, path, headers['authorization']]),
     ).toEqual([['GET', '/realms/main/broker/corporate-git/token', `Bearer ${auth.token}`]]);
@@ -62,7 +62,7 @@ describe('Enterprise SSO specials', () => {
 
   it('asks version 2 with the client, and sends no authorization header', async () => {
     const { provider, auth, keycloak, realm } = await start({ apiVersion: 'v2' });
-    await provider.findWork(auth, relaxedCall());
+    await provider.findWork({ ...auth, ...relaxedCall() });
     const [request] = keycloak.requests;
     expect([request?.method, request?.headers['authorization']]).toEqual(['POST', undefined]);
     expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
@@ -75,7 +75,7 @@ describe('Enterprise SSO specials', () => {
   it('asks Keycloak nothing after the deadline', async () => {
     const { provider, auth, keycloak } = await start();
     const late = { ...relaxedCall(), deadlineAt: Date.now() - 1 };
-    expect((await failureOf(provider.getUser(auth, late))).code).toBe('timeout');
+    expect((await failureOf(provider.getUser({ ...auth, ...late }))).code).toBe('timeout');
     expect(keycloak.requests).toEqual([]);
   });
 
@@ -94,22 +94,27 @@ describe('Enterprise SSO specials', () => {
     ] as const)('%s (%j, %s): %s', async (_, change, apiVersion, code) => {
       const { provider, auth, realm, server } = await start({ apiVersion });
       Object.assign(realm, change);
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe(code);
-      expect((await failureOf(provider.getUser(auth, relaxedCall()))).code).toBe(code);
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'unverified', code });
+      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(code);
+      expect((await failureOf(provider.getUser({ ...auth, ...relaxedCall() }))).code).toBe(code);
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
+        status: 'unverified',
+        code,
+      });
       expect(server.requests).toEqual([]);
     });
 
     it.each(['v1', 'v2'] as const)('the stored token (%s) is definite', async (apiVersion) => {
       const { provider, auth, realm } = await start({ apiVersion });
       realm.accessTokens.length = 0;
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('reauth_required');
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'invalid' });
+      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(
+        'reauth_required',
+      );
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
     });
 
     it("the operator's client is not the user's fault", async () => {
       const { provider, auth } = await start({ apiVersion: 'v2', clientSecret: 'wrong' });
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
         status: 'unverified',
         code: 'unavailable',
       });
@@ -117,9 +122,9 @@ describe('Enterprise SSO specials', () => {
 
     it('is not remembered', async () => {
       const { provider, auth, realm } = await start({ realm: { linked: false } });
-      await failureOf(provider.findWork(auth, relaxedCall()));
+      await failureOf(provider.findWork({ ...auth, ...relaxedCall() }));
       realm.linked = true;
-      expect((await provider.findWork(auth, relaxedCall())).issues).toHaveLength(2);
+      expect((await provider.findWork({ ...auth, ...relaxedCall() })).issues).toHaveLength(2);
     });
   });
 
@@ -133,13 +138,13 @@ describe('Enterprise SSO specials', () => {
     ])('%s', async (_, fault, code) => {
       const { provider, auth, keycloak } = await start();
       brokerFails(keycloak, fault);
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe(code);
+      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(code);
     });
 
     it('once is asked again', async () => {
       const { provider, auth, keycloak } = await start();
       brokerFails(keycloak, { kind: 'status', status: 502 }, 1);
-      expect((await provider.findWork(auth, relaxedCall())).issues).toHaveLength(2);
+      expect((await provider.findWork({ ...auth, ...relaxedCall() })).issues).toHaveLength(2);
       expect(keycloak.requests).toHaveLength(2);
     });
 
@@ -147,8 +152,8 @@ describe('Enterprise SSO specials', () => {
       const gate = Promise.withResolvers<void>();
       const { provider, auth, keycloak } = await start({ gate: () => gate.promise });
       const caller = new AbortController();
-      const stopped = failureOf(provider.getUser(auth, relaxedCall(caller.signal)));
-      const waiting = provider.getUser(auth, relaxedCall());
+      const stopped = failureOf(provider.getUser({ ...auth, ...relaxedCall(caller.signal) }));
+      const waiting = provider.getUser({ ...auth, ...relaxedCall() });
       await until(() => keycloak.requests.length > 0);
       caller.abort();
       expect((await stopped).code).toBe('timeout');
@@ -161,8 +166,8 @@ describe('Enterprise SSO specials', () => {
   describe("the git host's token", () => {
     it('is fetched once for concurrent and later calls', async () => {
       const { provider, auth, keycloak } = await start();
-      await Promise.all([1, 2, 3].map(() => provider.findWork(auth, relaxedCall())));
-      await provider.getUser(auth, relaxedCall());
+      await Promise.all([1, 2, 3].map(() => provider.findWork({ ...auth, ...relaxedCall() })));
+      await provider.getUser({ ...auth, ...relaxedCall() });
       expect(keycloak.requests).toHaveLength(1);
     });
 
@@ -175,7 +180,7 @@ describe('Enterprise SSO specials', () => {
         now: () => now,
         realm: expiresIn ? { expiresIn } : {},
       });
-      const ask = () => provider.getUser(auth, { ...relaxedCall(), deadlineAt: now + 60_000 });
+      const ask = () => provider.getUser({ ...auth, ...relaxedCall(), deadlineAt: now + 60_000 });
       await ask();
       now += keptMs - 1;
       await ask();
@@ -187,8 +192,8 @@ describe('Enterprise SSO specials', () => {
 
     it('is not kept when it is about to expire', async () => {
       const { provider, auth, keycloak } = await start({ realm: { expiresIn: 30 } });
-      await provider.getUser(auth, relaxedCall());
-      await provider.getUser(auth, relaxedCall());
+      await provider.getUser({ ...auth, ...relaxedCall() });
+      await provider.getUser({ ...auth, ...relaxedCall() });
       expect(keycloak.requests).toHaveLength(2);
     });
 
@@ -196,10 +201,10 @@ describe('Enterprise SSO specials', () => {
       'is fetched once more when the host refuses it (%s)',
       async (method) => {
         const { provider, auth, keycloak, realm, world } = await start();
-        const before = await provider[method](auth, relaxedCall());
+        const before = await provider[method]({ ...auth, ...relaxedCall() });
         world.token = 'renewed-token-of-mona';
         realm.forgeToken = world.token;
-        expect(await provider[method](auth, relaxedCall())).toEqual(before);
+        expect(await provider[method]({ ...auth, ...relaxedCall() })).toEqual(before);
         expect(keycloak.requests).toHaveLength(2);
       },
     );
@@ -207,9 +212,11 @@ describe('Enterprise SSO specials', () => {
     it('that the host refuses twice needs a new sign-in', async () => {
       const { provider, auth, keycloak, realm, world } = await start();
       world.token = 'what-the-host-wants';
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('reauth_required');
+      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(
+        'reauth_required',
+      );
       realm.forgeToken = 'another-stale-token';
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
         status: 'unverified',
         code: 'reauth_required',
       });

@@ -10,7 +10,7 @@ function isExchange({ path }: FakeRequest): boolean {
 }
 
 /** A call whose stored token can be replaced, and what it was replaced with. */
-function replacing(): { call: ProviderCall; replaced: string[] } {
+function replacing(): { call: Omit<ProviderCall, 'token' | 'host'>; replaced: string[] } {
   const replaced: string[] = [];
   return {
     replaced,
@@ -30,7 +30,7 @@ describe('A refresh token stored for enterprise SSO', () => {
   it('is exchanged first', async () => {
     const { provider, auth, keycloak } = await start({ stored });
     const { call, replaced } = replacing();
-    expect((await provider.findWork(auth, call)).issues).toHaveLength(2);
+    expect((await provider.findWork({ ...auth, ...call })).issues).toHaveLength(2);
     expect(keycloak.requests.map(({ path }) => path.split('/').slice(3).join('/'))).toEqual([
       'protocol/openid-connect/token',
       'broker/corporate-git/token',
@@ -41,9 +41,9 @@ describe('A refresh token stored for enterprise SSO', () => {
   it('that rotates is replaced, and the new one continues with what is known', async () => {
     const { provider, auth, keycloak, realm } = await start({ stored, realm: { rotates: true } });
     const { call, replaced } = replacing();
-    await provider.findWork(auth, call);
+    await provider.findWork({ ...auth, ...call });
     expect(replaced).toEqual(realm.refreshTokens);
-    await provider.findWork({ ...auth, token: replaced[0] ?? '' }, call);
+    await provider.findWork({ ...auth, token: replaced[0] ?? '', ...call });
     expect({ count: replaced.length, exchanges: keycloak.requests.filter(isExchange).length }).toEqual({
       count: 1,
       exchanges: 1,
@@ -53,16 +53,16 @@ describe('A refresh token stored for enterprise SSO', () => {
   it('that rotates is replaced even when the rest fails', async () => {
     const { provider, auth, realm } = await start({ stored, realm: { rotates: true, linked: false } });
     const { call, replaced } = replacing();
-    await failureOf(provider.findWork(auth, call));
+    await failureOf(provider.findWork({ ...auth, ...call }));
     expect(replaced).toEqual(realm.refreshTokens);
   });
 
   it('that rotated in a call that could not store it is replaced by the next', async () => {
     const { provider, auth, realm } = await start({ stored, realm: { rotates: true } });
-    expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'valid' });
+    expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'valid' });
     const { call, replaced } = replacing();
-    await provider.findWork(auth, call);
-    await provider.findWork(auth, call);
+    await provider.findWork({ ...auth, ...call });
+    await provider.findWork({ ...auth, ...call });
     expect(replaced).toEqual(realm.refreshTokens);
   });
 
@@ -74,9 +74,9 @@ describe('A refresh token stored for enterprise SSO', () => {
       now: () => now,
     });
     const { call, replaced } = replacing();
-    await provider.findWork(auth, { ...call, deadlineAt: now + 60_000 });
+    await provider.findWork({ ...auth, ...call, deadlineAt: now + 60_000 });
     now += 300_001;
-    await provider.findWork(auth, { ...call, deadlineAt: now + 60_000 });
+    await provider.findWork({ ...auth, ...call, deadlineAt: now + 60_000 });
     expect(keycloak.requests.filter(isExchange)).toHaveLength(2);
     expect(replaced.at(-1)).toBe(realm.refreshTokens[0]);
   });
@@ -84,24 +84,24 @@ describe('A refresh token stored for enterprise SSO', () => {
   it('whose successor could not be stored is not lost', async () => {
     const { provider, auth, realm } = await start({ stored, realm: { rotates: true } });
     const full = { ...relaxedCall(), replaceToken: () => Promise.reject(new Error('disk full')) };
-    const failure = await failureOf(provider.findWork(auth, full));
+    const failure = await failureOf(provider.findWork({ ...auth, ...full }));
     expect([failure.code, failure.cause]).toEqual(['unavailable', new Error('disk full')]);
     const { call, replaced } = replacing();
-    await provider.findWork(auth, call);
+    await provider.findWork({ ...auth, ...call });
     expect(replaced.at(-1)).toBe(realm.refreshTokens[0]);
   });
 
   it('is never sent twice, even to a Keycloak in trouble', async () => {
     const { provider, auth, keycloak } = await start({ stored });
     keycloak.injectFault({ kind: 'reset' }, { match: isExchange });
-    expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('unavailable');
+    expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe('unavailable');
     expect(keycloak.requests).toHaveLength(1);
   });
 
   it('that Keycloak does not take needs a new sign-in', async () => {
     const { provider, auth, realm } = await start({ stored });
     realm.refreshTokens.length = 0;
-    expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('reauth_required');
-    expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'invalid' });
+    expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe('reauth_required');
+    expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
   });
 });

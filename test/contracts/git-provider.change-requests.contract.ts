@@ -35,7 +35,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('opens one', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    const opened = await provider.openChangeRequest(auth, REQUEST, relaxedCall());
+    const opened = await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() });
     const last = world.changeRequests.at(-1);
     expect(last).toMatchObject({ ...REQUEST, number: 16 });
     expect(opened).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
@@ -44,7 +44,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('opens a draft', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    await provider.openChangeRequest(auth, { ...REQUEST, draft: true }, relaxedCall());
+    await provider.openChangeRequest({ ...REQUEST, draft: true }, { ...auth, ...relaxedCall() });
     expect(world.changeRequests.at(-1)).toMatchObject({ title: REQUEST.title, draft: true });
   });
 
@@ -52,16 +52,18 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     const world = sampleWorld();
     const { provider, auth } = await open(world);
     const request = { ...REQUEST, repository: 'octo/library', targetBranch: null };
-    expect(await provider.openChangeRequest(auth, request, relaxedCall())).toMatchObject({ number: 13 });
+    expect(await provider.openChangeRequest(request, { ...auth, ...relaxedCall() })).toMatchObject({
+      number: 13,
+    });
     expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
   });
 
   it('answers the open one when asked again, and leaves it as it is', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    const first = await provider.openChangeRequest(auth, REQUEST, relaxedCall());
+    const first = await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() });
     const again = { ...REQUEST, title: 'Another title', body: 'Another text', draft: true };
-    expect(await provider.openChangeRequest(auth, again, relaxedCall())).toEqual(first);
+    expect(await provider.openChangeRequest(again, { ...auth, ...relaxedCall() })).toEqual(first);
     expect(world.changeRequests).toHaveLength(sampleWorld().changeRequests.length + 1);
     expect(world.changeRequests.at(-1)).toMatchObject(REQUEST);
   });
@@ -69,9 +71,11 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('opens another one for another target', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    const first = await provider.openChangeRequest(auth, REQUEST, relaxedCall());
+    const first = await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() });
     const second = { ...REQUEST, targetBranch: 'main' };
-    expect((await provider.openChangeRequest(auth, second, relaxedCall())).number).toBe(first.number + 1);
+    expect((await provider.openChangeRequest(second, { ...auth, ...relaxedCall() })).number).toBe(
+      first.number + 1,
+    );
   });
 
   describe('refused', () => {
@@ -90,7 +94,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       const world = sampleWorld();
       const { provider, auth } = await open(world);
       const error = await failureOf(
-        provider.openChangeRequest(auth, { ...REQUEST, ...change }, relaxedCall()),
+        provider.openChangeRequest({ ...REQUEST, ...change }, { ...auth, ...relaxedCall() }),
       );
       expect([error.code, error.reason]).toEqual(['unsupported', expect.stringMatching(reason)]);
       expect(world.changeRequests).toHaveLength(sampleWorld().changeRequests.length);
@@ -101,9 +105,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       async (repository) => {
         const { provider, auth, server } = await open(sampleWorld());
         const request = { ...REQUEST, repository };
-        expect((await failureOf(provider.openChangeRequest(auth, request, relaxedCall()))).reason).toMatch(
-          /is not named/,
-        );
+        expect(
+          (await failureOf(provider.openChangeRequest(request, { ...auth, ...relaxedCall() }))).reason,
+        ).toMatch(/is not named/);
         expect(server.requests).toEqual([]);
       },
     );
@@ -111,16 +115,16 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     it('for want of a permission, says which code that has', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 403 }, { match: isCreation });
-      const error = await failureOf(provider.openChangeRequest(auth, REQUEST, relaxedCall()));
+      const error = await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }));
       expect([error.code, error.reason]).toEqual(['insufficient_scope', 'the permission is missing']);
     });
 
     it('for the token', async () => {
       const { provider, auth } = await open(sampleWorld());
       const other = { ...auth, token: `${auth.token}x` };
-      expect((await failureOf(provider.openChangeRequest(other, REQUEST, relaxedCall()))).code).toBe(
-        capabilities.rejection ?? 'unauthorized',
-      );
+      expect(
+        (await failureOf(provider.openChangeRequest(REQUEST, { ...other, ...relaxedCall() }))).code,
+      ).toBe(capabilities.rejection ?? 'unauthorized');
     });
 
     it('never repeats the token', async () => {
@@ -131,7 +135,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         { kind: 'status', status: 400, body: { message, error: { message }, errors: [{ message }] } },
         { match: isCreation },
       );
-      const error = await failureOf(provider.openChangeRequest(auth, REQUEST, relaxedCall()));
+      const error = await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }));
       expect(error.reason).toBe('no, *** may not');
       expect(inspect(error, { depth: null, showHidden: true })).not.toContain(world.token);
     });
@@ -141,7 +145,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     it('is not sent twice', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 502 }, { match: isCreation });
-      expect((await failureOf(provider.openChangeRequest(auth, REQUEST, relaxedCall()))).code).toBe(
+      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }))).code).toBe(
         'unavailable',
       );
       expect(server.requests.filter(isCreation)).toHaveLength(1);
@@ -151,7 +155,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       const world = sampleWorld();
       const { provider, auth, server } = await open(world);
       server.injectFault({ kind: 'reset' }, { match: opening(world) });
-      expect(await provider.openChangeRequest(auth, REQUEST, relaxedCall())).toEqual(lastOf(world));
+      expect(await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() })).toEqual(lastOf(world));
       expect(server.requests.filter(isCreation)).toHaveLength(1);
     });
 
@@ -162,20 +166,20 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         { kind: 'status', status: 409, body: { message: 'exists' } },
         { match: opening(world) },
       );
-      expect(await provider.openChangeRequest(auth, REQUEST, relaxedCall())).toEqual(lastOf(world));
+      expect(await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() })).toEqual(lastOf(world));
     });
 
     it('asks again for what only reads', async () => {
       const world = sampleWorld();
       const { provider, auth, server } = await open(world);
       server.injectFault({ kind: 'status', status: 502 }, { times: 1 });
-      expect(await provider.openChangeRequest(auth, REQUEST, relaxedCall())).toEqual(lastOf(world));
+      expect(await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() })).toEqual(lastOf(world));
     });
 
     it('says so when there is no usable answer to the creation', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 201, body: { ok: true } }, { match: isCreation });
-      expect((await failureOf(provider.openChangeRequest(auth, REQUEST, relaxedCall()))).code).toBe(
+      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }))).code).toBe(
         'unavailable',
       );
     });
@@ -183,7 +187,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     it('asks nothing after the deadline', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       const late = { ...relaxedCall(), deadlineAt: Date.now() - 1 };
-      expect((await failureOf(provider.openChangeRequest(auth, REQUEST, late))).code).toBe('timeout');
+      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...late }))).code).toBe(
+        'timeout',
+      );
       expect(server.requests).toEqual([]);
     });
 
@@ -194,7 +200,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         { kind: 'redirect', location: `${foreign.origin}/elsewhere` },
         { match: isCreation },
       );
-      expect((await failureOf(provider.openChangeRequest(auth, REQUEST, relaxedCall()))).code).toBe(
+      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }))).code).toBe(
         'unavailable',
       );
       expect(foreign.requests).toEqual([]);
@@ -203,7 +209,7 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
 
   it('sends the token in the authorization header only', async () => {
     const { provider, auth, server } = await open(sampleWorld());
-    await provider.openChangeRequest(auth, { ...REQUEST, targetBranch: null }, relaxedCall());
+    await provider.openChangeRequest({ ...REQUEST, targetBranch: null }, { ...auth, ...relaxedCall() });
     expect(new Set(server.requests.map(({ headers }) => headers['authorization']))).toEqual(
       new Set([capabilities.authorization(auth.token)]),
     );

@@ -58,12 +58,12 @@ export function describeGitProvider(
 
       it('tells user name and password', async () => {
         const { provider, auth } = await open(sampleWorld());
-        expect(await provider.gitCredential(auth, relaxedCall())).toEqual({
+        expect(await provider.gitCredential({ ...auth, ...relaxedCall() })).toEqual({
           password: auth.token,
           ...capabilities.clone.credential,
         });
         const { token = auth.token } = capabilities.clone;
-        expect(await provider.apiToken(auth, relaxedCall())).toBe(token);
+        expect(await provider.apiToken({ ...auth, ...relaxedCall() })).toBe(token);
       });
     });
 
@@ -72,20 +72,22 @@ export function describeGitProvider(
 
       it('finds a good token valid, with one request', async () => {
         const { provider, auth, server } = await open(sampleWorld());
-        expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'valid' });
+        expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'valid' });
         expect(server.requests).toHaveLength(1);
       });
 
       it('finds another token invalid', async () => {
         const { provider, auth } = await open(sampleWorld());
         const other = { ...auth, token: `${auth.token}x` };
-        expect(await provider.checkToken(other, relaxedCall())).toMatchObject({ status: 'invalid' });
+        expect(await provider.checkToken({ ...other, ...relaxedCall() })).toMatchObject({
+          status: 'invalid',
+        });
       });
 
       it('tells the account', async () => {
         const world = sampleWorld();
         const { provider, auth } = await open(world);
-        expect(await provider.getUser(auth, relaxedCall())).toEqual({
+        expect(await provider.getUser({ ...auth, ...relaxedCall() })).toEqual({
           ...world.user,
           company: null,
           avatarUrl: expect.stringMatching(/^https?:\/\//),
@@ -96,11 +98,11 @@ export function describeGitProvider(
       it('tells nothing to another token, even after it told the account', async () => {
         const { provider, auth } = await open(sampleWorld());
         const other = { ...auth, token: `${auth.token}x` };
-        await provider.findWork(auth, relaxedCall());
-        await provider.getUser(auth, relaxedCall());
+        await provider.findWork({ ...auth, ...relaxedCall() });
+        await provider.getUser({ ...auth, ...relaxedCall() });
         const rejection = capabilities.rejection ?? 'unauthorized';
-        expect((await failureOf(provider.findWork(other, relaxedCall()))).code).toBe(rejection);
-        expect((await failureOf(provider.getUser(other, relaxedCall()))).code).toBe(rejection);
+        expect((await failureOf(provider.findWork({ ...other, ...relaxedCall() }))).code).toBe(rejection);
+        expect((await failureOf(provider.getUser({ ...other, ...relaxedCall() }))).code).toBe(rejection);
       });
     });
   });

@@ -75,7 +75,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
 
     it(`fails findWork with ${code}`, async () => {
       const { provider, auth } = await openFaulty();
-      const error = await failureOf(provider.findWork(auth, relaxedCall()));
+      const error = await failureOf(provider.findWork({ ...auth, ...relaxedCall() }));
       expect(error.code).toBe(code);
       expect(error.retryAfterSeconds).toBe(retryAfterSeconds ?? null);
       expect(inspect(error, { depth: null, showHidden: true })).not.toContain(secretOf(auth.token));
@@ -83,14 +83,14 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
 
     it(`fails getUser with ${code}`, async () => {
       const { provider, auth } = await openFaulty();
-      const error = await failureOf(provider.getUser(auth, relaxedCall()));
+      const error = await failureOf(provider.getUser({ ...auth, ...relaxedCall() }));
       expect(error.code).toBe(code);
       expect(error.retryAfterSeconds).toBe(retryAfterSeconds ?? null);
     });
 
     it(`lets checkToken say ${code === 'unauthorized' ? 'invalid' : 'unverified'}`, async () => {
       const { provider, auth } = await openFaulty();
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual(
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual(
         code === 'unauthorized' ? { status: 'invalid' } : { status: 'unverified', code },
       );
     });
@@ -104,10 +104,10 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
       ['truncated JSON', { kind: 'truncate' }],
     ])('%s is tried again and changes nothing', async (_name, fault) => {
       const { provider, auth, server } = await open(sampleWorld());
-      const undisturbed = await provider.findWork(auth, relaxedCall());
+      const undisturbed = await provider.findWork({ ...auth, ...relaxedCall() });
       const again = await open(sampleWorld());
       again.server.injectFault(fault, { times: 1 });
-      expect(await again.provider.findWork(again.auth, relaxedCall())).toEqual(undisturbed);
+      expect(await again.provider.findWork({ ...again.auth, ...relaxedCall() })).toEqual(undisturbed);
       expect(again.server.requests).toHaveLength(server.requests.length + 1);
     });
 
@@ -118,7 +118,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
     ])('%s is not tried again', async (_name, fault) => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault(fault, { times: 1 });
-      await failureOf(provider.getUser(auth, relaxedCall()));
+      await failureOf(provider.getUser({ ...auth, ...relaxedCall() }));
       expect(server.requests).toHaveLength(1);
     });
   });
@@ -126,7 +126,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
   it('tries a host in trouble no more than twice', async () => {
     const { provider, auth, server } = await open(sampleWorld());
     server.injectFault({ kind: 'status', status: 502 });
-    await failureOf(provider.getUser(auth, relaxedCall()));
+    await failureOf(provider.getUser({ ...auth, ...relaxedCall() }));
     expect(server.requests).toHaveLength(2);
   });
 
@@ -137,7 +137,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
         const { provider, auth, server } = await open(sampleWorld());
         server.injectFault({ kind: 'hang' });
         const caller = new AbortController();
-        const failure = failureOf(provider[method](auth, relaxedCall(caller.signal)));
+        const failure = failureOf(provider[method]({ ...auth, ...relaxedCall(caller.signal) }));
         await until(() => server.requests.length > 0);
         caller.abort();
         expect((await failure).code).toBe('timeout');
@@ -148,7 +148,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'hang' });
       const caller = new AbortController();
-      const check = provider.checkToken(auth, relaxedCall(caller.signal));
+      const check = provider.checkToken({ ...auth, ...relaxedCall(caller.signal) });
       await until(() => server.requests.length > 0);
       caller.abort();
       expect(await check).toEqual({ status: 'unverified', code: 'timeout' });
@@ -157,7 +157,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
     it('asks nothing after the deadline', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       const late = { ...relaxedCall(), deadlineAt: Date.now() - 1 };
-      expect((await failureOf(provider.findWork(auth, late))).code).toBe('timeout');
+      expect((await failureOf(provider.findWork({ ...auth, ...late }))).code).toBe('timeout');
       expect(server.requests).toHaveLength(0);
     });
   });
@@ -167,7 +167,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
       const { provider, auth, server } = await open(sampleWorld());
       const foreign = await openForeign();
       server.injectFault({ kind: 'redirect', location: `${foreign.origin}/elsewhere` });
-      expect((await failureOf(provider[method](auth, relaxedCall()))).code).toBe('unavailable');
+      expect((await failureOf(provider[method]({ ...auth, ...relaxedCall() }))).code).toBe('unavailable');
       expect(foreign.requests).toEqual([]);
     });
 
@@ -175,7 +175,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
       const { provider, auth, server } = await open(sampleWorld());
       const foreign = await openForeign();
       server.injectFault({ kind: 'redirect', location: `${foreign.origin}/elsewhere` });
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
         status: 'unverified',
         code: 'unavailable',
       });
@@ -195,7 +195,7 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
         },
         capabilities.pages ? { match: capabilities.pages.match } : {},
       );
-      await Promise.allSettled([provider.findWork(auth, relaxedCall())]);
+      await Promise.allSettled([provider.findWork({ ...auth, ...relaxedCall() })]);
       expect(server.requests).not.toEqual([]);
       expect(foreign.requests).toEqual([]);
     });
@@ -203,9 +203,9 @@ export function describeFaults(setUp: GitProviderSetUp, capabilities: GitProvide
 
   it('sends the token in the authorization header of every request and nowhere else', async () => {
     const { provider, auth, server } = await open(sampleWorld());
-    await provider.findWork(auth, relaxedCall());
-    await provider.checkToken(auth, relaxedCall());
-    await provider.getUser(auth, relaxedCall());
+    await provider.findWork({ ...auth, ...relaxedCall() });
+    await provider.checkToken({ ...auth, ...relaxedCall() });
+    await provider.getUser({ ...auth, ...relaxedCall() });
     expect(new Set(server.requests.map(({ headers }) => headers['authorization']))).toEqual(
       new Set([capabilities.authorization(auth.token)]),
     );

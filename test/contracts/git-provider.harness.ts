@@ -4,7 +4,7 @@ import {
   GitProviderError,
   type GitCredential,
   type ProviderAuth,
-  type ProviderCall,
+  type CallBounds,
   type ProviderErrorCode,
   type ProviderUser,
 } from '../../src/git-providers/git-provider.js';
@@ -90,7 +90,7 @@ export function foreignServerOpener(): () => Promise<FakeServer> {
 }
 
 /** Bounds that no healthy call reaches. */
-export function relaxedCall(signal: AbortSignal = new AbortController().signal): ProviderCall {
+export function relaxedCall(signal: AbortSignal = new AbortController().signal): CallBounds {
   return { signal, deadlineAt: Date.now() + 60_000 };
 }
 

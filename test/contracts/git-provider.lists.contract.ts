@@ -44,7 +44,7 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
     { provider, auth }: { provider: GitProvider; auth: ProviderAuth },
     query: Partial<RepositoryQuery>,
   ): Promise<string[]> => {
-    const { items } = await provider.searchRepositories(auth, { ...ALL, ...query }, relaxedCall());
+    const { items } = await provider.searchRepositories({ ...ALL, ...query }, { ...auth, ...relaxedCall() });
     return items.map(({ name }) => name).toSorted();
   };
 
@@ -52,7 +52,7 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
     it.each([100, 1])('have all of the user, in parts of %d', async (limit) => {
       const { provider, auth } = await open(sampleWorld());
       const names = await readParts(limit, (range) =>
-        provider.searchRepositories(auth, { ...ALL, ...range }, relaxedCall()),
+        provider.searchRepositories({ ...ALL, ...range }, { ...auth, ...relaxedCall() }),
       );
       expect(names).toEqual(['mona/notes', 'octo/app', 'octo/library']);
     });
@@ -63,7 +63,10 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
         repository.name === 'octo/library' ? { ...repository, isPublic: true, stars: 7 } : repository,
       );
       const { provider, auth } = await open(world);
-      const { items } = await provider.searchRepositories(auth, { ...ALL, text: 'library' }, relaxedCall());
+      const { items } = await provider.searchRepositories(
+        { ...ALL, text: 'library' },
+        { ...auth, ...relaxedCall() },
+      );
       expect(items).toEqual([
         {
           id: expect.stringMatching(/^.+$/),
@@ -94,7 +97,7 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
     it('of a text come in parts too', async () => {
       const { provider, auth } = await open(sampleWorld());
       const names = await readParts(1, (range) =>
-        provider.searchRepositories(auth, { ...ALL, ...range, text: 'a' }, relaxedCall()),
+        provider.searchRepositories({ ...ALL, ...range, text: 'a' }, { ...auth, ...relaxedCall() }),
       );
       expect(names).toEqual(expect.arrayContaining(['octo/app', 'octo/library']));
       expect(new Set(names).size).toBe(names.length);
@@ -103,9 +106,8 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
     it('are narrowed down to an installation', async () => {
       const harness = await open(withApp());
       const { items, next } = await harness.provider.listInstallations(
-        harness.auth,
         { position: 1, limit: 100 },
-        relaxedCall(),
+        { ...harness.auth, ...relaxedCall() },
       );
       expect([items.toSorted(), next]).toEqual([lists.installations, null]);
       const { octo: installation } = lists;
@@ -120,7 +122,7 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
       async (installation) => {
         const { provider, auth } = await open(withApp());
         const error = await failureOf(
-          provider.searchRepositories(auth, { ...ALL, installation }, relaxedCall()),
+          provider.searchRepositories({ ...ALL, installation }, { ...auth, ...relaxedCall() }),
         );
         expect([error.code, error.reason]).toEqual([
           'unsupported',
@@ -141,14 +143,14 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
     ])('have all of a repository, in parts of %d (text %j)', async (limit, text, expected) => {
       const { provider, auth } = await open(sampleWorld());
       const names = await readParts(limit, (range) =>
-        provider.searchBranches(auth, { ...BRANCHES, ...range, text }, relaxedCall()),
+        provider.searchBranches({ ...BRANCHES, ...range, text }, { ...auth, ...relaxedCall() }),
       );
       expect(names).toEqual(expected);
     });
 
     it('tell what the host tells', async () => {
       const { provider, auth } = await open(sampleWorld());
-      const { items } = await provider.searchBranches(auth, BRANCHES, relaxedCall());
+      const { items } = await provider.searchBranches(BRANCHES, { ...auth, ...relaxedCall() });
       expect(items.find(({ name }) => name === 'main')).toEqual({
         name: 'main',
         commit: expect.stringMatching(/^[0-9a-f]{40}$/),
@@ -160,7 +162,7 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
     it.each([null, 'fix'])('say that there is no such repository (text %j)', async (text) => {
       const { provider, auth } = await open(sampleWorld());
       const query = { ...BRANCHES, text, repository: 'octo/none' };
-      const error = await failureOf(provider.searchBranches(auth, query, relaxedCall()));
+      const error = await failureOf(provider.searchBranches(query, { ...auth, ...relaxedCall() }));
       expect([error.code, error.reason]).toEqual([
         'unsupported',
         'there is no such repository, or the token cannot see it',
@@ -172,7 +174,7 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
       async (repository) => {
         const { provider, auth, server } = await open(sampleWorld());
         const query = { ...BRANCHES, repository };
-        const error = await failureOf(provider.searchBranches(auth, query, relaxedCall()));
+        const error = await failureOf(provider.searchBranches(query, { ...auth, ...relaxedCall() }));
         expect(error.reason).toMatch(/is not named/);
         expect(server.requests).toEqual([]);
       },
@@ -189,8 +191,8 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault(fault);
       for (const failed of [
-        failureOf(provider.searchRepositories(auth, ALL, relaxedCall())),
-        failureOf(provider.searchBranches(auth, BRANCHES, relaxedCall())),
+        failureOf(provider.searchRepositories(ALL, { ...auth, ...relaxedCall() })),
+        failureOf(provider.searchBranches(BRANCHES, { ...auth, ...relaxedCall() })),
       ]) {
         expect(await failed).toMatchObject({ code, retryAfterSeconds, reason: null });
       }
@@ -200,8 +202,8 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 200, body: { ok: true } });
       for (const failed of [
-        failureOf(provider.searchRepositories(auth, ALL, relaxedCall())),
-        failureOf(provider.searchBranches(auth, BRANCHES, relaxedCall())),
+        failureOf(provider.searchRepositories(ALL, { ...auth, ...relaxedCall() })),
+        failureOf(provider.searchBranches(BRANCHES, { ...auth, ...relaxedCall() })),
       ]) {
         expect(await failed).toMatchObject({ code: 'unavailable', reason: null });
       }
@@ -209,26 +211,30 @@ export function describeLists(setUp: GitProviderSetUp, capabilities: GitProvider
 
     it('tell nothing to another token', async () => {
       const { provider, auth } = await open(sampleWorld());
-      await provider.searchRepositories(auth, ALL, relaxedCall());
+      await provider.searchRepositories(ALL, { ...auth, ...relaxedCall() });
       const other = { ...auth, token: `${auth.token}x` };
-      expect((await failureOf(provider.searchRepositories(other, ALL, relaxedCall()))).code).toBe(rejection);
-      expect((await failureOf(provider.searchBranches(other, BRANCHES, relaxedCall()))).code).toBe(rejection);
+      expect((await failureOf(provider.searchRepositories(ALL, { ...other, ...relaxedCall() }))).code).toBe(
+        rejection,
+      );
+      expect((await failureOf(provider.searchBranches(BRANCHES, { ...other, ...relaxedCall() }))).code).toBe(
+        rejection,
+      );
     });
 
     it('never repeat the token', async () => {
       const world = sampleWorld();
       const { provider, auth, server } = await open(world);
       server.injectFault({ kind: 'status', status: 403, body: { message: `no, ${world.token}` } });
-      const error = await failureOf(provider.searchRepositories(auth, ALL, relaxedCall()));
+      const error = await failureOf(provider.searchRepositories(ALL, { ...auth, ...relaxedCall() }));
       expect(inspect(error, { depth: null, showHidden: true })).not.toContain(world.token);
     });
   });
 
   it('are asked for with the token in the authorization header only', async () => {
     const { provider, auth, server } = await open(sampleWorld());
-    await provider.searchRepositories(auth, { ...ALL, text: 'app' }, relaxedCall());
-    await provider.searchBranches(auth, { ...BRANCHES, text: 'fix' }, relaxedCall());
-    await provider.listInstallations(auth, { position: 1, limit: 10 }, relaxedCall());
+    await provider.searchRepositories({ ...ALL, text: 'app' }, { ...auth, ...relaxedCall() });
+    await provider.searchBranches({ ...BRANCHES, text: 'fix' }, { ...auth, ...relaxedCall() });
+    await provider.listInstallations({ position: 1, limit: 10 }, { ...auth, ...relaxedCall() });
     expect(
       server.requests.filter(
         ({ headers }) => headers['authorization'] !== capabilities.authorization(auth.token),

@@ -14,7 +14,7 @@ export function describeWork(setUp: GitProviderSetUp, capabilities: GitProviderC
   const open = harnessOpener(setUp);
   const workOf = async (world: FakeWorld): Promise<ProviderWork> => {
     const { provider, auth } = await open(world);
-    return await provider.findWork(auth, relaxedCall());
+    return await provider.findWork({ ...auth, ...relaxedCall() });
   };
 
   describe('the whole world', () => {

@@ -31,10 +31,10 @@ describe('GithubProvider when GitHub answers only in part', () => {
     ])('are recognised %s', async (_name, fault, retryAfterSeconds) => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault(fault);
-      const error = await failureOf(provider.findWork(auth, callWithin()));
+      const error = await failureOf(provider.findWork({ ...auth, ...callWithin() }));
       expect([error.code, error.retryAfterSeconds]).toEqual(['rate_limited', retryAfterSeconds]);
       expect(server.requests).toHaveLength(2);
-      expect(await provider.checkToken(auth, callWithin())).toMatchObject({
+      expect(await provider.checkToken({ ...auth, ...callWithin() })).toMatchObject({
         status: 'unverified',
         code: 'rate_limited',
       });
@@ -63,7 +63,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
         },
         { match: isQuery('SuggestedTaskReposAndIssues') },
       );
-      const work = await provider.findWork(auth, callWithin());
+      const work = await provider.findWork({ ...auth, ...callWithin() });
       expect(work.gaps).toEqual(['sso_required']);
       expect(work.recentRepositories).toEqual([{ name: 'octo/app', activeAt: null, usable: true }]);
       expect(work.changeRequests).toHaveLength(5);
@@ -75,7 +75,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
     ])('stay when %s fails', async (query, counts) => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 403 }, { match: isQuery(query) });
-      const work = await provider.findWork(auth, callWithin());
+      const work = await provider.findWork({ ...auth, ...callWithin() });
       expect({
         changeRequests: work.changeRequests.length,
         issues: work.issues.length,
@@ -88,7 +88,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 502 }, { match: isQuery('SuggestedTaskPRs') });
       server.injectFault({ kind: 'status', status: 401 });
-      expect((await failureOf(provider.findWork(auth, callWithin()))).code).toBe('unauthorized');
+      expect((await failureOf(provider.findWork({ ...auth, ...callWithin() }))).code).toBe('unauthorized');
     });
 
     it('are none when the whole answer waits for single sign-on', async () => {
@@ -97,7 +97,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
         'x-github-sso': 'required; url=https://github.com/orgs/octo/sso?authorization_request=A',
       };
       server.injectFault({ kind: 'status', status: 403, headers });
-      expect((await failureOf(provider.findWork(auth, callWithin()))).code).toBe('sso_required');
+      expect((await failureOf(provider.findWork({ ...auth, ...callWithin() }))).code).toBe('sso_required');
     });
   });
 
@@ -110,7 +110,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
     ])('is halved after %s', async (_name, fault) => {
       const { provider, auth, server, delays } = await open(sampleWorld());
       server.injectFault(fault, { times: 2 });
-      const { gaps, changeRequests } = await provider.findWork(auth, callWithin());
+      const { gaps, changeRequests } = await provider.findWork({ ...auth, ...callWithin() });
       expect([gaps, changeRequests.length]).toEqual([[], 5]);
       expect(delays).toEqual([500, 500]);
       const [first, second] = server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf);
@@ -130,10 +130,10 @@ describe('GithubProvider when GitHub answers only in part', () => {
       'is halved until it needs no more than one may: %d at once',
       async (resourceLimit) => {
         const { provider, auth, server } = await open(sampleWorld(), { resourceLimit });
-        const { gaps, changeRequests, recentRepositories, truncated } = await provider.findWork(
-          auth,
-          callWithin(),
-        );
+        const { gaps, changeRequests, recentRepositories, truncated } = await provider.findWork({
+          ...auth,
+          ...callWithin(),
+        });
         expect({
           gaps,
           changeRequests: changeRequests.length,
@@ -155,7 +155,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
 
     it('says so where one alone is too much, and keeps the rest', async () => {
       const { provider, auth, server } = await open(sampleWorld(), { resourceLimit: 0 });
-      const { gaps, changeRequests, issues } = await provider.findWork(auth, callWithin());
+      const { gaps, changeRequests, issues } = await provider.findWork({ ...auth, ...callWithin() });
       expect([gaps, changeRequests.length, issues.length]).toEqual([['query_too_large'], 0, 2]);
       expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf).at(-1)).toEqual({
         prs: 1,
@@ -179,7 +179,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
         };
         const fault: Fault = { kind: 'status', status: 200, body };
         server.injectFault(fault, { times: 2, match: isQuery('SuggestedTaskPRs') });
-        const { gaps, changeRequests } = await provider.findWork(auth, callWithin());
+        const { gaps, changeRequests } = await provider.findWork({ ...auth, ...callWithin() });
         expect([gaps, changeRequests.length]).toEqual([[], 5]);
         expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf).at(-1)).toEqual({
           prs: 12,
@@ -191,7 +191,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
     it('stays as it is after a broken connection', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'reset' }, { times: 2 });
-      await provider.findWork(auth, callWithin());
+      await provider.findWork({ ...auth, ...callWithin() });
       expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf)).toEqual([
         { prs: 50, threads: 30 },
         { prs: 50, threads: 30 },
@@ -208,7 +208,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
       }));
       const { provider, auth, server } = await open(world);
       server.injectFault({ kind: 'status', status: 502 }, { times: 1, match: isQuery('SuggestedTaskPRs') });
-      const { changeRequests, truncated } = await provider.findWork(auth, callWithin());
+      const { changeRequests, truncated } = await provider.findWork({ ...auth, ...callWithin() });
       expect([changeRequests.length, truncated]).toEqual([25, true]);
     });
   });

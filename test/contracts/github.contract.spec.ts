@@ -33,16 +33,16 @@ describe('GithubProvider', () => {
       const waves = new RequestWaves();
       waves.expect(2);
       const { provider, auth } = await open(sampleWorld(), { gate: waves.gate });
-      await provider.findWork(auth, callWithin());
+      await provider.findWork({ ...auth, ...callWithin() });
       expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
     });
 
     it('finds an Enterprise Server at its own addresses', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       const own = { ...auth, host: server.origin };
-      expect((await provider.findWork(own, callWithin())).changeRequests).toHaveLength(5);
-      expect(await provider.checkToken(own, callWithin())).toEqual({ status: 'valid' });
-      expect(await provider.getUser(own, callWithin())).toMatchObject({ login: 'mona' });
+      expect((await provider.findWork({ ...own, ...callWithin() })).changeRequests).toHaveLength(5);
+      expect(await provider.checkToken({ ...own, ...callWithin() })).toEqual({ status: 'valid' });
+      expect(await provider.getUser({ ...own, ...callWithin() })).toMatchObject({ login: 'mona' });
       expect([...new Set(server.requests.map(({ path }) => path))]).toEqual(['/api/graphql', '/api/v3/user']);
     });
 
@@ -57,10 +57,10 @@ describe('GithubProvider', () => {
         headers: { deprecation: 'Sat, 01 Aug 2026 00:00:00 GMT' },
         body: { id: 1, login: 'mona' },
       });
-      await provider.getUser(auth, callWithin());
+      await provider.getUser({ ...auth, ...callWithin() });
       server.clearFaults();
       server.injectFault({ kind: 'status', status: 404 });
-      await failureOf(provider.getUser(auth, callWithin()));
+      await failureOf(provider.getUser({ ...auth, ...callWithin() }));
       const calls = consoles.flatMap((spy) => spy.mock.calls);
       jest.restoreAllMocks();
       expect(calls).toEqual([]);
@@ -70,7 +70,7 @@ describe('GithubProvider', () => {
   describe('mergeability that GitHub computes in the background', () => {
     it('is read once more after a second', async () => {
       const { provider, auth, server, delays } = await open(withConflicts('later'));
-      const { changeRequests, gaps } = await provider.findWork(auth, callWithin());
+      const { changeRequests, gaps } = await provider.findWork({ ...auth, ...callWithin() });
       expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['yes', 'no', 'no', 'no', 'no']);
       expect([gaps, delays, server.requests.length]).toEqual([[], [1_000], 3]);
       expect(variablesOf(server.requests[2])).toEqual({ ids: [expect.stringMatching(/^PR_/)] });
@@ -78,14 +78,14 @@ describe('GithubProvider', () => {
 
     it('stays unknown when it is not ready then either', async () => {
       const { provider, auth, server } = await open(withConflicts('unknown'));
-      const { changeRequests, gaps } = await provider.findWork(auth, callWithin());
+      const { changeRequests, gaps } = await provider.findWork({ ...auth, ...callWithin() });
       expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
       expect([gaps, server.requests.length]).toEqual([[], 3]);
     });
 
     it('is not read again when the time is short', async () => {
       const { provider, auth, server, delays } = await open(withConflicts('later'));
-      const { changeRequests } = await provider.findWork(auth, callWithin(2_400));
+      const { changeRequests } = await provider.findWork({ ...auth, ...callWithin(2_400) });
       expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
       expect([delays, server.requests.length]).toEqual([[], 2]);
     });
@@ -93,7 +93,7 @@ describe('GithubProvider', () => {
     it('is a gap when the second reading fails, and everything else stays', async () => {
       const { provider, auth, server } = await open(withConflicts('later'));
       server.injectFault({ kind: 'status', status: 429 }, { match: isQuery('RecheckMergeable') });
-      const { changeRequests, issues, gaps } = await provider.findWork(auth, callWithin());
+      const { changeRequests, issues, gaps } = await provider.findWork({ ...auth, ...callWithin() });
       expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
       expect([issues.length, gaps]).toEqual([2, ['rate_limited']]);
     });
@@ -103,7 +103,7 @@ describe('GithubProvider', () => {
     it('is asked again without them, and from then on at once', async () => {
       const missingFields = ['latestOpinionatedReviews', 'isMirror'];
       const { provider, auth, server } = await open(sampleWorld(), { missingFields });
-      const work = await provider.findWork(auth, callWithin());
+      const work = await provider.findWork({ ...auth, ...callWithin() });
       expect(work.gaps).toEqual([]);
       expect(work.changeRequests.map(({ unresolvedComments }) => unresolvedComments)).toEqual([
         'yes',
@@ -115,13 +115,13 @@ describe('GithubProvider', () => {
       ]);
       expect(work.probedRepositories.filter(({ writable }) => writable)).toHaveLength(3);
       expect(server.requests).toHaveLength(4);
-      expect(await provider.findWork(auth, callWithin())).toEqual(work);
+      expect(await provider.findWork({ ...auth, ...callWithin() })).toEqual(work);
       expect(server.requests).toHaveLength(6);
     });
 
     it('is unsupported when it lacks more than those', async () => {
       const { provider, auth } = await open(sampleWorld(), { missingFields: ['viewer'] });
-      expect((await failureOf(provider.findWork(auth, callWithin()))).code).toBe('unsupported');
+      expect((await failureOf(provider.findWork({ ...auth, ...callWithin() }))).code).toBe('unsupported');
     });
   });
 });

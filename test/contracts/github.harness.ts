@@ -2,7 +2,7 @@ import { afterEach } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import type { ProviderCall } from '../../src/git-providers/git-provider.js';
+import type { CallBounds } from '../../src/git-providers/git-provider.js';
 import { GithubProvider } from '../../src/git-providers/github/github.provider.js';
 import { type FakeGithubOptions, startFakeGithub } from '../fakes/fake-github.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
@@ -66,7 +66,7 @@ export function githubOpener(): (world: FakeWorld, options?: FakeGithubOptions) 
 }
 
 /** A call at `NOW`. */
-export function callWithin(remainingMs = 12_000): ProviderCall {
+export function callWithin(remainingMs = 12_000): CallBounds {
   return { signal: new AbortController().signal, deadlineAt: NOW + remainingMs };
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import type { ProviderAuth, ProviderCall } from '../../src/git-providers/git-provider.js';
+import type { ProviderAuth, CallBounds } from '../../src/git-providers/git-provider.js';
 import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
 import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import { type FakeGitlabOptions, startFakeGitlab } from '../fakes/fake-gitlab.js';
@@ -101,7 +101,7 @@ describe('GitLab specials', () => {
     const waves = new RequestWaves();
     waves.expect(2);
     const { provider, auth, server } = await start(sampleWorld(), { gate: waves.gate });
-    await provider.findWork(auth, relaxedCall());
+    await provider.findWork({ ...auth, ...relaxedCall() });
     expect({ outstanding: waves.outstanding, surplus: waves.surplus }).toEqual({
       outstanding: 0,
       surplus: [],
@@ -115,8 +115,8 @@ describe('GitLab specials', () => {
   it('keeps the relative root of a host', async () => {
     const { provider, auth, server } = await start();
     const nested: ProviderAuth = { ...auth, host: `${server.origin}/tools/gitlab` };
-    expect(await provider.checkToken(nested, relaxedCall())).toEqual({ status: 'valid' });
-    await provider.findWork(nested, relaxedCall());
+    expect(await provider.checkToken({ ...nested, ...relaxedCall() })).toEqual({ status: 'valid' });
+    await provider.findWork({ ...nested, ...relaxedCall() });
     expect(new Set(server.requests.map(({ path }) => path))).toEqual(
       new Set(['/tools/gitlab/api/graphql', '/tools/gitlab/api/v4/issues']),
     );
@@ -132,7 +132,7 @@ describe('GitLab specials', () => {
     ] as const)('GraphQL failing with %i leaves the issues', async (status, headers, code) => {
       const { provider, auth, server } = await start();
       server.injectFault({ kind: 'status', status, headers }, { match: isGraphql });
-      const work = await provider.findWork(auth, relaxedCall());
+      const work = await provider.findWork({ ...auth, ...relaxedCall() });
       expect(work).toMatchObject({ changeRequests: [], recentRepositories: [], gaps: [code] });
       // Nothing tells the repositories' times now: the issues' own stand for them.
       expect(work.issues.map(({ repository }) => repository)).toEqual([
@@ -144,7 +144,7 @@ describe('GitLab specials', () => {
     it('REST failing leaves everything else', async () => {
       const { provider, auth, server } = await start();
       server.injectFault({ kind: 'status', status: 403 }, { match: isRest });
-      const work = await provider.findWork(auth, relaxedCall());
+      const work = await provider.findWork({ ...auth, ...relaxedCall() });
       expect(work.changeRequests).toHaveLength(5);
       expect(work).toMatchObject({ issues: [], gaps: ['insufficient_scope'] });
     });
@@ -152,7 +152,7 @@ describe('GitLab specials', () => {
     it('REST answering something else than a list is a gap', async () => {
       const { provider, auth, server } = await start();
       server.injectFault({ kind: 'status', status: 200, body: { message: 'hello' } }, { match: isRest });
-      expect(await provider.findWork(auth, relaxedCall())).toMatchObject({
+      expect(await provider.findWork({ ...auth, ...relaxedCall() })).toMatchObject({
         issues: [],
         gaps: ['unavailable'],
       });
@@ -162,7 +162,7 @@ describe('GitLab specials', () => {
       const { provider, auth, server } = await start();
       server.injectFault({ kind: 'status', status: 502 }, { match: isGraphql });
       server.injectFault({ kind: 'status', status: 401 }, { match: isRest });
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('unauthorized');
+      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe('unauthorized');
     });
   });
 
@@ -171,8 +171,8 @@ describe('GitLab specials', () => {
       const { provider, auth, server } = await start();
       graphqlAnswers(server, { data: { currentUser: null, recent: { nodes: [] }, probe: { nodes: [] } } });
       server.injectFault({ kind: 'status', status: 401 }, { match: isRest });
-      expect((await failureOf(provider.findWork(auth, relaxedCall()))).code).toBe('unauthorized');
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({ status: 'invalid' });
+      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe('unauthorized');
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
     });
 
     it.each([
@@ -182,12 +182,12 @@ describe('GitLab specials', () => {
     ] as const)('with only the error "%s" gives no verdict on a token', async (message, code) => {
       const { provider, auth, server } = await start();
       graphqlAnswers(server, { errors: [{ message }] });
-      expect(await provider.checkToken(auth, relaxedCall())).toEqual({
+      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
         status: 'unverified',
         code,
         said: message,
       });
-      expect(await provider.findWork(auth, relaxedCall())).toMatchObject({ gaps: [code] });
+      expect(await provider.findWork({ ...auth, ...relaxedCall() })).toMatchObject({ gaps: [code] });
     });
 
     it('with data and errors keeps the data', async () => {
@@ -200,7 +200,7 @@ describe('GitLab specials', () => {
         },
         errors: [{ message: 'Timeout on Project.repository', path: ['probe'] }],
       });
-      const work = await provider.findWork(auth, relaxedCall());
+      const work = await provider.findWork({ ...auth, ...relaxedCall() });
       expect(work).toMatchObject({ gaps: ['timeout'], probedRepositories: [] });
       expect(work.issues).toHaveLength(2);
     });
@@ -214,7 +214,7 @@ describe('GitLab specials', () => {
           probe: null,
         },
       });
-      expect((await provider.findWork(auth, relaxedCall())).gaps).toEqual(['unavailable']);
+      expect((await provider.findWork({ ...auth, ...relaxedCall() })).gaps).toEqual(['unavailable']);
     });
   });
 
@@ -222,20 +222,20 @@ describe('GitLab specials', () => {
     it('is remembered for an hour', async () => {
       let now = Date.now();
       const { provider, auth, server } = await start(sampleWorld(), { old: true, now: () => now });
-      const call = (): ProviderCall => ({ ...relaxedCall(), deadlineAt: now + 60_000 });
-      await provider.findWork(auth, call());
-      await provider.findWork(auth, call());
+      const call = (): CallBounds => ({ ...relaxedCall(), deadlineAt: now + 60_000 });
+      await provider.findWork({ ...auth, ...call() });
+      await provider.findWork({ ...auth, ...call() });
       expect(documentsOf(server)).toEqual(['primary', 'fallback', 'fallback']);
       now += 3_600_001;
-      await provider.findWork(auth, call());
+      await provider.findWork({ ...auth, ...call() });
       expect(documentsOf(server).slice(3)).toEqual(['primary', 'fallback']);
     });
 
     it('says nothing about other servers', async () => {
       const { provider, auth, server } = await start(sampleWorld(), { old: true });
-      await provider.findWork(auth, relaxedCall());
+      await provider.findWork({ ...auth, ...relaxedCall() });
       server.requests.length = 0;
-      await provider.findWork({ ...auth, host: `${server.origin}/other` }, relaxedCall());
+      await provider.findWork({ ...auth, host: `${server.origin}/other`, ...relaxedCall() });
       expect(documentsOf(server)).toEqual(['primary', 'fallback']);
     });
   });

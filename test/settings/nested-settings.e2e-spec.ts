@@ -402,8 +402,9 @@ describe('/api/v1/settings', () => {
   });
 
   it('merges into what the first request of a user stores at the same time', async () => {
-    const { second } = await app.dataSource.transaction(async (manager) => {
-      await app.app.get(SettingsRepository).mergeWithin(manager, user.id, {
+    const settings = app.app.get(SettingsRepository);
+    const { second } = await settings.transaction(user.id, async (manager) => {
+      await settings.mergeWithin(manager, user.id, {
         columns: new Map(),
         details: (stored) => ({ ...stored, app: { first: 1 } }),
       });

@@ -107,8 +107,7 @@ export const SETTINGS_TABLES = `
     user_id uuid CONSTRAINT mcp_configs_pkey PRIMARY KEY
       CONSTRAINT mcp_configs_user_id_fkey REFERENCES users (id) ON DELETE CASCADE,
     config jsonb NOT NULL,
-    secrets text,
-    details text,
+    secrets text NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now()
   );
 

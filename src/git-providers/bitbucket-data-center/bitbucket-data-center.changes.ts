@@ -33,8 +33,8 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
   /** Its own resource since 7.5, below the branches before. */
   async defaultBranch(): Promise<string | null> {
     const branch =
-      (await this.client.get(`${this.path}/default-branch`, branchSchema)) ??
-      (await this.client.get(`${this.path}/branches/default`, branchSchema));
+      (await this.client.find(`${this.path}/default-branch`, branchSchema)) ??
+      (await this.client.find(`${this.path}/branches/default`, branchSchema));
     return toBranchName(requireRepository(branch));
   }
 
@@ -46,7 +46,7 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
       limit: '100',
     });
     const path = `${this.path}/pull-requests?${query.toString()}`;
-    const { values } = requireRepository(await this.client.get(path, openedPullRequestsSchema));
+    const { values } = requireRepository(await this.client.find(path, openedPullRequestsSchema));
     const found = values.find((pull) => goesTo(pull, this.address, targetBranch));
     return found ? toOpenedPullRequest(found) : null;
   }
@@ -57,6 +57,6 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
       newPullRequest(this.address, request, targetBranch),
     );
     const opened = toOpenedPullRequest(openedPullRequestSchema.parse(created));
-    return requireOpened(opened, new URL(this.client.serverUrl).origin);
+    return requireOpened(opened, this.client.origin);
   }
 }

@@ -1,3 +1,4 @@
+import type { ReadFolder } from '../agent-instructions.js';
 import { toOpenedChangeRequest } from '../change-requests.js';
 import type {
   ApiGuide,
@@ -32,11 +33,6 @@ export interface DataCenterRepository {
   fork: boolean;
 }
 
-export interface DataCenterFolder {
-  names: string[];
-  complete: boolean;
-}
-
 export interface DataCenterAddress {
   project: string;
   slug: string;
@@ -68,7 +64,7 @@ export function toFailingChecks(stats: DataCenterBuildStats, commit: string): Si
   return (stats[commit]?.failed ?? 0) > 0 ? 'yes' : 'no';
 }
 
-export function toFolder({ children }: DataCenterListedFolder): DataCenterFolder {
+export function toFolder({ children }: DataCenterListedFolder): NonNullable<ReadFolder> {
   return {
     names: children.values.map(({ path }) => path.toString),
     complete: children.isLastPage !== false,

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { hasAgentInstructions } from '../agent-instructions.js';
+import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
 import { openOrFind } from '../change-requests.js';
 import {
   GitProviderError,
@@ -9,7 +9,6 @@ import {
   type NewChangeRequest,
   type OpenedChangeRequest,
   type ProbedRepository,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -18,7 +17,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, verdictOf } from '../provider-errors.js';
+import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -33,7 +32,6 @@ import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
-  type DataCenterFolder,
   type DataCenterPullRequest,
   type DataCenterRepository,
   toFailingChecks,
@@ -49,6 +47,7 @@ import {
   toApiGuide,
 } from './bitbucket-data-center.mapper.js';
 import {
+  accountSchema,
   buildStatsSchema,
   folderSchema,
   foundRepositoriesSchema,
@@ -97,8 +96,8 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return toApiGuide(`${this.serverOf(host)}/rest/api/1.0`, repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const client = this.clientFor(auth, call);
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
     const gaps = new GapLog();
     const dashboard = readList(client, DASHBOARD, pullRequestPageSchema, toPullRequest);
     const recent = readList(client, RECENT_REPOSITORIES, repositoryPageSchema, toRepository);
@@ -128,29 +127,19 @@ export class BitbucketDataCenterProvider extends GitProvider {
     };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
-    try {
-      await this.clientFor(auth, call).userName();
-      return { status: 'valid' };
-    } catch (error) {
-      if (!(error instanceof GitProviderError)) {
-        throw error;
-      }
-      return verdictOf(error);
-    }
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
+    return await tokenCheck(this.gitCredential(call));
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const client = this.clientFor(auth, call);
-    const slug = toUserSlug(await client.userName());
-    return toProviderUser(await client.account(slug), client.serverUrl);
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const client = this.clientFor(call);
+    const path = `/api/latest/users/${toUserSlug(await client.userName())}?avatarSize=64`;
+    const absent = new GitProviderError('unavailable', { cause: new Error('the user has no account') });
+    const { data } = await client.require(path, accountSchema, absent);
+    return toProviderUser(data, client.serverUrl);
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     const { owner, part } = splitOwner(query.text ?? '');
     const project = query.installation ?? owner;
     if (project !== null && !isProjectKey(project)) {
@@ -160,51 +149,32 @@ export class BitbucketDataCenterProvider extends GitProvider {
       project !== null && part === ''
         ? `/api/1.0/projects/${encodeURIComponent(project)}/repos?${range(query)}`
         : `/api/1.0/repos?${range(query, repositoryFilter(project, part))}`;
-    const page = await this.clientFor(auth, call).page(path, foundRepositoriesSchema);
-    if (page === null) {
-      throw notFound('project');
-    }
-    return listing(page, toFoundRepository);
+    const client = this.clientFor(call);
+    const { data } = await client.require(path, foundRepositoriesSchema, notFound('project'));
+    return listing(data, toFoundRepository);
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
     const [project, slug] = requireOwnerAndName(query.repository);
     const search = {
       orderBy: query.text === null ? 'MODIFICATION' : 'ALPHABETICAL',
       ...(query.text !== null && { filterText: query.text }),
     };
-    const page = await this.clientFor(auth, call).page(
-      `/api/1.0/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}/branches?${range(query, search)}`,
-      listedBranchesSchema,
-    );
-    if (page === null) {
-      throw notFound('repository');
-    }
-    return listing(page, toFoundBranch);
+    const repository = `/api/1.0/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}`;
+    const path = `${repository}/branches?${range(query, search)}`;
+    const client = this.clientFor(call);
+    const { data } = await client.require(path, listedBranchesSchema, notFound('repository'));
+    return listing(data, toFoundBranch);
   }
 
-  async listInstallations(
-    auth: ProviderAuth,
-    query: ListRange,
-    call: ProviderCall,
-  ): Promise<Listing<string>> {
-    const page = await this.clientFor(auth, call).page(`/api/1.0/projects?${range(query)}`, projectsSchema);
-    if (page === null) {
-      throw new GitProviderError('unsupported', { cause: new Error('the address is not found') });
-    }
-    return listing(page, ({ key }) => key);
+  async listInstallations(query: ListRange, call: ProviderCall): Promise<Listing<string>> {
+    const client = this.clientFor(call);
+    const { data } = await client.require(`/api/1.0/projects?${range(query)}`, projectsSchema);
+    return listing(data, ({ key }) => key);
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    const client = this.clientFor(auth, call);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    const client = this.clientFor(call);
     return await openOrFind(new BitbucketDataCenterChanges(client, request.repository), request);
   }
 
@@ -216,13 +186,13 @@ export class BitbucketDataCenterProvider extends GitProvider {
   }
 
   /** A token replaces the password of its own user only (Atlassian, "HTTP access tokens"), so the server is asked. */
-  async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
-    const username = await this.clientFor(auth, call).userName();
-    return { username, password: auth.token };
+  async gitCredential(call: ProviderCall): Promise<GitCredential> {
+    const username = await this.clientFor(call).userName();
+    return { username, password: call.token };
   }
 
-  private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketDataCenterClient {
-    return new BitbucketDataCenterClient(this.http, this.timing, auth, call);
+  private clientFor(call: ProviderCall): BitbucketDataCenterClient {
+    return new BitbucketDataCenterClient({ http: this.http, timing: this.timing, call });
   }
 
   private async failingChecks(
@@ -246,7 +216,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     }
   }
 
-  /** Null when a folder could not be read, or nothing can be added to the repository. */
   private async probe(
     client: BitbucketDataCenterClient,
     { activity }: DataCenterRepository,
@@ -254,22 +223,9 @@ export class BitbucketDataCenterProvider extends GitProvider {
   ): Promise<ProbedRepository | null> {
     const [project, slug] = activity.name.split('/');
     const browse = `/api/latest/projects/${project}/repos/${slug}/browse`;
-    const [root, microagents, skills] = await Promise.all(
-      ['', '/.openhands/microagents', '/.openhands/skills'].map((folder) =>
-        readFolder(client, `${browse}${folder}?limit=500`, gaps),
-      ),
-    );
-    // An empty repository has no default branch and no root (404).
-    if (!root || !microagents || !skills || root.names.length === 0) {
-      return null;
-    }
-    const found = hasAgentInstructions({
-      repository: activity.name,
-      rootEntries: root.names,
-      microagents: microagents.names,
-      skills: skills.names,
-    });
-    return found || root.complete ? { ...activity, writable: true, hasAgentInstructions: found } : null;
+    const paths = INSTRUCTION_FOLDERS.map((folder) => (folder === '' ? browse : `${browse}/${folder}`));
+    const folders = paths.map((path) => readFolder(client, `${path}?limit=500`, gaps));
+    return probedFrom(activity, await Promise.all(folders));
   }
 }
 
@@ -309,7 +265,7 @@ async function readList<Listed, Item>(
   toItem: (listed: Listed) => Item,
 ): Promise<Reading<Item>> {
   try {
-    const page = await client.get(path, schema);
+    const page = await client.find(path, schema);
     return {
       items: page?.values.map(toItem) ?? [],
       hasMore: page?.isLastPage === false,
@@ -327,9 +283,9 @@ async function readFolder(
   client: BitbucketDataCenterClient,
   path: string,
   gaps: GapLog,
-): Promise<DataCenterFolder | null> {
+): Promise<ReadFolder> {
   try {
-    const folder = await client.get(path, folderSchema);
+    const folder = await client.find(path, folderSchema);
     return folder ? toFolder(folder) : { names: [], complete: true };
   } catch (error) {
     gaps.note(error);

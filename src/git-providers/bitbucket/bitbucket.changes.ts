@@ -17,7 +17,7 @@ export class BitbucketChanges implements ChangeRequestHost {
   }
 
   async defaultBranch(): Promise<string | null> {
-    const repository = await this.client.get(`${this.path}?fields=mainbranch.name`, mainBranchSchema);
+    const repository = await this.client.find(`${this.path}?fields=mainbranch.name`, mainBranchSchema);
     return requireRepository(repository).mainbranch.name;
   }
 
@@ -28,7 +28,7 @@ export class BitbucketChanges implements ChangeRequestHost {
       pagelen: '1',
     });
     const path = `${this.path}/pullrequests?${query.toString()}`;
-    const page = requireRepository(await this.client.get(path, openedPullRequestsSchema));
+    const page = requireRepository(await this.client.find(path, openedPullRequestsSchema));
     const [found] = page.values;
     return found ? toOpenedPullRequest(found) : null;
   }

@@ -1,18 +1,10 @@
 import pLimit from 'p-limit';
 import type { z } from 'zod';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { sendChange } from '../change-requests.js';
-import { GitProviderError, type ProviderAuth, type ProviderCall } from '../git-provider.js';
-import { exchangeJson, type RetryTiming } from '../provider-http.js';
+import { GitProviderError } from '../git-provider.js';
 import { requireFitting } from '../response-schema.js';
+import { type JsonResponse, RestClient, type RestContext } from '../rest-client.js';
 import { bitbucketReasons } from './bitbucket.mapper.js';
 import { pageSchema, refusalSchema } from './bitbucket.schema.js';
-
-interface BitbucketClientOptions {
-  /** Such as `https://api.bitbucket.org/2.0`. */
-  apiUrl: string;
-  timing: RetryTiming;
-}
 
 /** `optional` requests are given up first when the hourly limit comes near. */
 type BitbucketNeed = 'needed' | 'optional';
@@ -37,29 +29,18 @@ const MAX_IN_FLIGHT = 24;
  * For one refresh of one user (https://developer.atlassian.com/cloud/bitbucket/rest/): after a refusal for too many
  * requests, this client asks nothing more.
  */
-export class BitbucketClient {
+export class BitbucketClient extends RestClient {
+  readonly root: string;
+  protected readonly headers: Record<string, string>;
   private readonly limit = pLimit(MAX_IN_FLIGHT);
-  private readonly apiUrl: string;
-  private readonly headers: Record<string, string>;
-  private readonly token: string;
   private refusal: GitProviderError | null = null;
   private nearLimit = false;
 
-  constructor(
-    private readonly http: GuardedHttpClient,
-    private readonly options: BitbucketClientOptions,
-    auth: ProviderAuth,
-    private readonly call: ProviderCall,
-  ) {
-    this.apiUrl = options.apiUrl.replace(/\/+$/, '');
-    this.token = auth.token;
-    this.headers = { authorization: authorization(auth.token) };
-  }
-
-  /** One resource; null for 404. `path` follows the API address, encoded, with its query. @throws GitProviderError */
-  async get<T>(path: string, schema: z.ZodType<T>, need: BitbucketNeed = 'needed'): Promise<T | null> {
-    const body = await this.request(`${this.apiUrl}${path}`, need);
-    return body === null ? null : schema.parse(body);
+  /** @param apiUrl such as `https://api.bitbucket.org/2.0` */
+  constructor(context: RestContext, apiUrl: string) {
+    super(context);
+    this.root = apiUrl.replace(/\/+$/, '');
+    this.headers = { authorization: authorization(context.call.token) };
   }
 
   /**
@@ -72,9 +53,9 @@ export class BitbucketClient {
     options: BitbucketListOptions<T>,
   ): Promise<BitbucketList<T> | null> {
     const values: T[] = [];
-    let url: string | null = `${this.apiUrl}${path}`;
-    for (let page = 1; url !== null; page += 1) {
-      const body = await this.request(url, options.need ?? 'needed');
+    let url = `${this.root}${path}`;
+    for (let page = 1; page <= options.maxPages; page += 1) {
+      const { body } = await this.limit(() => this.throttled(url, options.need ?? 'needed'));
       if (body === null) {
         return page === 1 ? null : { values, complete: false };
       }
@@ -84,51 +65,43 @@ export class BitbucketClient {
       if (next === null || read.some((element) => options.until?.(element) ?? false)) {
         return { values, complete: next === null };
       }
-      url = page < options.maxPages && this.isOwn(next) ? next : null;
+      if (!this.isOwn(next)) {
+        break;
+      }
+      url = next;
     }
     return { values, complete: false };
   }
 
-  /** Sends a change once. @throws GitProviderError with a `reason` when Bitbucket refuses */
-  async change(path: string, body: unknown): Promise<unknown> {
-    const { headers, token } = this;
-    const url = `${this.apiUrl}${path}`;
-    return await sendChange(
-      this.http,
-      { url, headers, body, token, reasons: (refusal) => bitbucketReasons(refusalSchema.parse(refusal)) },
-      this.call,
-      this.options.timing,
-    );
+  protected reasonsOf(refusal: unknown): string[] {
+    return bitbucketReasons(refusalSchema.parse(refusal));
   }
 
-  get origin(): string {
-    return new URL(this.apiUrl).origin;
+  protected override async exchange(url: string): Promise<JsonResponse> {
+    return await this.limit(() => this.throttled(url, 'needed'));
   }
 
   private isOwn(address: string): boolean {
     return URL.canParse(address) && new URL(address).origin === this.origin;
   }
 
-  private async request(url: string, need: BitbucketNeed): Promise<unknown> {
-    return await this.limit(async () => {
-      if (this.refusal) {
-        throw this.refusal;
+  private async throttled(url: string, need: BitbucketNeed): Promise<JsonResponse> {
+    if (this.refusal) {
+      throw this.refusal;
+    }
+    if (this.nearLimit && need === 'optional') {
+      throw new GitProviderError('rate_limited');
+    }
+    try {
+      const response = await super.exchange(url);
+      this.nearLimit ||= response.headers.get('x-ratelimit-nearlimit')?.toLowerCase() === 'true';
+      return response;
+    } catch (error) {
+      if (error instanceof GitProviderError && error.code === 'rate_limited') {
+        this.refusal = error;
       }
-      if (this.nearLimit && need === 'optional') {
-        throw new GitProviderError('rate_limited');
-      }
-      try {
-        const { http, call, headers, options, token } = this;
-        const response = await exchangeJson(http, { url, headers, token }, call, options.timing);
-        this.nearLimit ||= response.headers.get('x-ratelimit-nearlimit')?.toLowerCase() === 'true';
-        return response.body;
-      } catch (error) {
-        if (error instanceof GitProviderError && error.code === 'rate_limited') {
-          this.refusal = error;
-        }
-        throw error;
-      }
-    });
+      throw error;
+    }
   }
 }
 

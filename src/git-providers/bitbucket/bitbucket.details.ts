@@ -1,4 +1,4 @@
-import { hasAgentInstructions } from '../agent-instructions.js';
+import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
 import { GitProviderError, type ProbedRepository, type Signal } from '../git-provider.js';
 import type { GapLog } from '../provider-errors.js';
 import type { BitbucketClient } from './bitbucket.client.js';
@@ -48,25 +48,11 @@ export class BitbucketDetails {
     return { conflicts, failingChecks, unresolvedComments };
   }
 
-  /** Null when the instructions are unknown, or nothing can be added to the repository. */
   async probe({ name, activeAt }: BitbucketRepository): Promise<ProbedRepository | null> {
-    const [root, microagents, skills] = await Promise.all(
-      ['', '.openhands/microagents/', '.openhands/skills/'].map((folder) => this.entries(name, folder)),
+    const folders = INSTRUCTION_FOLDERS.map((folder) =>
+      this.entries(name, folder === '' ? '' : `${folder}/`),
     );
-    // A missing root means no commits, or a repository that was just deleted.
-    if (!root || !microagents || !skills || root.names.length === 0) {
-      return null;
-    }
-    const hasInstructions = hasAgentInstructions({
-      repository: name,
-      rootEntries: root.names,
-      microagents: microagents.names,
-      skills: skills.names,
-    });
-    if (!hasInstructions && !root.complete) {
-      return null;
-    }
-    return { name, activeAt, usable: true, writable: true, hasAgentInstructions: hasInstructions };
+    return probedFrom({ name, activeAt, usable: true }, await Promise.all(folders));
   }
 
   /** Some kinds of token are refused here for good, which says nothing about conflicts. */
@@ -74,7 +60,7 @@ export class BitbucketDetails {
     const subject = pull.commits === null ? null : `conflicts ${path} ${pull.commits}`;
     return await this.remembered(subject, async () => {
       try {
-        const conflicts = await this.context.client.get(`${path}/conflicts?pagelen=1`, conflictsSchema);
+        const conflicts = await this.context.client.find(`${path}/conflicts?pagelen=1`, conflictsSchema);
         return { signal: conflicts ? toConflicts(conflicts) : 'unknown', lasting: true };
       } catch (error) {
         if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
@@ -125,10 +111,7 @@ export class BitbucketDetails {
     });
   }
 
-  private async entries(
-    repository: string,
-    folder: string,
-  ): Promise<{ names: string[]; complete: boolean } | null> {
+  private async entries(repository: string, folder: string): Promise<ReadFolder> {
     try {
       const list = await this.context.client.list(
         `/repositories/${repository}/src/HEAD/${folder}?pagelen=100&fields=${FOLDER_FIELDS}`,

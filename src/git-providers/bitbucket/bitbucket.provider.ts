@@ -8,7 +8,6 @@ import {
   type NewChangeRequest,
   type OpenedChangeRequest,
   type ProbedRepository,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -16,7 +15,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, verdictOf } from '../provider-errors.js';
+import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -114,9 +113,9 @@ export class BitbucketProvider extends GitProvider {
     return toApiGuide(this.options.apiUrl.replace(/\/+$/, ''), repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const client = this.clientFor(auth, call);
-    const owner = this.cache.ownerOf(this.options.apiUrl, auth.token);
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
+    const owner = this.cache.ownerOf(this.options.apiUrl, call.token);
     const identity = this.cache.identity(owner) ?? (await this.identify(client, owner));
     const gaps = new GapLog();
     const details = new BitbucketDetails({
@@ -149,20 +148,12 @@ export class BitbucketProvider extends GitProvider {
     };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
-    try {
-      await this.getUser(auth, call);
-      return { status: 'valid' };
-    } catch (error) {
-      if (!(error instanceof GitProviderError)) {
-        throw error;
-      }
-      return verdictOf(error);
-    }
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
+    return await tokenCheck(this.getUser(call));
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    const account = await this.clientFor(auth, call).get('/user', accountSchema);
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const account = await this.clientFor(call).find('/user', accountSchema);
     const user = account && toProviderUser(account);
     if (!user) {
       throw new GitProviderError('unavailable', { cause: new Error('GET /user returned no account') });
@@ -170,46 +161,34 @@ export class BitbucketProvider extends GitProvider {
     return user;
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Part<FoundRepository>> {
-    const client = this.clientFor(auth, call);
-    const owner = this.cache.ownerOf(this.options.apiUrl, auth.token);
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Part<FoundRepository>> {
+    const client = this.clientFor(call);
+    const owner = this.cache.ownerOf(this.options.apiUrl, call.token);
     return await findRepositories(client, query, async () => {
       const { workspaces } = this.cache.identity(owner) ?? (await this.identify(client, owner));
       return workspaces;
     });
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Part<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Part<FoundBranch>> {
     const repository = requireOwnerAndName(query.repository).join('/');
     const path = `/repositories/${repository}/refs/branches?${branchesQuery(query, query.text)}`;
-    const found = await this.clientFor(auth, call).list(path, branchesSchema, { maxPages: 1 });
+    const found = await this.clientFor(call).list(path, branchesSchema, { maxPages: 1 });
     if (found === null) {
       throw notFound('repository');
     }
     return pageOf(found.values.map(toFoundBranch), query, !found.complete);
   }
 
-  async listInstallations(auth: ProviderAuth, query: ListRange, call: ProviderCall): Promise<Part<string>> {
+  async listInstallations(query: ListRange, call: ProviderCall): Promise<Part<string>> {
     const path = `/user/workspaces?pagelen=${query.limit}&page=${query.position}`;
-    const found = await this.clientFor(auth, call).list(path, workspacesSchema, { maxPages: 1 });
+    const found = await this.clientFor(call).list(path, workspacesSchema, { maxPages: 1 });
     const slugs = found?.values.map(({ workspace }) => workspace.slug) ?? [];
     return pageOf(slugs, query, found?.complete === false);
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    const client = this.clientFor(auth, call);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    const client = this.clientFor(call);
     return await openOrFind(new BitbucketChanges(client, request.repository), request);
   }
 
@@ -217,17 +196,18 @@ export class BitbucketProvider extends GitProvider {
     return `${this.options.cloneUrl}/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
-  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+  gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve(bitbucketGitCredential(token));
   }
 
-  private clientFor(auth: ProviderAuth, call: ProviderCall): BitbucketClient {
-    return new BitbucketClient(this.http, { apiUrl: this.options.apiUrl, timing: this.timing }, auth, call);
+  private clientFor(call: ProviderCall): BitbucketClient {
+    const { http, timing, options } = this;
+    return new BitbucketClient({ http, timing, call }, options.apiUrl);
   }
 
   private async identify(client: BitbucketClient, owner: string): Promise<BitbucketIdentity> {
     const [account, access] = await Promise.all([
-      client.get('/user?fields=uuid,account_id,display_name', accountSchema),
+      client.find('/user?fields=uuid,account_id,display_name', accountSchema),
       client.list('/user/workspaces?pagelen=100', workspacesSchema, { maxPages: MAX_WORKSPACE_PAGES }),
     ]);
     const uuid = account?.uuid ?? null;

@@ -6,7 +6,6 @@ import {
   type GitCredential,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -80,19 +79,15 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.inner.apiGuide(this.options.host, repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.findWork(serverAuth, serverCall),
-      ),
-    );
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    return this.signedIn(call, (own) => this.inner.findWork(own));
   }
 
   /** `invalid` when Keycloak rejects the stored value; `reauth_required` when the server rejects its own token. */
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
     try {
-      return await this.withGitServerToken(auth, call, async (serverAuth, serverCall) => {
-        const check = await this.inner.checkToken(serverAuth, serverCall);
+      return await this.withGitServerToken(call, async (own) => {
+        const check = await this.inner.checkToken(own);
         if (check.status === 'invalid') {
           throw new GitProviderError('unauthorized', { said: check.said ?? null });
         }
@@ -103,60 +98,24 @@ export class EnterpriseSsoProvider extends GitProvider {
     }
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.getUser(serverAuth, serverCall),
-      ),
-    );
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    return this.signedIn(call, (own) => this.inner.getUser(own));
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.searchRepositories(serverAuth, query, serverCall),
-      ),
-    );
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
+    return this.signedIn(call, (own) => this.inner.searchRepositories(query, own));
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.searchBranches(serverAuth, query, serverCall),
-      ),
-    );
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
+    return this.signedIn(call, (own) => this.inner.searchBranches(query, own));
   }
 
-  async listInstallations(
-    auth: ProviderAuth,
-    range: ListRange,
-    call: ProviderCall,
-  ): Promise<Listing<string>> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.listInstallations(serverAuth, range, serverCall),
-      ),
-    );
+  async listInstallations(range: ListRange, call: ProviderCall): Promise<Listing<string>> {
+    return this.signedIn(call, (own) => this.inner.listInstallations(range, own));
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.openChangeRequest(serverAuth, request, serverCall),
-      ),
-    );
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    return this.signedIn(call, (own) => this.inner.openChangeRequest(request, own));
   }
 
   cloneUrl(_host: string | null, repository: string): string {
@@ -164,52 +123,51 @@ export class EnterpriseSsoProvider extends GitProvider {
   }
 
   /** The git server's own token, as long as it lasts. */
-  async gitCredential(auth: ProviderAuth, call: ProviderCall): Promise<GitCredential> {
-    return needingSignIn(() =>
-      this.withGitServerToken(auth, call, (serverAuth, serverCall) =>
-        this.inner.gitCredential(serverAuth, serverCall),
-      ),
-    );
+  async gitCredential(call: ProviderCall): Promise<GitCredential> {
+    return this.signedIn(call, (own) => this.inner.gitCredential(own));
   }
 
-  override async apiToken(auth: ProviderAuth, call: ProviderCall): Promise<string> {
-    return needingSignIn(() => this.withGitServerToken(auth, call, ({ token }) => Promise.resolve(token)));
+  override async apiToken(call: ProviderCall): Promise<string> {
+    return this.signedIn(call, ({ token }) => Promise.resolve(token));
+  }
+
+  /** Asks the git server; only a new sign-in mends a rejection. */
+  private async signedIn<T>(call: ProviderCall, use: (own: ProviderCall) => Promise<T>): Promise<T> {
+    return needingSignIn(() => this.withGitServerToken(call, use));
   }
 
   /** Looks a refused token up once more. @throws GitProviderError `unauthorized`; `reauth_required` from the server */
   private async withGitServerToken<T>(
-    auth: ProviderAuth,
     call: ProviderCall,
-    use: (serverAuth: ProviderAuth, serverCall: ProviderCall) => Promise<T>,
+    use: (own: ProviderCall) => Promise<T>,
   ): Promise<T> {
     const { signal, deadlineAt, userId } = call;
-    const serverCall: ProviderCall = { signal, deadlineAt, ...(userId !== undefined && { userId }) };
-    const { host } = this.options;
-    const first = await this.gitServerToken(auth, call);
+    const bounds = { signal, deadlineAt, ...(userId !== undefined && { userId }), host: this.options.host };
+    const first = await this.gitServerToken(call);
     try {
-      return await use({ token: first.token, host }, serverCall);
+      return await use({ ...bounds, token: first.token });
     } catch (error) {
       if (!isUnauthorized(error)) {
         throw error;
       }
-      this.cache.drop(this.scope, auth.token, first);
-      const second = await this.gitServerToken(auth, call);
+      this.cache.drop(this.scope, call.token, first);
+      const second = await this.gitServerToken(call);
       if (second.token === first.token) {
         throw new GitProviderError('reauth_required', { cause: error });
       }
-      return await needingSignIn(() => use({ token: second.token, host }, serverCall));
+      return await needingSignIn(() => use({ ...bounds, token: second.token }));
     }
   }
 
-  private async gitServerToken(auth: ProviderAuth, call: ProviderCall): Promise<GitServerToken> {
+  private async gitServerToken(call: ProviderCall): Promise<GitServerToken> {
     if (this.timing.now() >= call.deadlineAt) {
       throw new GitProviderError('timeout');
     }
     const found = await whileWanted(call.signal, () =>
-      this.cache.get(this.scope, auth.token, () => this.lookUp(auth.token, call)),
+      this.cache.get(this.scope, call.token, () => this.lookUp(call.token, call)),
     );
     // The call that caused a rotation may have failed to store the new token.
-    await this.storeSuccessor(auth.token, call);
+    await this.storeSuccessor(call.token, call);
     return found;
   }
 
@@ -243,16 +201,13 @@ export class EnterpriseSsoProvider extends GitProvider {
     }
   }
 
-  private async storedElsewhere(
-    known: string,
-    { storedToken, signal }: ProviderCall,
-  ): Promise<string | null> {
+  private async storedElsewhere(known: string, call: ProviderCall): Promise<string | null> {
     for (let look = 0; look < SUCCESSOR_LOOKS; look += 1) {
-      const stored = (await storedToken?.()) ?? null;
+      const stored = (await call.storedToken?.()) ?? null;
       if (stored !== known) {
         return stored;
       }
-      await this.timing.delay(SUCCESSOR_PAUSE_MS, signal);
+      await this.timing.delay(SUCCESSOR_PAUSE_MS, call.signal);
     }
     return null;
   }

@@ -1,49 +1,40 @@
 import { Octokit } from '@octokit/rest';
 import type { z } from 'zod';
-import { BoundedCache } from '../../common/bounded-cache.js';
+import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
+import { changeRefusal } from '../change-requests.js';
+import { GitProviderError, type CallBounds } from '../git-provider.js';
 import {
-  type GapReasons,
-  GitProviderError,
-  type ProviderAuth,
-  type ProviderCall,
-  type ProviderErrorCode,
-} from '../git-provider.js';
-import {
+  type GapLog,
+  notFound,
+  parsedOrNull,
   providerErrorFromResponse,
   providerErrorFromUpstream,
+  providerReason,
   type RefusalBody,
   retryAfterSeconds,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, requestBounds, retryOnce, type RetryTiming } from '../provider-http.js';
+import { gitHostBaseUrl, pauseBeforeRetry, requestBounds, retryOnce } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
-import { lacksFields, mapGraphqlError, mapGraphqlErrors, missingParts } from './github.mapper.js';
+import type { ListPage, RestContext } from '../rest-client.js';
 import {
-  accountSchema,
-  type GithubAccount,
+  githubReasons,
+  lacksFields,
+  mapGraphqlError,
+  mapGraphqlErrors,
+  missingParts,
+} from './github.mapper.js';
+import {
   type GithubDocument,
   type GithubGraphqlError,
-  type GithubMergeability,
-  type GithubPullRequests,
-  type GithubRepositoriesAndIssues,
   graphqlFailureSchema,
-  PULL_REQUESTS_DOCUMENT,
-  RECHECK_MERGEABLE_DOCUMENT,
-  REPOSITORIES_AND_ISSUES_DOCUMENT,
-  VIEWER_DOCUMENT,
+  refusalSchema,
 } from './github.schema.js';
-
-export interface GithubClientOptions {
-  /** REST root of a token without host; GraphQL is at `/graphql` below it. */
-  apiUrl: string;
-  timing: RetryTiming;
-}
 
 export interface GithubResult<Data> {
   data: Data;
-  gaps: ProviderErrorCode[];
-  gapReasons: GapReasons;
+  gaps: GapLog;
 }
 
 interface GraphqlResponse {
@@ -70,108 +61,85 @@ const DEFAULT_WAIT_SECONDS = 60;
 /** Requests per hour that GitHub grants an anonymous caller. */
 const ANONYMOUS_LIMIT = '60';
 
-/** Old servers are forgotten after a while, since they get updated. */
-const MAX_OLD_SERVERS = 500;
-const OLD_SERVER_TTL_MS = 3_600_000;
-
-/** GitHub over HTTP: addresses, authentication, errors, retries. */
+/** GitHub over HTTP: authentication, errors, retries. */
 export class GithubClient {
-  readonly octokit = createOctokit();
-  readonly now: () => number;
-  private readonly oldServers: BoundedCache<string, true>;
-
   constructor(
-    private readonly http: GuardedHttpClient,
-    private readonly options: GithubClientOptions,
-  ) {
-    this.now = () => options.timing.now();
-    this.oldServers = new BoundedCache(MAX_OLD_SERVERS, { ttl: OLD_SERVER_TTL_MS, perf: { now: this.now } });
-  }
+    private readonly context: RestContext,
+    /** REST root; GraphQL is at `/graphql` below it. */
+    readonly root: string,
+    private readonly oldServers: BoundedCache<string, true>,
+  ) {}
 
-  baseUrl(host: string | null): string {
-    return githubBaseUrl(host, this.options.apiUrl);
-  }
-
-  /** The user's open pull requests. @throws GitProviderError when GitHub sends no data */
-  async pullRequests(auth: ProviderAuth, call: ProviderCall): Promise<GithubResult<GithubPullRequests>> {
-    return withViewer(await this.query(auth, call, PULL_REQUESTS_DOCUMENT));
-  }
-
-  async repositoriesAndIssues(
-    auth: ProviderAuth,
-    call: ProviderCall,
-  ): Promise<GithubResult<GithubRepositoriesAndIssues>> {
-    return withViewer(await this.query(auth, call, REPOSITORIES_AND_ISSUES_DOCUMENT));
-  }
-
-  /** Reads `mergeable` of at most 100 node ids. @throws GitProviderError when GitHub sends no data */
-  async mergeability(
-    auth: ProviderAuth,
-    call: ProviderCall,
-    ids: string[],
-  ): Promise<GithubResult<GithubMergeability>> {
-    return await this.query(auth, call, RECHECK_MERGEABLE_DOCUMENT, { ids });
-  }
-
-  /** Checks the token. @throws GitProviderError when GitHub does not say whose it is */
-  async requireViewer(auth: ProviderAuth, call: ProviderCall): Promise<void> {
-    withViewer(await this.query(auth, call, VIEWER_DOCUMENT));
-  }
-
-  /** The account, over REST. @throws GitProviderError */
-  async account(auth: ProviderAuth, call: ProviderCall): Promise<GithubAccount> {
-    return (await this.read(auth, call, '/user', accountSchema)).data;
+  get origin(): string {
+    return new URL(this.root).origin;
   }
 
   /** Reads over REST; `path` is below the API root, encoded, with its query. @throws GitProviderError */
-  async read<T>(
-    auth: ProviderAuth,
-    call: ProviderCall,
-    path: string,
-    schema: z.ZodType<T>,
-    failureOf?: FailureOf,
-  ): Promise<{ data: T; hasMore: boolean }> {
-    return await this.retryOnce(call, async () => {
-      const options = this.requestOptions(auth, call, failureOf);
+  async read<T>(path: string, schema: z.ZodType<T>, failureOf?: FailureOf): Promise<ListPage<T>> {
+    return await this.retryOnce(async () => {
       const { data, headers }: { data: unknown; headers: { link?: string | undefined } } =
-        await this.octokit.request(`GET ${path}`, options);
-      const fitting = requireFitting(schema, requireJson(data, options), 'the resource is another one');
+        await octokit.request(`GET ${path}`, this.requestOptions(failureOf));
+      const fitting = requireFitting(schema, this.requireJson(data), 'the resource is another one');
       return { data: fitting, hasMore: headers.link?.includes('rel="next"') ?? false };
     });
   }
 
   /** Repeats a failed attempt, see `retryOnce` in provider-http. */
-  async retryOnce<T>(call: ProviderCall, attempt: () => Promise<T>): Promise<T> {
-    return await retryOnce(attempt, call, this.options.timing);
+  async retryOnce<T>(attempt: () => Promise<T>): Promise<T> {
+    return await retryOnce(attempt, this.context.call, this.context.timing);
   }
 
   /** Octokit's options for one call; `failureOf` is for requests whose refusal has a special meaning. */
-  requestOptions(auth: ProviderAuth, call: ProviderCall, failureOf?: FailureOf): GithubRequestOptions {
+  requestOptions(failureOf?: FailureOf): GithubRequestOptions {
+    const { http, call, timing } = this.context;
     return {
-      baseUrl: this.baseUrl(auth.host),
-      headers: { authorization: `Bearer ${auth.token}` },
-      request: { fetch: githubTransport(this.http, call, auth.token, this.now, failureOf) },
+      baseUrl: this.root,
+      headers: { authorization: `Bearer ${call.token}` },
+      request: { fetch: githubTransport(http, call, call.token, timing.now, failureOf) },
     };
+  }
+
+  /** The failure for statuses that mean that something is missing, or hidden from this token. */
+  absent(what: string, ...statuses: number[]): FailureOf {
+    const { call, timing } = this.context;
+    return (response, text) => {
+      const failure = githubFailure(response, { text, token: call.token }, timing.now());
+      return statuses.includes(response.status) && failure.code !== 'rate_limited' ? notFound(what) : failure;
+    };
+  }
+
+  /** The error for a refused change. */
+  refusal(response: Response, text: string): GitProviderError {
+    const { call, timing } = this.context;
+    const reason = providerReason(githubReasons(refusalSchema.parse(parsedOrNull(text))), call.token);
+    return changeRefusal(response, reason, timing.now(), { text, token: call.token });
+  }
+
+  /** A document about the user. @throws GitProviderError also for data without one, which does not come from GitHub */
+  async queryViewer<Data extends { viewer: { login: string | null } }>(
+    document: GithubDocument<Data>,
+  ): Promise<GithubResult<Data>> {
+    const result = await this.query(document);
+    if (result.data.viewer.login === null) {
+      throw result.gaps.failure();
+    }
+    return result;
   }
 
   /** Sends a document, or for an hour its fallback to an old server. @throws GitProviderError without any data */
   async query<Data>(
-    auth: ProviderAuth,
-    call: ProviderCall,
     document: GithubDocument<Data>,
     variables: Record<string, unknown> = {},
   ): Promise<GithubResult<Data>> {
-    const server = this.baseUrl(auth.host);
-    const send = (text: string): Promise<GraphqlResponse> =>
-      this.sendShrinking(auth, call, text, document.pageSizes, variables);
-    if (!this.oldServers.has(server)) {
-      const response = await send(document.text);
+    if (!this.oldServers.has(this.root)) {
+      const response = await this.sendShrinking(document.text, document.pageSizes, variables);
       if (document.text === document.fallbackText || !lacksFields(response.errors)) {
-        return this.resultOf(auth, response, document.schema);
+        return this.resultOf(response, document.schema);
       }
-      this.oldServers.set(server, true);
+      this.oldServers.set(this.root, true);
     }
-    return this.resultOf(auth, await send(document.fallbackText), document.schema);
+    const response = await this.sendShrinking(document.fallbackText, document.pageSizes, variables);
+    return this.resultOf(response, document.schema);
   }
 
   /**
@@ -179,18 +147,16 @@ export class GithubClient {
    * page. A query over the resource limit (200 with nulls for lists) is halved until it fits; the rest is a gap.
    */
   private async sendShrinking(
-    auth: ProviderAuth,
-    call: ProviderCall,
     text: string,
     pageSizes: Readonly<Record<string, number>>,
     variables: Record<string, unknown>,
   ): Promise<GraphqlResponse> {
     const largest = Math.max(1, ...Object.values(pageSizes));
-    let best = await this.sendHalvingOnce(auth, call, text, pageSizes, variables);
+    let best = await this.sendHalvingOnce(text, pageSizes, variables);
     for (let divisor = 2; missingParts(best.errors) > 0 && divisor < 2 * largest; divisor *= 2) {
       try {
         const smaller = divide(pageSizes, divisor);
-        const response = await this.sendHalvingOnce(auth, call, text, smaller, variables);
+        const response = await this.sendHalvingOnce(text, smaller, variables);
         const isBetter = missingParts(response.errors) < missingParts(best.errors) || !isObject(best.data);
         best = isBetter ? response : best;
       } catch (error) {
@@ -204,68 +170,57 @@ export class GithubClient {
   }
 
   private async sendHalvingOnce(
-    auth: ProviderAuth,
-    call: ProviderCall,
     text: string,
     pageSizes: Readonly<Record<string, number>>,
     variables: Record<string, unknown>,
   ): Promise<GraphqlResponse> {
-    let divisor = 1;
-    return await this.retryOnce(call, async () => {
-      try {
-        const response = await this.send(auth, call, text, { ...variables, ...divide(pageSizes, divisor) });
-        return withDataOrRejection(response);
-      } catch (error) {
-        const failure = providerErrorFromUpstream(error);
-        // Only a failure that the server itself reported has no cause.
-        divisor = failure.code === 'unavailable' && failure.cause === undefined ? 2 : 1;
-        throw failure;
-      }
-    });
+    const { call, timing } = this.context;
+    try {
+      return withDataOrRejection(await this.send(text, { ...variables, ...pageSizes }));
+    } catch (error) {
+      const failure = await pauseBeforeRetry(error, call, timing);
+      // Only a failure that the server itself reported has no cause.
+      const smaller = failure.cause === undefined ? divide(pageSizes, 2) : pageSizes;
+      return withDataOrRejection(await this.send(text, { ...variables, ...smaller }));
+    }
   }
 
-  private async send(
-    auth: ProviderAuth,
-    call: ProviderCall,
-    text: string,
-    variables: Record<string, unknown>,
-  ): Promise<GraphqlResponse> {
-    const options = this.requestOptions(auth, call);
+  private async send(text: string, variables: Record<string, unknown>): Promise<GraphqlResponse> {
     try {
-      const data: unknown = await this.octokit.graphql(text, { ...variables, ...options });
-      return { data: requireJson(data, options), errors: [], headers: {} };
+      const data: unknown = await octokit.graphql(text, { ...variables, ...this.requestOptions() });
+      return { data: this.requireJson(data), errors: [], headers: {} };
     } catch (error) {
       // Octokit's error holds the request too: only the response may go on.
       const failure = graphqlFailureSchema.safeParse(error);
       if (!failure.success) {
-        throw error;
+        throw providerErrorFromUpstream(error);
       }
       const { response, headers } = failure.data;
       return { data: response.data, errors: response.errors, headers };
     }
   }
 
-  private resultOf<Data>(
-    auth: ProviderAuth,
-    { data, errors, headers }: GraphqlResponse,
-    schema: z.ZodType<Data>,
-  ): GithubResult<Data> {
-    const log = mapGraphqlErrors(errors, auth.token);
-    const gaps = log.codes();
-    const gapReasons = log.reasons();
-    if (isObject(data)) {
-      return { data: schema.parse(data), gaps, gapReasons };
+  private resultOf<Data>(response: GraphqlResponse, schema: z.ZodType<Data>): GithubResult<Data> {
+    const gaps = mapGraphqlErrors(response.errors, this.context.call.token);
+    if (isObject(response.data)) {
+      return { data: schema.parse(response.data), gaps };
     }
-    const code = gaps[0] ?? 'unavailable';
-    throw new GitProviderError(code, {
-      said: gapReasons[code] ?? null,
-      retryAfterSeconds: code === 'rate_limited' ? this.waitSeconds(headers) : null,
-    });
+    const { code, said } = gaps.failure();
+    const waitSeconds = code === 'rate_limited' ? this.waitSeconds(response.headers) : null;
+    throw new GitProviderError(code, { said, retryAfterSeconds: waitSeconds });
   }
 
   private waitSeconds(headers: Record<string, string | number>): number {
     const known = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]);
-    return retryAfterSeconds(new Headers(known), this.now()) ?? DEFAULT_WAIT_SECONDS;
+    return retryAfterSeconds(new Headers(known), this.context.timing.now()) ?? DEFAULT_WAIT_SECONDS;
+  }
+
+  /** Octokit returns bodies that are no JSON as text, whose `data` is undefined. */
+  private requireJson(value: unknown): unknown {
+    if (!isObject(value)) {
+      throw new UpstreamError('malformed', this.origin);
+    }
+    return value;
   }
 }
 
@@ -276,25 +231,6 @@ function withDataOrRejection(response: GraphqlResponse): GraphqlResponse {
     throw new GitProviderError('unavailable');
   }
   return response;
-}
-
-/** Octokit returns bodies that are no JSON as text, whose `data` is undefined. */
-function requireJson(value: unknown, { baseUrl }: GithubRequestOptions): unknown {
-  if (!isObject(value)) {
-    throw new UpstreamError('malformed', new URL(baseUrl).origin);
-  }
-  return value;
-}
-
-/** The user is part of every response, so data without one does not come from GitHub. */
-function withViewer<Result extends GithubResult<{ viewer: { login: string | null } }>>(
-  result: Result,
-): Result {
-  if (result.data.viewer.login === null) {
-    const code = result.gaps[0] ?? 'unavailable';
-    throw new GitProviderError(code, { said: result.gapReasons[code] ?? null });
-  }
-  return result;
 }
 
 function divide(sizes: Readonly<Record<string, number>>, divisor: number): Record<string, number> {
@@ -322,14 +258,12 @@ export function githubBaseUrl(host: string | null, apiUrl: string): string {
   return subdomain === undefined ? `${gitHostBaseUrl(host)}/api/v3` : `https://api.${subdomain}.ghe.com`;
 }
 
+function silence(): void {}
+
 const SILENT = { debug: silence, info: silence, warn: silence, error: silence };
 
 /** Keeps no credentials, sends nothing by itself and does not log to the console. */
-function createOctokit(): Octokit {
-  return new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });
-}
-
-function silence(): void {}
+export const octokit = new Octokit({ userAgent: 'slipway', log: SILENT, request: { log: SILENT } });
 
 export type FailureOf = (response: Response, bodyText: string) => GitProviderError;
 
@@ -339,7 +273,7 @@ export type FailureOf = (response: Response, bodyText: string) => GitProviderErr
  */
 export function githubTransport(
   http: GuardedHttpClient,
-  call: ProviderCall,
+  call: CallBounds,
   token: string,
   now: () => number,
   failureOf: FailureOf = (response, text) => githubFailure(response, { text, token }, now()),

@@ -1,20 +1,21 @@
+import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
 import {
   combinedError,
+  GapLog,
   isNotFound,
   notFound,
   providerErrorFromUpstream,
-  verdictOf,
+  tokenCheck,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { gitHostBaseUrl, oldServers, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   GitProvider,
   type GitCredential,
   GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderAuth,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -34,7 +35,7 @@ import {
 } from '../repository-lists.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { GithubChanges } from './github.changes.js';
-import { type FailureOf, GithubClient, githubFailure, type GithubResult } from './github.client.js';
+import { githubBaseUrl, GithubClient, type GithubResult } from './github.client.js';
 import {
   mapAccount,
   mapMergeability,
@@ -48,6 +49,7 @@ import {
   toApiGuide,
 } from './github.mapper.js';
 import {
+  accountSchema,
   BRANCHES_DOCUMENT,
   type GithubPullRequests,
   installationsSchema,
@@ -55,7 +57,11 @@ import {
   listedBranchesSchema,
   listedRepositoriesSchema,
   organizationsSchema,
+  PULL_REQUESTS_DOCUMENT,
+  RECHECK_MERGEABLE_DOCUMENT,
+  REPOSITORIES_AND_ISSUES_DOCUMENT,
   searchedRepositoriesSchema,
+  VIEWER_DOCUMENT,
 } from './github.schema.js';
 
 export interface GithubProviderOptions {
@@ -69,6 +75,9 @@ interface CheckedPullRequests extends GithubResult<GithubPullRequests> {
   rechecked: ReadonlyMap<string, string>;
 }
 
+const NO_PULL_REQUESTS = { changeRequests: [], truncated: false };
+const NO_REPOSITORIES = { recentRepositories: [], probedRepositories: [], issues: [], truncated: false };
+
 /** The first read makes GitHub compute mergeability, which takes about this long. */
 const RECHECK_AFTER_MS = 1_000;
 const RECHECK_ROOM_MS = 1_500;
@@ -80,113 +89,99 @@ const MAX_ORGANIZATIONS = 20;
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
 export class GithubProvider extends GitProvider {
   readonly kind = 'github';
-  private readonly client: GithubClient;
   private readonly timing: RetryTiming;
+  private readonly oldServers: BoundedCache<string, true>;
 
   constructor(
-    http: GuardedHttpClient,
+    private readonly http: GuardedHttpClient,
     private readonly options: GithubProviderOptions,
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
-    this.client = new GithubClient(http, { apiUrl: options.apiUrl, timing: this.timing });
+    this.oldServers = oldServers(this.timing);
   }
 
   serverOf(host: string | null): string {
     // One GitHub per origin: its addresses differ in the path only.
-    return new URL(this.client.baseUrl(host)).origin;
+    return new URL(githubBaseUrl(host, this.options.apiUrl)).origin;
   }
 
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
-    return toApiGuide(this.client.baseUrl(host), repository, number);
+    return toApiGuide(githubBaseUrl(host, this.options.apiUrl), repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const [pullRequests, others] = await Promise.allSettled([
-      this.readPullRequests(auth, call),
-      this.client.repositoriesAndIssues(auth, call),
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
+    const [pulls, others] = await Promise.allSettled([
+      this.readPullRequests(client, call),
+      client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT),
     ]);
-    if (pullRequests.status === 'rejected' && others.status === 'rejected') {
-      throw combinedError([pullRequests.reason, others.reason]);
+    if (pulls.status === 'rejected' && others.status === 'rejected') {
+      throw combinedError([pulls.reason, others.reason]);
     }
     const authored =
-      pullRequests.status === 'fulfilled'
-        ? mapPullRequests(pullRequests.value.data, pullRequests.value.rechecked)
-        : { changeRequests: [], truncated: false };
+      pulls.status === 'fulfilled'
+        ? mapPullRequests(pulls.value.data, pulls.value.rechecked)
+        : NO_PULL_REQUESTS;
     const rest =
-      others.status === 'fulfilled'
-        ? mapRepositoriesAndIssues(others.value.data)
-        : { recentRepositories: [], probedRepositories: [], issues: [], truncated: false };
+      others.status === 'fulfilled' ? mapRepositoriesAndIssues(others.value.data) : NO_REPOSITORIES;
+    const gaps = gapsOf(pulls).add(gapsOf(others));
     return {
       ...authored,
       ...rest,
       truncated: authored.truncated || rest.truncated,
-      gaps: [...new Set([...gapsOf(pullRequests).gaps, ...gapsOf(others).gaps])],
-      gapReasons: { ...gapsOf(others).gapReasons, ...gapsOf(pullRequests).gapReasons },
+      gaps: gaps.codes(),
+      gapReasons: gaps.reasons(),
     };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
-    try {
-      await this.client.requireViewer(auth, call);
-      return { status: 'valid' };
-    } catch (error) {
-      return verdictOf(providerErrorFromUpstream(error));
-    }
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
+    return await tokenCheck(this.clientFor(call).queryViewer(VIEWER_DOCUMENT));
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    return mapAccount(await this.client.account(auth, call));
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const { data } = await this.clientFor(call).read('/user', accountSchema);
+    return mapAccount(data);
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
+    const client = this.clientFor(call);
     if (query.installation !== null) {
-      return await this.installedRepositories(auth, query, query.installation, call);
+      return await installedRepositories(client, query, query.installation);
     }
     if (query.text !== null) {
-      return await this.foundRepositories(auth, query, query.text, call);
+      return await foundRepositories(client, query, query.text);
     }
-    const path = `/user/repos?sort=pushed&${range(query)}`;
-    const { data, hasMore } = await this.client.read(auth, call, path, listedRepositoriesSchema);
+    const { data, hasMore } = await client.read(
+      `/user/repos?sort=pushed&${range(query)}`,
+      listedRepositoriesSchema,
+    );
     return pageOf(data.map(toFoundRepository), query, hasMore);
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
     const [owner, name] = requireOwnerAndName(query.repository);
+    const client = this.clientFor(call);
     if (query.text === null) {
       const path = `/repos/${owner}/${name}/branches?${range(query)}`;
-      const failure = this.absent(auth, 'repository', 404);
-      const { data, hasMore } = await this.client.read(auth, call, path, listedBranchesSchema, failure);
+      const failure = client.absent('repository', 404);
+      const { data, hasMore } = await client.read(path, listedBranchesSchema, failure);
       return pageOf(data.map(toListedBranch), query, hasMore);
     }
     const variables = { owner, name, text: query.text };
-    const { data, gaps, gapReasons } = await this.client.query(auth, call, BRANCHES_DOCUMENT, variables);
+    const { data, gaps } = await client.query(BRANCHES_DOCUMENT, variables);
     const { nodes } = data.repository.refs;
     if (nodes === null) {
-      throw gaps[0] === undefined
-        ? notFound('repository')
-        : new GitProviderError(gaps[0], { said: gapReasons[gaps[0]] ?? null });
+      throw gaps.codes().length === 0 ? notFound('repository') : gaps.failure();
     }
     return sliceOf(nodes.map(toFoundBranch), query);
   }
 
   /** Only tokens of a GitHub App's users may list installations; other tokens have none. */
-  async listInstallations(
-    auth: ProviderAuth,
-    query: ListRange,
-    call: ProviderCall,
-  ): Promise<Listing<string>> {
+  async listInstallations(query: ListRange, call: ProviderCall): Promise<Listing<string>> {
     try {
       const path = `/user/installations?${range(query)}`;
-      const { data, hasMore } = await this.client.read(auth, call, path, installationsSchema);
+      const { data, hasMore } = await this.clientFor(call).read(path, installationsSchema);
       return pageOf(
         data.installations.map(({ id }) => id),
         query,
@@ -200,12 +195,8 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GithubChanges(this.client, auth, call, request.repository), request);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    return await openOrFind(new GithubChanges(this.clientFor(call), request.repository), request);
   }
 
   cloneUrl(host: string | null, repository: string): string {
@@ -214,93 +205,91 @@ export class GithubProvider extends GitProvider {
   }
 
   /** GitHub accepts any user name; its own documents use this one. */
-  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+  gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
-  private async installedRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    installation: string,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
-    if (!/^\d{1,20}$/.test(installation)) {
-      throw notFound('installation');
-    }
-    const path = `/user/installations/${installation}/repositories?${range(query)}`;
-    const failure = this.absent(auth, 'installation', 403, 404);
-    const { data, hasMore } = await this.client.read(auth, call, path, installedRepositoriesSchema, failure);
-    const { items, next } = pageOf(data.repositories.map(toFoundRepository), query, hasMore);
-    const text = query.text?.toLowerCase() ?? '';
-    return { items: items.filter(({ name }) => name.toLowerCase().includes(text)), next };
+  private clientFor(call: ProviderCall): GithubClient {
+    const { http, timing, options } = this;
+    return new GithubClient(
+      { http, timing, call },
+      githubBaseUrl(call.host, options.apiUrl),
+      this.oldServers,
+    );
   }
 
-  private async foundRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    text: string,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
-    const { limit, position, sort } = query;
-    const wanted = splitOwner(text);
-    const search = new URLSearchParams({
-      q: repositorySearch(wanted, wanted.owner === null ? await this.organizations(auth, call) : []),
-    });
-    const [field, order] = sort?.split('-') ?? [];
-    if (field !== undefined && order !== undefined) {
-      search.set('sort', field);
-      search.set('order', order);
-    }
-    try {
-      const path = `/search/repositories?${search.toString()}&${range(query)}`;
-      const failure = this.absent(auth, 'owner', 422);
-      const { data } = await this.client.read(auth, call, path, searchedRepositoriesSchema, failure);
-      const reachable = Math.min(data.total_count, MAX_SEARCH_RESULTS);
-      return pageOf(data.items.map(toFoundRepository), query, position * limit < reachable);
-    } catch (error) {
-      if (isNotFound(error)) {
-        // The name is unknown, or hidden from this token.
-        return { items: [], next: null };
-      }
-      throw error;
-    }
-  }
-
-  private async organizations(auth: ProviderAuth, call: ProviderCall): Promise<string[]> {
-    try {
-      const path = `/user/orgs?per_page=${MAX_ORGANIZATIONS}`;
-      const { data } = await this.client.read(auth, call, path, organizationsSchema);
-      return data.map(({ login }) => login);
-    } catch (error) {
-      if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
-        return [];
-      }
-      throw error;
-    }
-  }
-
-  private absent({ token }: ProviderAuth, what: string, ...statuses: number[]): FailureOf {
-    return (response, text) => {
-      const failure = githubFailure(response, { text, token }, this.timing.now());
-      return statuses.includes(response.status) && failure.code !== 'rate_limited' ? notFound(what) : failure;
-    };
-  }
-
-  private async readPullRequests(auth: ProviderAuth, call: ProviderCall): Promise<CheckedPullRequests> {
-    const result = await this.client.pullRequests(auth, call);
-    const ids = undeterminedIds(result.data);
+  private async readPullRequests(client: GithubClient, call: ProviderCall): Promise<CheckedPullRequests> {
+    const { data, gaps } = await client.queryViewer(PULL_REQUESTS_DOCUMENT);
+    const ids = undeterminedIds(data);
     const { delay, now } = this.timing;
     if (ids.length === 0 || now() + RECHECK_AFTER_MS + RECHECK_ROOM_MS > call.deadlineAt) {
-      return { ...result, rechecked: new Map() };
+      return { data, gaps, rechecked: new Map() };
     }
     try {
       await delay(RECHECK_AFTER_MS, call.signal);
-      const { data, gaps } = await this.client.mergeability(auth, call, ids);
-      return { ...result, rechecked: mapMergeability(data), gaps: [...result.gaps, ...gaps] };
+      const recheck = await client.query(RECHECK_MERGEABLE_DOCUMENT, { ids });
+      return { data, gaps: gaps.add(recheck.gaps), rechecked: mapMergeability(recheck.data) };
     } catch (error) {
-      const { code } = providerErrorFromUpstream(error);
-      return { ...result, rechecked: new Map(), gaps: [...result.gaps, code] };
+      gaps.note(providerErrorFromUpstream(error));
+      return { data, gaps, rechecked: new Map() };
     }
+  }
+}
+
+async function installedRepositories(
+  client: GithubClient,
+  query: RepositoryQuery,
+  installation: string,
+): Promise<Listing<FoundRepository>> {
+  if (!/^\d{1,20}$/.test(installation)) {
+    throw notFound('installation');
+  }
+  const path = `/user/installations/${installation}/repositories?${range(query)}`;
+  const failure = client.absent('installation', 403, 404);
+  const { data, hasMore } = await client.read(path, installedRepositoriesSchema, failure);
+  const { items, next } = pageOf(data.repositories.map(toFoundRepository), query, hasMore);
+  const text = query.text?.toLowerCase() ?? '';
+  return { items: items.filter(({ name }) => name.toLowerCase().includes(text)), next };
+}
+
+async function foundRepositories(
+  client: GithubClient,
+  query: RepositoryQuery,
+  text: string,
+): Promise<Listing<FoundRepository>> {
+  const { limit, position, sort } = query;
+  const wanted = splitOwner(text);
+  const search = new URLSearchParams({
+    q: repositorySearch(wanted, wanted.owner === null ? await organizations(client) : []),
+  });
+  const [field, order] = sort?.split('-') ?? [];
+  if (field !== undefined && order !== undefined) {
+    search.set('sort', field);
+    search.set('order', order);
+  }
+  try {
+    const path = `/search/repositories?${search.toString()}&${range(query)}`;
+    const { data } = await client.read(path, searchedRepositoriesSchema, client.absent('owner', 422));
+    const reachable = Math.min(data.total_count, MAX_SEARCH_RESULTS);
+    return pageOf(data.items.map(toFoundRepository), query, position * limit < reachable);
+  } catch (error) {
+    if (isNotFound(error)) {
+      // The name is unknown, or hidden from this token.
+      return { items: [], next: null };
+    }
+    throw error;
+  }
+}
+
+async function organizations(client: GithubClient): Promise<string[]> {
+  try {
+    const { data } = await client.read(`/user/orgs?per_page=${MAX_ORGANIZATIONS}`, organizationsSchema);
+    return data.map(({ login }) => login);
+  } catch (error) {
+    if (error instanceof GitProviderError && error.code === 'insufficient_scope') {
+      return [];
+    }
+    throw error;
   }
 }
 
@@ -308,12 +297,11 @@ function range({ position, limit }: ListRange): string {
   return `page=${position}&per_page=${limit}`;
 }
 
-function gapsOf(
-  part: PromiseSettledResult<GithubResult<unknown>>,
-): Pick<GithubResult<unknown>, 'gaps' | 'gapReasons'> {
+function gapsOf(part: PromiseSettledResult<GithubResult<unknown>>): GapLog {
   if (part.status === 'fulfilled') {
-    return part.value;
+    return part.value.gaps;
   }
-  const { code, said } = providerErrorFromUpstream(part.reason);
-  return { gaps: [code], gapReasons: said === null ? {} : { [code]: said } };
+  const gaps = new GapLog();
+  gaps.note(providerErrorFromUpstream(part.reason));
+  return gaps;
 }

@@ -1,5 +1,5 @@
 import { type ChangeRequestHost, requireOpened, requireRepository } from '../change-requests.js';
-import type { NewChangeRequest, OpenedChangeRequest, ProviderAuth, ProviderCall } from '../git-provider.js';
+import type { NewChangeRequest, OpenedChangeRequest } from '../git-provider.js';
 import { requireRepositoryPath } from '../repository-name.js';
 import type { GitlabClient } from './gitlab.client.js';
 import { isWithinProject, newMergeRequest, toOpenedMergeRequest } from './gitlab.mapper.js';
@@ -14,15 +14,13 @@ export class GitlabChanges implements ChangeRequestHost {
   /** @throws GitProviderError with a reason for anything but a full path of a project */
   constructor(
     private readonly client: GitlabClient,
-    private readonly auth: ProviderAuth,
-    private readonly call: ProviderCall,
     repository: string,
   ) {
     this.path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}`;
   }
 
   async defaultBranch(): Promise<string | null> {
-    const project = await this.client.find(this.auth, this.call, this.path, restProjectSchema);
+    const project = await this.client.find(this.path, restProjectSchema);
     return requireRepository(project).default_branch;
   }
 
@@ -34,15 +32,15 @@ export class GitlabChanges implements ChangeRequestHost {
       per_page: String(PAGE_SIZE),
     });
     const path = `${this.path}/merge_requests?${query.toString()}`;
-    const listed = await this.client.find(this.auth, this.call, path, restMergeRequestsSchema);
+    const listed = await this.client.find(path, restMergeRequestsSchema);
     const found = requireRepository(listed).find(isWithinProject);
     return found ? toOpenedMergeRequest(found) : null;
   }
 
   async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const body = newMergeRequest(request, targetBranch);
-    const created = await this.client.change(this.auth, this.call, `${this.path}/merge_requests`, body);
+    const created = await this.client.change(`${this.path}/merge_requests`, body);
     const opened = toOpenedMergeRequest(restMergeRequestSchema.parse(created));
-    return requireOpened(opened, new URL(this.client.baseUrl(this.auth.host)).origin);
+    return requireOpened(opened, this.client.origin);
   }
 }

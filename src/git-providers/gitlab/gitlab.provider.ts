@@ -1,3 +1,4 @@
+import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
 import {
@@ -6,17 +7,21 @@ import {
   type GitCredential,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderAuth,
   type ProviderCall,
-  type GapReasons,
-  type ProviderErrorCode,
   type ProviderUser,
   type ProviderWork,
+  type RepositoryActivity,
   type TokenCheck,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, GapLog, notFound, providerErrorFromUpstream, verdictOf } from '../provider-errors.js';
-import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import {
+  combinedError,
+  GapLog,
+  notFound,
+  providerErrorFromUpstream,
+  tokenCheck,
+} from '../provider-errors.js';
+import { gitHostBaseUrl, oldServers, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -27,7 +32,7 @@ import {
 } from '../repository-lists.js';
 import { requireRepositoryPath } from '../repository-name.js';
 import { GitlabChanges } from './gitlab.changes.js';
-import { GitlabClient, type GitlabIssuePage } from './gitlab.client.js';
+import { GitlabClient, gitlabRoot, type GitlabResult } from './gitlab.client.js';
 import {
   type GitlabGraphqlWork,
   mapAccount,
@@ -38,7 +43,7 @@ import {
   toFoundRepository,
   toApiGuide,
 } from './gitlab.mapper.js';
-import { listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
+import { accountSchema, listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
 
 export interface GitlabProviderOptions {
   /** API root of a token without host, such as `https://gitlab.com/api`. */
@@ -47,77 +52,67 @@ export interface GitlabProviderOptions {
   timing?: RetryTiming;
 }
 
-type GraphqlHalf = GitlabGraphqlWork & { gaps: ProviderErrorCode[]; gapReasons: GapReasons };
-
 /** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
 export class GitlabProvider extends GitProvider {
   readonly kind = 'gitlab';
-  private readonly client: GitlabClient;
+  private readonly timing: RetryTiming;
+  private readonly oldServers: BoundedCache<string, true>;
 
   constructor(
-    http: GuardedHttpClient,
+    private readonly http: GuardedHttpClient,
     private readonly options: GitlabProviderOptions,
   ) {
     super();
-    this.client = new GitlabClient(http, {
-      apiUrl: options.apiUrl,
-      timing: options.timing ?? SYSTEM_RETRY_TIMING,
-    });
+    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+    this.oldServers = oldServers(this.timing);
   }
 
   serverOf(host: string | null): string {
-    return this.client.baseUrl(host);
+    return gitlabRoot(host, this.options.apiUrl);
   }
 
   apiGuide(host: string | null, repository: string, number: number): ApiGuide {
-    return toApiGuide(`${this.client.baseUrl(host)}/v4`, repository, number);
+    return toApiGuide(`${this.serverOf(host)}/v4`, repository, number);
   }
 
-  async findWork(auth: ProviderAuth, call: ProviderCall): Promise<ProviderWork> {
-    const [graphql, issues] = await Promise.allSettled([
-      this.readGraphql(auth, call),
-      this.client.assignedIssues(auth, call),
-    ]);
+  async findWork(call: ProviderCall): Promise<ProviderWork> {
+    const client = this.clientFor(call);
+    const [graphql, issues] = await Promise.allSettled([readGraphql(client), client.assignedIssues()]);
     if (graphql.status === 'rejected' && issues.status === 'rejected') {
       throw combinedError([graphql.reason, issues.reason]);
     }
-    return combine(settled(graphql), settled(issues));
+    const gaps = new GapLog();
+    const { work, gaps: gapsOfWork } = valueOf(graphql, gaps) ?? { work: NO_WORK, gaps: new GapLog() };
+    const listed = valueOf(issues, gaps) ?? { data: [], hasMore: false };
+    gapsOfWork.add(gaps);
+    return {
+      ...work,
+      issues: mapIssues(listed.data, knownRepositories(work)),
+      truncated: work.truncated || listed.hasMore,
+      gaps: gapsOfWork.codes(),
+      gapReasons: gapsOfWork.reasons(),
+    };
   }
 
-  async checkToken(auth: ProviderAuth, call: ProviderCall): Promise<TokenCheck> {
-    try {
-      const { data, gaps, gapReasons } = await this.client.currentUser(auth, call);
-      return data.currentUser.username === null ? verdictOf(noUser(gaps, gapReasons)) : { status: 'valid' };
-    } catch (error) {
-      return verdictOf(providerErrorFromUpstream(error));
-    }
+  async checkToken(call: ProviderCall): Promise<TokenCheck> {
+    return await tokenCheck(this.clientFor(call).currentUser().then(requireUser));
   }
 
-  async getUser(auth: ProviderAuth, call: ProviderCall): Promise<ProviderUser> {
-    return mapAccount(await this.client.account(auth, call));
+  async getUser(call: ProviderCall): Promise<ProviderUser> {
+    const { data } = await this.clientFor(call).require('/v4/user', accountSchema);
+    return mapAccount(data);
   }
 
-  async searchRepositories(
-    auth: ProviderAuth,
-    query: RepositoryQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundRepository>> {
+  async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     if (query.installation !== null) {
       throw notFound('installation');
     }
     const path = `/v4/projects?${projectsQuery(query)}`;
-    const page = await this.client.page(auth, call, path, listedProjectsSchema);
-    if (page === null) {
-      throw new GitProviderError('unsupported', { cause: new Error('the address is not found') });
-    }
-    return pageOf(page.data.map(toFoundRepository), query, page.hasMore);
+    const { data, hasMore } = await this.clientFor(call).page(path, listedProjectsSchema);
+    return pageOf(data.map(toFoundRepository), query, hasMore);
   }
 
-  async searchBranches(
-    auth: ProviderAuth,
-    query: BranchQuery,
-    call: ProviderCall,
-  ): Promise<Listing<FoundBranch>> {
+  async searchBranches(query: BranchQuery, call: ProviderCall): Promise<Listing<FoundBranch>> {
     const project = encodeURIComponent(requireRepositoryPath(query.repository));
     const search = new URLSearchParams({
       page: String(query.position),
@@ -125,11 +120,9 @@ export class GitlabProvider extends GitProvider {
       ...(query.text !== null && { search: query.text }),
     });
     const path = `/v4/projects/${project}/repository/branches?${search.toString()}`;
-    const page = await this.client.page(auth, call, path, listedBranchesSchema);
-    if (page === null) {
-      throw notFound('repository');
-    }
-    return pageOf(page.data.map(toFoundBranch), query, page.hasMore);
+    const client = this.clientFor(call);
+    const { data, hasMore } = await client.page(path, listedBranchesSchema, notFound('repository'));
+    return pageOf(data.map(toFoundBranch), query, hasMore);
   }
 
   /** GitLab has none: a token is for all projects of its user. */
@@ -137,12 +130,8 @@ export class GitlabProvider extends GitProvider {
     return Promise.resolve({ items: [], next: null });
   }
 
-  async openChangeRequest(
-    auth: ProviderAuth,
-    request: NewChangeRequest,
-    call: ProviderCall,
-  ): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GitlabChanges(this.client, auth, call, request.repository), request);
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    return await openOrFind(new GitlabChanges(this.clientFor(call), request.repository), request);
   }
 
   cloneUrl(host: string | null, repository: string): string {
@@ -151,69 +140,56 @@ export class GitlabProvider extends GitProvider {
   }
 
   /** `oauth2` is needed for OAuth tokens; personal ones take any user name (https://docs.gitlab.com/api/oauth2/). */
-  gitCredential({ token }: ProviderAuth): Promise<GitCredential> {
+  gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'oauth2', password: token });
   }
 
-  private async readGraphql(auth: ProviderAuth, call: ProviderCall): Promise<GraphqlHalf> {
-    const { data, gaps, gapReasons } = await this.client.work(auth, call);
-    if (data.currentUser.username === null) {
-      throw noUser(gaps, gapReasons);
-    }
-    const isIncomplete = data.currentUser.authoredMergeRequests === null || data.recent === null;
-    return {
-      ...mapGraphqlWork(data),
-      gaps: isIncomplete && gaps.length === 0 ? ['unavailable'] : gaps,
-      gapReasons,
-    };
+  private clientFor(call: ProviderCall): GitlabClient {
+    const { http, timing } = this;
+    return new GitlabClient({ http, timing, call }, this.serverOf(call.host), this.oldServers);
   }
 }
 
-type Half<T> = { value: T; gap: null } | { value: null; gap: GitProviderError };
-
-function settled<T>(result: PromiseSettledResult<T>): Half<T> {
-  return result.status === 'fulfilled'
-    ? { value: result.value, gap: null }
-    : { value: null, gap: providerErrorFromUpstream(result.reason) };
+interface GraphqlPart {
+  work: GitlabGraphqlWork;
+  gaps: GapLog;
 }
 
-function combine(graphql: Half<GraphqlHalf>, issues: Half<GitlabIssuePage>): ProviderWork {
-  const {
-    gaps: graphqlGaps,
-    gapReasons,
-    ...work
-  } = graphql.value ?? {
-    changeRequests: [],
-    recentRepositories: [],
-    probedRepositories: [],
-    truncated: false,
-    gaps: [],
-    gapReasons: {},
-  };
-  const known = new Map(
-    [...work.changeRequests.map(({ repository }) => repository), ...work.recentRepositories].map(
-      (repository) => [repository.name, repository],
-    ),
-  );
-  const log = new GapLog();
-  for (const { gap } of [graphql, issues]) {
-    if (gap !== null) {
-      log.note(gap);
-    }
+const NO_WORK: GitlabGraphqlWork = {
+  changeRequests: [],
+  recentRepositories: [],
+  probedRepositories: [],
+  truncated: false,
+};
+
+async function readGraphql(client: GitlabClient): Promise<GraphqlPart> {
+  const { data, gaps } = requireUser(await client.work());
+  const isIncomplete = data.currentUser.authoredMergeRequests === null || data.recent === null;
+  if (isIncomplete && gaps.codes().length === 0) {
+    gaps.note(new GitProviderError('unavailable'));
   }
-  return {
-    ...work,
-    issues: mapIssues(issues.value?.issues ?? [], known),
-    truncated: work.truncated || (issues.value?.hasMore ?? false),
-    gaps: [...new Set([...graphqlGaps, ...log.codes()])],
-    gapReasons: { ...log.reasons(), ...gapReasons },
-  };
+  return { work: mapGraphqlWork(data), gaps };
 }
 
 /** GitLab responds with 200 and no user to a token that it does not know. */
-function noUser(
-  [code = 'unauthorized']: readonly ProviderErrorCode[],
-  reasons: GapReasons,
-): GitProviderError {
-  return new GitProviderError(code, { said: reasons[code] ?? null });
+function requireUser<Result extends GitlabResult<{ currentUser: { username: string | null } }>>(
+  result: Result,
+): Result {
+  if (result.data.currentUser.username === null) {
+    throw result.gaps.failure('unauthorized');
+  }
+  return result;
+}
+
+function valueOf<T>(result: PromiseSettledResult<T>, gaps: GapLog): T | null {
+  if (result.status === 'fulfilled') {
+    return result.value;
+  }
+  gaps.note(providerErrorFromUpstream(result.reason));
+  return null;
+}
+
+function knownRepositories(work: GitlabGraphqlWork): Map<string, RepositoryActivity> {
+  const seen = [...work.changeRequests.map(({ repository }) => repository), ...work.recentRepositories];
+  return new Map(seen.map((repository) => [repository.name, repository]));
 }

@@ -88,7 +88,7 @@ export const graphqlResponseSchema = object({
   errors: listOrNull(graphqlErrorSchema),
 });
 
-export const issuesSchema = list(
+export const issuesSchema = requiredList(
   object({
     iid: positiveInteger,
     title: requiredName,

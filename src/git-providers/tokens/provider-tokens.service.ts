@@ -1,10 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { lockUser } from '../../auth/user.repository.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { invalidGitToken } from '../git-provider-problem.js';
-import type { ProviderCall, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
+import type { CallBounds, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';
 import { ProviderCalls } from '../provider-calls.js';
 import {
@@ -95,12 +94,8 @@ export class ProviderTokensService {
     };
   }
 
-  /** Writes changes in the caller's transaction. @throws DomainError unauthorized for a removed user */
+  /** Writes changes in the caller's transaction, which has locked the user. */
   async store(manager: EntityManager, userId: string, prepared: PreparedTokens): Promise<void> {
-    if (prepared.changes.length === 0) {
-      return;
-    }
-    await lockUser(manager, userId);
     for (const change of prepared.changes) {
       await this.apply(manager, userId, change);
     }
@@ -121,24 +116,23 @@ export class ProviderTokensService {
 
   /** Side by side; the results come in the order of the tokens. */
   private async checkAll(tokens: readonly NewToken[]): Promise<CheckedToken[]> {
-    const call = this.calls.within(CHECKS_TIMEOUT_MS);
-    return Promise.all(tokens.map((token) => this.check(token, call)));
+    const bounds = this.calls.within(CHECKS_TIMEOUT_MS);
+    return Promise.all(tokens.map((token) => this.check(token, bounds)));
   }
 
   /** Shows a token to its own provider only, at the host that came with it. */
-  private async check(token: NewToken, call: ProviderCall): Promise<CheckedToken> {
+  private async check(token: NewToken, bounds: CallBounds): Promise<CheckedToken> {
     let current = token.token;
     const adapter = await this.registry.providerFor(token.provider, token.host);
-    const verdict = await adapter.checkToken(
-      { token: token.token, host: token.host },
-      {
-        ...call,
-        replaceToken: (successor) => {
-          current = successor;
-          return Promise.resolve();
-        },
+    const verdict = await adapter.checkToken({
+      ...bounds,
+      token: token.token,
+      host: token.host,
+      replaceToken: (successor) => {
+        current = successor;
+        return Promise.resolve();
       },
-    );
+    });
     return { token: { ...token, token: current }, verdict };
   }
 

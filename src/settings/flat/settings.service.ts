@@ -6,8 +6,9 @@ import { ProviderTokensService } from '../../git-providers/tokens/provider-token
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
 import { SecretsService } from '../secrets/secrets.service.js';
+import { SettingsCipher, type StoredColumns } from '../settings-cipher.js';
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
-import { type SettingsChange, SettingsRepository, type StoredColumns } from '../settings.repository.js';
+import { type SettingsChange, SettingsRepository } from '../settings.repository.js';
 import type { SettingsDto, StoredWarning } from './settings.dto.js';
 
 /** What decides where a model is called, and with which key. */
@@ -26,6 +27,7 @@ export interface NestedParts {
 export class SettingsService {
   constructor(
     private readonly settings: SettingsRepository,
+    private readonly cipher: SettingsCipher,
     private readonly mcpConfigs: McpConfigService,
     private readonly secrets: SecretsService,
     private readonly tokens: ProviderTokensService,
@@ -49,7 +51,7 @@ export class SettingsService {
     const columns = settingsChanges(dto);
     const { provider_tokens: inputs, custom_secrets: secrets = new Map() } = dto.secrets_store ?? {};
     const tokens = inputs && (await this.tokens.prepare(userId, inputs, TOKENS_LOC));
-    const { before, after } = await this.settings.manager.transaction(async (manager) => {
+    const { before, after } = await this.settings.transaction(userId, async (manager) => {
       const merged = await this.settings.mergeWithin(manager, userId, { columns, details: nested.details });
       if (tokens) {
         await this.tokens.store(manager, userId, tokens);
@@ -86,12 +88,11 @@ export class SettingsService {
   }
 
   private checkedModel(userId: string, row: Partial<StoredColumns>): CheckedModel {
-    const { keys, details } = this.settings.inClear(userId, row);
     return {
       model: row.llm_model ?? null,
       baseUrl: row.llm_base_url ?? null,
-      apiKey: keys.llm_api_key,
-      headers: headersIn(details.agent['llm']),
+      apiKey: this.cipher.keysOf(userId, row).llm_api_key,
+      headers: headersIn(this.cipher.detailsOf(userId, row).agent['llm']),
     };
   }
 

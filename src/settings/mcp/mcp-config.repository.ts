@@ -11,18 +11,11 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedByUser, User, UserRowLock } from '../../auth/user.repository.js';
+import { OwnedByUser, User } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { NamedStatement } from '../../database/named-statement.js';
 import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
-import {
-  detailsOf,
-  maskedConfig,
-  type McpDetails,
-  type McpSecrets,
-  secretsOf,
-  unmaskedConfig,
-  withDetails,
-} from './mcp-secrets.js';
+import { maskedConfig, parsedConfig, serialized } from './mcp-secrets.js';
 import { namedServers } from './named-servers.js';
 
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
@@ -38,13 +31,9 @@ export class McpConfig {
   @Column('jsonb')
   config: StoredMcpConfig;
 
-  /** Encrypted JSON of the secrets behind the masks; null when there are none. */
-  @Column('text', { nullable: true })
-  secrets: string | null;
-
-  /** Encrypted JSON of what newer clients gave beyond that, see `McpDetails`; null when there is nothing. */
-  @Column('text', { nullable: true })
-  details: string | null;
+  /** Encrypted JSON of the configuration with its secrets, and what newer clients gave beyond that. */
+  @Column('text')
+  secrets: string;
 
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;
@@ -55,11 +44,7 @@ function mcpConfigBinding(userId: string): string {
   return `mcp_configs.secrets:${userId}`;
 }
 
-function detailsBinding(userId: string): string {
-  return `mcp_configs.details:${userId}`;
-}
-
-/** The encrypted columns of this table. */
+/** The encrypted column of this table. */
 export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'mcp_configs',
@@ -67,17 +52,12 @@ export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
     keyColumns: ['user_id'],
     binding: ({ user_id = '' }) => mcpConfigBinding(user_id),
   },
-  {
-    table: 'mcp_configs',
-    column: 'details',
-    keyColumns: ['user_id'],
-    binding: ({ user_id = '' }) => detailsBinding(user_id),
-  },
 ];
 
-type McpConfigColumns = Pick<McpConfig, 'config' | 'secrets' | 'details'>;
-
-const LOCK = new UserRowLock<McpConfigColumns>('mcp_configs', ['config', 'secrets', 'details']);
+const READ_LOCKED = new NamedStatement<Pick<McpConfig, 'secrets'>>(
+  'mcp_configs_lock',
+  'SELECT secrets FROM mcp_configs WHERE user_id = $1 FOR NO KEY UPDATE',
+);
 
 /** A user's tool servers from one state to the next; null: none, not even an empty list. */
 interface McpConfigChange {
@@ -109,12 +89,13 @@ export class McpConfigRepository extends Repository<McpConfig> {
   }
 
   /**
-   * What {@link read} finds, for a transaction that changes it: locks the user.
+   * What {@link read} finds, for a transaction that has locked the user and changes it.
    *
-   * @throws SecretDecryptionError as {@link read} does, DomainError unauthorized when the user has been removed meanwhile
+   * @throws SecretDecryptionError as {@link read} does
    */
   async readLocked(manager: EntityManager, userId: string): Promise<ClearMcpConfig | null> {
-    return this.inClear(userId, await LOCK.take(manager, userId));
+    const [row = null] = await READ_LOCKED.within(manager, [userId]);
+    return this.inClear(userId, row);
   }
 
   /** Replaces the user's configuration in the caller's transaction; null, which a patch may result in, removes it. */
@@ -128,10 +109,10 @@ export class McpConfigRepository extends Repository<McpConfig> {
     }
     if (config === null) {
       await manager.delete(McpConfig, { userId });
-    } else if (before === null) {
-      await manager.insert(McpConfig, { userId, ...this.columns(userId, config) });
     } else if (!isDeepStrictEqual(config, before)) {
-      await manager.update(McpConfig, { userId }, this.columns(userId, config));
+      const secrets = this.cipher.encrypt(serialized(config), mcpConfigBinding(userId));
+      const row = { userId, config: maskedConfig(config), secrets, updatedAt: () => 'now()' };
+      await manager.upsert(McpConfig, row, ['userId']);
     }
   }
 
@@ -152,26 +133,7 @@ export class McpConfigRepository extends Repository<McpConfig> {
     });
   }
 
-  private inClear(userId: string, row: McpConfigColumns | null): ClearMcpConfig | null {
-    if (row === null) {
-      return null;
-    }
-    const secrets: McpSecrets | null =
-      row.secrets === null ? null : JSON.parse(this.cipher.decrypt(row.secrets, mcpConfigBinding(userId)));
-    const config = unmaskedConfig(row.config, secrets);
-    if (row.details === null) {
-      return config;
-    }
-    const details: McpDetails = JSON.parse(this.cipher.decrypt(row.details, detailsBinding(userId)));
-    return withDetails(config, details);
-  }
-
-  private columns(userId: string, config: ClearMcpConfig): McpConfigColumns {
-    const [secrets, details] = [secretsOf(config), detailsOf(config)];
-    return {
-      config: maskedConfig(config),
-      secrets: secrets && this.cipher.encrypt(JSON.stringify(secrets), mcpConfigBinding(userId)),
-      details: details && this.cipher.encrypt(JSON.stringify(details), detailsBinding(userId)),
-    };
+  private inClear(userId: string, row: Pick<McpConfig, 'secrets'> | null): ClearMcpConfig | null {
+    return row && parsedConfig(this.cipher.decrypt(row.secrets, mcpConfigBinding(userId)));
   }
 }

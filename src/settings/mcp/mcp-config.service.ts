@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { lockUser } from '../../auth/user.repository.js';
 import { type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
@@ -22,12 +21,11 @@ export class McpConfigService {
   ) {}
 
   /**
-   * Replaces a user's configuration within the caller's transaction; null removes it. Writers of one user take turns,
-   * so a mask always stands for what is stored at that moment.
+   * Replaces a user's configuration within the caller's transaction, which has locked the user; null removes it. A mask
+   * stands for what is stored at that moment.
    *
    * @param loc where the configuration stands in the request, such as `['body', 'mcp_config']`
    * @throws InvalidInputError for addresses that are not allowed and masks with nothing stored behind them
-   * @throws DomainError unauthorized when the user has been removed meanwhile
    */
   async store(
     manager: EntityManager,
@@ -36,7 +34,6 @@ export class McpConfigService {
     loc: readonly string[],
   ): Promise<void> {
     if (dto === null) {
-      await lockUser(manager, userId);
       await this.configs.removeOf(manager, userId);
       return;
     }

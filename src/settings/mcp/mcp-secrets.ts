@@ -11,18 +11,6 @@ import {
   type StoredRemoteMcpServer,
 } from './mcp-config.types.js';
 
-type Pairs<Value> = [string, Value][];
-
-/**
- * The secrets behind the masks, by url, or by server name and variable. Lists of pairs, not objects: a variable may
- * be called `__proto__`.
- */
-export interface McpSecrets {
-  sse: Pairs<string>;
-  stdio: Pairs<Pairs<string>>;
-  shttp: Pairs<string>;
-}
-
 /** The configuration as it may be stored in clear and shown: every secret is the mask. */
 export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
   return {
@@ -52,37 +40,22 @@ export function exposedConfig(config: ClearMcpConfig): StoredMcpConfig {
   };
 }
 
-/** The secrets that {@link maskedConfig} leaves out, or null when there are none. */
-export function secretsOf(config: ClearMcpConfig): McpSecrets | null {
-  const secrets: McpSecrets = {
-    sse: keysByUrl(config.sseServers),
-    stdio: config.stdioServers.filter(({ env }) => env.size > 0).map(({ name, env }) => [name, [...env]]),
-    shttp: keysByUrl(config.shttpServers),
-  };
-  return Object.values(secrets).some((entries: unknown[]) => entries.length > 0) ? secrets : null;
+/** The configuration with its secrets, as it is encrypted. */
+export function serialized(config: ClearMcpConfig): string {
+  // Pairs, not objects: a variable may be called `__proto__`.
+  const servers = config.stdioServers.map((server) => ({ ...server, env: [...server.env] }));
+  return JSON.stringify({ ...config, stdioServers: servers });
 }
 
-/**
- * Puts the secrets back behind their masks.
- *
- * @throws Error when a mask has no secret; both are written together, so the row was changed by hand
- */
-export function unmaskedConfig(shown: StoredMcpConfig, secrets: McpSecrets | null): ClearMcpConfig {
-  const environments = new Map(secrets?.stdio);
-  return {
-    sseServers: unmaskedServers(shown.sse_servers, new Map(secrets?.sse)),
-    stdioServers: shown.stdio_servers.map(({ name, command, args, env }) => {
-      const values = new Map(environments.get(name));
-      return {
-        name,
-        command,
-        args,
-        env: new Map(Object.keys(env).map((variable) => [variable, requireSecret(values.get(variable))])),
-      };
-    }),
-    shttpServers: unmaskedServers(shown.shttp_servers, new Map(secrets?.shttp)),
-  };
+export function parsedConfig(text: string): ClearMcpConfig {
+  const config: SerializedConfig = JSON.parse(text);
+  const servers = config.stdioServers.map((server) => ({ ...server, env: new Map(server.env) }));
+  return { ...config, stdioServers: servers };
 }
+
+type SerializedConfig = Omit<ClearMcpConfig, 'stdioServers'> & {
+  stdioServers: (Omit<ClearStdioMcpServer, 'env'> & { env: [string, string][] })[];
+};
 
 function exposedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpServer {
   return { url, api_key: apiKey };
@@ -95,64 +68,6 @@ function maskedServer({ url, apiKey, details }: ClearRemoteMcpServer): StoredRem
 function shownTools(details: JsonObject = {}): { tools?: string[] } {
   const tools = allowedTools(details);
   return tools === undefined ? {} : { tools };
-}
-
-function keysByUrl(servers: readonly ClearRemoteMcpServer[]): Pairs<string> {
-  return servers.flatMap(({ url, apiKey }): Pairs<string> => (apiKey === null ? [] : [[url, apiKey]]));
-}
-
-function unmaskedServers(
-  servers: readonly StoredRemoteMcpServer[],
-  keys: ReadonlyMap<string, string>,
-): ClearRemoteMcpServer[] {
-  return servers.map(({ url, api_key }) => ({
-    url,
-    apiKey: api_key === null ? null : requireSecret(keys.get(url)),
-  }));
-}
-
-function requireSecret(secret: string | undefined): string {
-  if (secret === undefined) {
-    throw new Error('a masked MCP secret is missing from the stored secrets');
-  }
-  return secret;
-}
-
-/** The details of servers by url, or by name. */
-export interface McpDetails {
-  sse: Pairs<JsonObject>;
-  stdio: Pairs<JsonObject>;
-  shttp: Pairs<JsonObject>;
-}
-
-/** What servers have beyond the three lists, or null when none has anything. */
-export function detailsOf(config: ClearMcpConfig): McpDetails | null {
-  const details: McpDetails = {
-    sse: remoteDetails(config.sseServers),
-    stdio: config.stdioServers.flatMap(({ name, details: own }): Pairs<JsonObject> =>
-      own ? [[name, own]] : [],
-    ),
-    shttp: remoteDetails(config.shttpServers),
-  };
-  return Object.values(details).some((entries: unknown[]) => entries.length > 0) ? details : null;
-}
-
-function remoteDetails(servers: readonly ClearRemoteMcpServer[]): Pairs<JsonObject> {
-  return servers.flatMap(({ url, details }): Pairs<JsonObject> => (details ? [[url, details]] : []));
-}
-
-function withOwnDetails<Server extends object>(server: Server, details: JsonObject | undefined): Server {
-  return details ? { ...server, details } : server;
-}
-
-/** A configuration with the details of its servers. */
-export function withDetails(config: ClearMcpConfig, { sse, stdio, shttp }: McpDetails): ClearMcpConfig {
-  const known = { sse: new Map(sse), stdio: new Map(stdio), shttp: new Map(shttp) };
-  return {
-    sseServers: config.sseServers.map((server) => withOwnDetails(server, known.sse.get(server.url))),
-    stdioServers: config.stdioServers.map((server) => withOwnDetails(server, known.stdio.get(server.name))),
-    shttpServers: config.shttpServers.map((server) => withOwnDetails(server, known.shttp.get(server.url))),
-  };
 }
 
 /** A configuration without masks, and a problem for each mask that had nothing behind it. */

@@ -9,6 +9,7 @@ import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
+import { SettingsCipher } from '../settings-cipher.js';
 import { emptySettingsRow, SETTINGS } from '../settings-table.js';
 import { SettingsRepository } from '../settings.repository.js';
 import {
@@ -31,6 +32,7 @@ export class NestedSettingsService {
   constructor(
     private readonly settings: SettingsService,
     private readonly repository: SettingsRepository,
+    private readonly cipher: SettingsCipher,
     private readonly mcpConfigs: McpConfigRepository,
     private readonly profiles: LlmProfileRepository,
     private readonly addresses: OutboundAddresses,
@@ -40,11 +42,12 @@ export class NestedSettingsService {
    * Returns the defaults when nothing is stored: newer clients treat a 404 as an error, and show it behind their forms.
    */
   async find(userId: string): Promise<NestedSettings> {
-    const [{ row, keys, details }, mcpConfig, profiles] = await Promise.all([
-      this.repository.loadShownWithKeys(userId),
+    const [row, mcpConfig, profiles] = await Promise.all([
+      this.repository.load(userId),
       this.mcpConfigs.read(userId),
       this.profiles.list(userId),
     ]);
+    const [keys, details] = [this.cipher.keysOf(userId, row), this.cipher.detailsOf(userId, row)];
     const shown = row ?? emptySettingsRow();
     return {
       row: shown,

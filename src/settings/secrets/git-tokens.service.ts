@@ -1,17 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
 import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
+import { SettingsRepository } from '../settings.repository.js';
 import type { AddGitProvidersDto } from './git-tokens.dto.js';
 
 /** Users' git tokens, stored and removed apart from other settings. */
 @Injectable()
 export class GitTokensService {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly settings: SettingsRepository,
     private readonly tokens: ProviderTokensService,
     private readonly credentials: ProviderTokenRepository,
     private readonly mcpConfigs: McpConfigService,
@@ -28,7 +27,7 @@ export class GitTokensService {
     { provider_tokens: inputs = new Map(), mcp_config: mcpConfig }: AddGitProvidersDto,
   ): Promise<ProviderTokenWarning[]> {
     const prepared = await this.tokens.prepare(userId, inputs, ['body', 'provider_tokens']);
-    await this.dataSource.transaction(async (manager) => {
+    await this.settings.transaction(userId, async (manager) => {
       if (mcpConfig !== undefined) {
         await this.mcpConfigs.store(manager, userId, mcpConfig, ['body', 'mcp_config']);
       }

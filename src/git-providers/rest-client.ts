@@ -1,0 +1,127 @@
+import type { z } from 'zod';
+import type { GuardedHttpClient, GuardedRequestInit } from '../common/http/guarded-http.client.js';
+import { readJson } from '../common/http/response-body.js';
+import { changeRefusal } from './change-requests.js';
+import { GitProviderError, type ProviderCall } from './git-provider.js';
+import {
+  parsedOrNull,
+  providerErrorFromResponse,
+  providerErrorFromUpstream,
+  providerReason,
+} from './provider-errors.js';
+import { requestBounds, retryOnce, type RetryTiming } from './provider-http.js';
+import { requireFitting } from './response-schema.js';
+
+export interface JsonResponse {
+  headers: Headers;
+  /** Null for 404, which often only means "there is none". */
+  body: unknown;
+}
+
+export interface ListPage<List> {
+  data: List;
+  hasMore: boolean;
+}
+
+/** What requests are sent with. */
+export interface RestContext {
+  http: GuardedHttpClient;
+  timing: RetryTiming;
+  call: ProviderCall;
+}
+
+/** The requests of one call to one git server. Paths follow the root, encoded, with their query. */
+export abstract class RestClient {
+  /** Without a trailing slash. */
+  abstract readonly root: string;
+  protected abstract readonly headers: Readonly<Record<string, string>>;
+  protected readonly headersOfPost: Readonly<Record<string, string>> = {};
+
+  constructor(protected readonly context: RestContext) {}
+
+  /** The texts for people in a response that refuses a change. */
+  protected abstract reasonsOf(refusal: unknown): string[];
+
+  get origin(): string {
+    return new URL(this.root).origin;
+  }
+
+  /** One resource; null for 404. @throws GitProviderError */
+  async find<T>(path: string, schema: z.ZodType<T>): Promise<T | null> {
+    const { body } = await this.exchange(`${this.root}${path}`);
+    return body === null ? null : schema.parse(body);
+  }
+
+  /** A resource or list that has to be there, and to fit. @throws GitProviderError, `absent` for 404 */
+  async require<T>(
+    path: string,
+    schema: z.ZodType<T>,
+    absent: GitProviderError = addressNotFound(),
+  ): Promise<{ data: T; headers: Headers }> {
+    const { body, headers } = await this.exchange(`${this.root}${path}`);
+    if (body === null) {
+      throw absent;
+    }
+    return { data: requireFitting(schema, body, 'the response is another resource'), headers };
+  }
+
+  /** Sends a change exactly once. @throws GitProviderError with a `reason` when the server refuses */
+  async change(path: string, body: unknown): Promise<unknown> {
+    const { http, timing, call } = this.context;
+    try {
+      const response = await http.fetch(`${this.root}${path}`, this.request(body));
+      if (response.ok) {
+        return await readJson(response, this.origin);
+      }
+      const text = await response.text();
+      const reason = providerReason(this.reasonsOf(parsedOrNull(text)), call.token);
+      throw changeRefusal(response, reason, timing.now(), { text, token: call.token });
+    } catch (error) {
+      throw providerErrorFromUpstream(error);
+    }
+  }
+
+  /**
+   * Sends one reading request; a server in trouble is asked once more.
+   * @throws GitProviderError for every response but success and 404, and when none came in time
+   */
+  protected async exchange(url: string, body?: unknown): Promise<JsonResponse> {
+    const { timing, call } = this.context;
+    return await retryOnce(() => this.exchangeOnce(url, body), call, timing);
+  }
+
+  private async exchangeOnce(url: string, body: unknown): Promise<JsonResponse> {
+    const { http, timing, call } = this.context;
+    const response = await http.fetch(url, this.request(body));
+    const { headers, status } = response;
+    if (status === 404) {
+      return { headers, body: null };
+    }
+    if (!response.ok) {
+      const refusal = { text: status >= 400 ? await response.text() : '', token: call.token };
+      // The server understood the request and refuses it, so a retry changes nothing.
+      throw providerErrorFromResponse(response, timing.now(), refusal) ?? new GitProviderError('unsupported');
+    }
+    return { headers, body: await readJson(response, new URL(url).origin) };
+  }
+
+  private request(body: unknown): GuardedRequestInit {
+    const { timing, call } = this.context;
+    const headers = { accept: 'application/json', ...this.headers };
+    return {
+      ...(body === undefined
+        ? { headers }
+        : {
+            method: 'POST',
+            headers: { ...headers, 'content-type': 'application/json', ...this.headersOfPost },
+            body: JSON.stringify(body),
+          }),
+      ...requestBounds(call, timing.now()),
+    };
+  }
+}
+
+/** For a 404 on an address that every server of the kind has. */
+export function addressNotFound(): GitProviderError {
+  return new GitProviderError('unsupported', { cause: new Error('the address is not found') });
+}
