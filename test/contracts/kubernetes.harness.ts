@@ -132,7 +132,7 @@ export class KubernetesHarness implements SandboxBackendHarness {
     await Promise.all(this.#backends.map((backend) => backend.disconnect()));
     // Takes everything in it along, in its own time.
     await this.api.find(`/api/v1/namespaces/${this.namespace}`, { method: 'DELETE' });
-    this.api.close();
+    await this.api.close();
     await rm(this.#folder, { recursive: true });
   }
 }

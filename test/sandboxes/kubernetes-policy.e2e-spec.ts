@@ -28,7 +28,7 @@ describe('the network policy of a service outside of the cluster', () => {
   });
 
   afterEach(async () => {
-    api.close();
+    await api.close();
     await cluster.close();
     await rm(folder, { recursive: true });
   });

@@ -94,7 +94,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return [
       {
         level: 'log',
-        text: `sandboxes are pods in the namespace ${objects.namespace} of ${await this.#api.address()}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
+        text: `sandboxes are pods in the namespace ${objects.namespace} of ${this.#api.address}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
       },
       ...(await this.#policy.keep()),
     ];
@@ -180,8 +180,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   override async disconnect(): Promise<void> {
     const objects = await this.#objects?.catch(() => null);
     await objects?.stop();
-    this.#api.close();
-    this.#tunnels.close();
+    await Promise.all([this.#api.close(), this.#tunnels.close()]);
   }
 
   /** An image that is rebuilt under its old name goes unnoticed: the nodes have it, not the API server. */
@@ -318,7 +317,9 @@ export class KubernetesSandboxBackend extends SandboxBackend {
 
   async #readLog(path: string, container: string): Promise<string> {
     try {
-      return await this.#api.text(path, { container, tailLines: LOG_LINES, limitBytes: LOG_BYTES });
+      return await this.#api.text(path, {
+        query: { container, tailLines: LOG_LINES, limitBytes: LOG_BYTES },
+      });
     } catch (error) {
       // 400: the container has not started; 404: the pod is gone.
       if (error instanceof ApiServerError && (error.status === 400 || error.status === 404)) {
@@ -353,7 +354,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   async #openCluster(): Promise<ClusterObjects> {
     const own =
       this.#options.kubeconfig === null
-        ? await callCluster('sandboxes cannot run', () => this.#api.ownNamespace())
+        ? await callCluster('sandboxes cannot run', async () => this.#api.ownNamespace)
         : null;
     const namespace = this.#options.namespace ?? own ?? DEFAULT_NAMESPACE;
     const objects = new ClusterObjects(this.#api, namespace, this.#options.instanceId);

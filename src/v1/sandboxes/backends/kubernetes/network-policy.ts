@@ -152,7 +152,7 @@ export class InstancePolicy {
     if (this.options.kubeconfig !== null) {
       return null;
     }
-    const namespace = (await this.api.ownNamespace()) ?? this.namespace;
+    const namespace = this.api.ownNamespace ?? this.namespace;
     const pod = await this.api.find(`/api/v1/namespaces/${namespace}/pods/${encodeURIComponent(hostname())}`);
     const labels = Object.entries(jsonAt(pod, 'metadata', 'labels') ?? {}).flatMap(([name, value]) =>
       typeof value === 'string' && !PASSING_LABELS.test(name) ? [[name, value] as const] : [],
