@@ -14,7 +14,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const DEFAULT_PATIENCE_MS = 10_000;
 const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
 
-interface ApiCall {
+export interface ApiCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   query?: Record<string, string | number | boolean> | undefined;
   body?: unknown;
