@@ -110,7 +110,7 @@ export class InstancePolicy {
   }
 
   async #store(): Promise<void> {
-    const { ownAddresses, ...facts } = await this.#facts();
+    const { admitted, ...facts } = await this.#facts();
     const policy = networkPolicy(facts);
     const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
     const own = `${path}/${policy.metadata.name}`;
@@ -124,10 +124,10 @@ export class InstancePolicy {
     } else {
       await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
     }
-    this.#admitted = ownAddresses;
+    this.#admitted = admitted;
   }
 
-  async #facts(): Promise<PolicyFacts & { ownAddresses: readonly string[] | null }> {
+  async #facts(): Promise<PolicyFacts & { admitted: readonly string[] | null }> {
     const { instanceId, reach, reachedFrom } = this.options;
     const configured = reachedFrom.map(peerOf);
     // With `proxy`, connections come from the pod's own node, which no policy keeps out.
@@ -144,7 +144,7 @@ export class InstancePolicy {
     return {
       instanceId,
       sources,
-      ownAddresses: own,
+      admitted: own,
       destinations: [
         ...allowed.flat(),
         ...addresses.map((address) => ({ peer: addressPeer(address), port: port || null })),
