@@ -12,6 +12,8 @@ import { ApiServerError, ApiServerOutages, pauseBefore, refusal } from './api-se
 const RESPONSE_TIMEOUT_MS = 15_000;
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const DEFAULT_PATIENCE_MS = 10_000;
+/** Allows for a page of objects. */
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
 
 export interface ApiCall {
@@ -98,8 +100,7 @@ export class ApiServer {
   }
 
   async text(path: string, call: ApiCall = {}): Promise<string> {
-    const body = await this.#open(path, call);
-    return await body.text();
+    return await readText(await this.#open(path, call));
   }
 
   /** The values of a response that has one in each line. @throws ApiServerError; the signal's reason */
@@ -174,7 +175,7 @@ export class ApiServer {
     });
     const { statusCode, headers } = response;
     if (statusCode < 200 || statusCode > 299) {
-      throw refusal(statusCode, headers, await response.body.text());
+      throw refusal(statusCode, headers, await readText(response.body));
     }
     return response.body;
   }
@@ -212,6 +213,19 @@ function readConfig(kubeconfig: string | null): ClusterConfig {
     throw new ApiServerError(problem, 0, 'Configuration');
   }
   return config;
+}
+
+async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > MAX_RESPONSE_BYTES) {
+      throw new ApiServerError('its response is too large', 0, null);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parseResponse(body: string): unknown {
