@@ -50,7 +50,7 @@ export class ApiServer {
   constructor(private readonly kubeconfig: string | null) {}
 
   /** @throws ApiServerError where there is no cluster */
-  get config(): ClusterConfig {
+  private get config(): ClusterConfig {
     this.#config ??= readConfig(this.kubeconfig);
     return this.#config;
   }
