@@ -7,6 +7,7 @@ import { connectEngine, nullOnStatus } from '../../src/v1/sandboxes/backends/doc
 import type { DockerBackendOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
 import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.backend.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { sandboxLaunch } from '../support/sandbox-launch.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
 
 /** The image of `npm run image:agent-server` in the engine of `DOCKER_HOST`; without it these tests are skipped. */
@@ -75,21 +76,7 @@ export class DockerHarness implements SandboxBackendHarness {
   }
 
   launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
-    return {
-      id: randomBytes(11).toString('hex'),
-      sessionKey: `key-${randomBytes(16).toString('hex')}`,
-      program: { kind: 'native', image: this.image },
-      env: {},
-      workingDir: 'workspace/project',
-      cpu: null,
-      memoryMb: null,
-      runtime: null,
-      network: null,
-      pod: null,
-      ports: {},
-      callbackUrl: null,
-      ...changes,
-    };
+    return sandboxLaunch({ program: { kind: 'native', image: this.image }, ...changes });
   }
 
   brokenLaunch(): SandboxLaunch {

@@ -9,6 +9,8 @@ import { KubernetesSandboxBackend } from '../../src/v1/sandboxes/backends/kubern
 import type { KubernetesBackendOptions } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes-options.js';
 import { sandboxObjectName } from '../../src/v1/sandboxes/backends/kubernetes/sandbox-manifest.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
+import { sandboxLaunch } from '../support/sandbox-launch.js';
 import type { SandboxBackendHarness, SandboxPromises } from './sandbox-backend.harness.js';
 
 /** The cluster that `npm run test:kubernetes` has found; without it these tests are skipped. */
@@ -67,23 +69,13 @@ export class KubernetesHarness implements SandboxBackendHarness {
 
   another(options: Partial<KubernetesBackendOptions> = {}): KubernetesSandboxBackend {
     const backend = new KubernetesSandboxBackend({
+      ...KUBERNETES_OPTIONS,
       instanceId: this.instanceId,
       kubeconfig: KUBECONFIG,
       namespace: this.namespace,
-      reach: 'pod',
       defaultImage: AGENT_IMAGE,
-      volumeSize: '1Gi',
-      storageClass: null,
-      runtimeClass: null,
-      serviceAccount: null,
-      cpu: 1,
-      memoryMb: 512,
-      reachedFrom: [],
-      allow: [],
       callbackUrl: () => 'http://127.0.0.1:3000/api/v1/webhooks',
       nodeWaitMs: 4_000,
-      environment: {},
-      graceSeconds: 10,
       ...this.#options,
       ...options,
     });
@@ -98,21 +90,7 @@ export class KubernetesHarness implements SandboxBackendHarness {
   }
 
   launch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
-    return {
-      id: randomBytes(11).toString('hex'),
-      sessionKey: `key-${randomBytes(16).toString('hex')}`,
-      program: { kind: 'native', image: this.image },
-      env: {},
-      workingDir: 'workspace/project',
-      cpu: null,
-      memoryMb: null,
-      runtime: null,
-      network: null,
-      pod: null,
-      ports: {},
-      callbackUrl: null,
-      ...changes,
-    };
+    return sandboxLaunch({ program: { kind: 'native', image: this.image }, ...changes });
   }
 
   brokenLaunch(): SandboxLaunch {
@@ -132,7 +110,7 @@ export class KubernetesHarness implements SandboxBackendHarness {
     await Promise.all(this.#backends.map((backend) => backend.disconnect()));
     // Takes everything in it along, in its own time.
     await this.api.find(`/api/v1/namespaces/${this.namespace}`, { method: 'DELETE' });
-    this.api.close();
+    await this.api.close();
     await rm(this.#folder, { recursive: true });
   }
 }

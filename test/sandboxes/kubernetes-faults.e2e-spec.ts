@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,6 +10,8 @@ import {
   type SandboxLaunch,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
+import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
+import { sandboxLaunch } from '../support/sandbox-launch.js';
 import { until } from '../support/until.js';
 
 const SANDBOXES = '/apis/agents.x-k8s.io/v1beta1/namespaces/agents/sandboxes';
@@ -34,23 +35,11 @@ describe('sandboxes on an API server with faults', () => {
     const kubeconfig = path.join(folder, 'config');
     await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port));
     backend = new KubernetesSandboxBackend({
-      instanceId: 'test',
+      ...KUBERNETES_OPTIONS,
       kubeconfig,
       namespace: 'agents',
-      reach: 'pod',
-      defaultImage: 'agent:1',
-      volumeSize: '1Gi',
-      storageClass: null,
-      runtimeClass: null,
-      serviceAccount: null,
-      cpu: 1,
-      memoryMb: 512,
       reachedFrom: ['10.0.0.0/8'],
-      allow: [],
       callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
-      nodeWaitMs: 0,
-      environment: {},
-      graceSeconds: 10,
     });
     changes = 0;
     backend.onChange(() => {
@@ -67,22 +56,8 @@ describe('sandboxes on an API server with faults', () => {
   });
 
   /** A stock agent server: its start needs no attach. */
-  function launch(): SandboxLaunch {
-    return {
-      id: randomBytes(11).toString('hex'),
-      sessionKey: 'key',
-      program: { kind: 'image', image: 'stock:1', args: [] },
-      env: {},
-      workingDir: 'project',
-      cpu: null,
-      memoryMb: null,
-      runtime: null,
-      network: null,
-      pod: null,
-      ports: {},
-      callbackUrl: null,
-    };
-  }
+  const launch = (): SandboxLaunch =>
+    sandboxLaunch({ program: { kind: 'image', image: 'stock:1', args: [] }, workingDir: 'project' });
 
   const listed = async () => (await backend.list()).map(({ id, state }) => `${id} ${state}`);
   const objectsOf = (prefix: string) => [...cluster.objects.keys()].filter((key) => key.startsWith(prefix));

@@ -6,6 +6,7 @@ import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiServer } from '../../src/common/kubernetes/api-server.js';
 import { InstancePolicy } from '../../src/v1/sandboxes/backends/kubernetes/network-policy.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
+import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
 
 const POLICY = '/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies/slipway-test';
 
@@ -23,12 +24,17 @@ describe('the network policy of a service outside of the cluster', () => {
     await writeFile(kubeconfig, FakeKubernetes.kubeconfig(await cluster.listen()));
     api = new ApiServer(kubeconfig);
     addresses = ['10.0.0.1'];
-    const options = { ...OPTIONS, kubeconfig, callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks' };
+    const options = {
+      ...KUBERNETES_OPTIONS,
+      kubeconfig,
+      namespace: 'agents',
+      callbackUrl: () => 'http://10.0.0.1:3000/api/v1/webhooks',
+    };
     policy = new InstancePolicy(api, 'agents', options, () => [...addresses]);
   });
 
   afterEach(async () => {
-    api.close();
+    await api.close();
     await cluster.close();
     await rm(folder, { recursive: true });
   });
@@ -60,21 +66,3 @@ describe('the network policy of a service outside of the cluster', () => {
     expect(admitted()).toEqual(from('10.0.0.1/32'));
   });
 });
-
-const OPTIONS = {
-  instanceId: 'test',
-  namespace: 'agents',
-  reach: 'pod',
-  defaultImage: 'agent:1',
-  volumeSize: '1Gi',
-  storageClass: null,
-  runtimeClass: null,
-  serviceAccount: null,
-  cpu: 1,
-  memoryMb: 512,
-  reachedFrom: [],
-  allow: [],
-  nodeWaitMs: 0,
-  environment: {},
-  graceSeconds: 10,
-} as const;

@@ -1,7 +1,10 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from './json-access.js';
+import { jsonAt, jsonLines, jsonList, jsonNumber, jsonText, parseJson } from './json-access.js';
 
 const document: unknown = { a: { text: 'x', blank: '', count: 0, list: [1], none: null } };
+
+const bytes = (pieces: string[]) => Readable.from(pieces.map((piece) => Buffer.from(piece)));
 
 describe('json access', () => {
   it.each<[string[], unknown]>([
@@ -33,5 +36,17 @@ describe('json access', () => {
       undefined,
       undefined,
     ]);
+  });
+
+  it.each<[string, string[], unknown[]]>([
+    ['a line in pieces', ['{"a":', '"é"}\n', '2\n'], [{ a: 'é' }, 2]],
+    ['blank lines', ['1\n\n \r\n2\n'], [1, 2]],
+    ['an end in the middle of a line', ['1\n{"a":'], [1]],
+  ])('reads the lines of a stream with %s', async (_, pieces, expected) => {
+    expect(await Readable.from(jsonLines(bytes(pieces))).toArray()).toEqual(expected);
+  });
+
+  it('refuses a line of a stream that is not JSON', async () => {
+    await expect(Readable.from(jsonLines(bytes(['{"a"\n']))).toArray()).rejects.toThrow(SyntaxError);
   });
 });

@@ -35,3 +35,16 @@ export function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** The values of a stream that has one in each line; what follows the last line is left out. @throws SyntaxError */
+export async function* jsonLines(stream: NodeJS.ReadableStream): AsyncGenerator<unknown, void> {
+  stream.setEncoding('utf8');
+  let rest = '';
+  for await (const chunk of stream) {
+    const lines = `${rest}${String(chunk)}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines.filter((text) => text.trim() !== '')) {
+      yield JSON.parse(line);
+    }
+  }
+}

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
@@ -56,21 +56,21 @@ export class ApiServerOutages {
   }
 }
 
-export function refusal({ statusCode = 0, headers }: IncomingMessage, body: string): ApiServerError {
+export function refusal(status: number, headers: IncomingHttpHeaders, body: string): ApiServerError {
   const parsed = parseJson(body);
   const seconds = Number(headers['retry-after'] ?? jsonNumber(parsed, 'details', 'retryAfterSeconds') ?? NaN);
   return new ApiServerError(
-    jsonText(parsed, 'message') ?? (textHead(body.trim(), 500) || `it answered ${statusCode}`),
-    statusCode,
+    jsonText(parsed, 'message') ?? (textHead(body.trim(), 500) || `it answered ${status}`),
+    status,
     jsonText(parsed, 'reason'),
     Number.isFinite(seconds) ? Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) : null,
   );
 }
 
 /** Differs between callers that failed together. */
-export function pauseBefore(attempt: number, { retryAfterMs }: Pick<ApiServerError, 'retryAfterMs'>): number {
+export function pauseBefore(attempt: number, failure: ApiServerError | null): number {
   const grown = Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
-  return retryAfterMs ?? randomInt(Math.floor(grown / 2), grown + 1);
+  return failure?.retryAfterMs ?? randomInt(Math.floor(grown / 2), grown + 1);
 }
 
 function asApiServerError(error: unknown): ApiServerError {

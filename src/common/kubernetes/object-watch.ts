@@ -1,6 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { isDeepStrictEqual } from 'node:util';
+import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { ApiServerError, pauseBefore } from './api-server-error.js';
 import type { ApiServer } from './api-server.js';
 
@@ -8,9 +8,6 @@ import type { ApiServer } from './api-server.js';
 const PAGE = 200;
 /** Repeated lists find what an open watch has missed. */
 const RELIST_MS = 60_000;
-const WATCH_SECONDS = 300;
-/** A line is an object, bounded by the cluster's own limit for one. */
-const MAX_LINE = 8 * 1024 * 1024;
 const GONE = 410;
 
 interface ObjectWatchOptions<T> {
@@ -20,30 +17,24 @@ interface ObjectWatchOptions<T> {
   onChange: (name: string) => void;
 }
 
-/** Keeps one kind of a cluster's objects: lists them, watches their changes, and lists them again every minute. */
+/**
+ * Keeps one kind of a cluster's objects: lists them, watches their changes, and lists them again every minute and after
+ * each failure. The informer of the official client misses changes then (docs/adr/0058).
+ */
 export class ObjectWatch<T> {
   readonly #objects = new Map<string, T>();
   readonly #stopped = new AbortController();
+  readonly #tried = Promise.withResolvers<void>();
   #running: Promise<void> | null = null;
-  #listed = Promise.withResolvers<void>();
   #failure: ApiServerError | null = null;
-  /** Where the watch resumes; null: begin with a list. */
-  #version: string | null = null;
 
   constructor(
     private readonly api: ApiServer,
     private readonly options: ObjectWatchOptions<T>,
-  ) {
-    // Without a caller, a rejection must not count as unhandled.
-    this.#listed.promise.catch(() => undefined);
-  }
-
-  get failure(): ApiServerError | null {
-    return this.#failure;
-  }
+  ) {}
 
   start(): void {
-    this.#running ??= this.#run();
+    this.#running ??= this.#run(this.#stopped.signal);
   }
 
   async stop(): Promise<void> {
@@ -53,9 +44,7 @@ export class ObjectWatch<T> {
 
   /** @throws ApiServerError when the API server cannot be reached */
   async objects(): Promise<ReadonlyMap<string, T>> {
-    if (this.#failure === null) {
-      await this.#listed.promise;
-    }
+    await this.#tried.promise;
     if (this.#failure !== null) {
       throw this.#failure;
     }
@@ -66,48 +55,30 @@ export class ObjectWatch<T> {
     return this.#objects.get(name) ?? null;
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#stopped;
+  async #run(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; attempt++) {
+      let failure: ApiServerError | null = null;
       try {
-        if (this.#version === null) {
-          await this.#list(signal);
-        }
-        await this.#watch(signal);
-        attempt = -1;
+        await this.#follow(await this.#list(signal), signal);
+        attempt = 0;
       } catch (error) {
-        if (signal.aborted) {
-          return;
-        }
-        const failure =
-          error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
-        if (failure.status === GONE) {
-          // The place of the watch in the history has expired, so list again.
-          this.#version = null;
-          attempt = 0;
-        } else {
-          this.#fail(failure);
-        }
-        await delay(pauseBefore(attempt, failure), undefined, { signal }).catch(() => undefined);
+        failure = error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
+        // Gone: the place of the watch in the history has expired.
+        this.#failure = failure.status === GONE ? this.#failure : failure;
       }
+      this.#tried.resolve();
+      await delay(pauseBefore(attempt, failure), undefined, { signal }).catch(() => undefined);
     }
   }
 
-  #fail(failure: ApiServerError): void {
-    this.#failure = failure;
-    // Callers that wait for the first list get the reason for its absence.
-    this.#listed.reject(failure);
-    this.#listed = Promise.withResolvers<void>();
-    this.#listed.promise.catch(() => undefined);
-    this.#version = null;
-  }
-
-  async #list(signal: AbortSignal): Promise<void> {
+  /** Returns the version that the watch begins with. */
+  async #list(signal: AbortSignal): Promise<string> {
     const { path, labelSelector, read } = this.options;
     const found = new Map<string, T>();
-    let next = '';
+    let version = '';
+    let next: string | null = null;
     do {
-      const query = { labelSelector, limit: PAGE, ...(next !== '' && { continue: next }) };
+      const query = { labelSelector, limit: PAGE, ...(next !== null && { continue: next }) };
       const page = await this.api.call(path, { query, signal, patienceMs: 0 });
       for (const item of jsonList(page, 'items')) {
         const [name, object] = [jsonText(item, 'metadata', 'name'), read(item)];
@@ -115,75 +86,52 @@ export class ObjectWatch<T> {
           found.set(name, object);
         }
       }
-      next = jsonText(page, 'metadata', 'continue') ?? '';
-      this.#version = jsonText(page, 'metadata', 'resourceVersion');
-    } while (next !== '');
-    this.#replace(found);
-    this.#failure = null;
-    this.#listed.resolve();
-  }
-
-  #replace(found: ReadonlyMap<string, T>): void {
+      next = jsonText(page, 'metadata', 'continue');
+      version = jsonText(page, 'metadata', 'resourceVersion') ?? '';
+    } while (next !== null);
     for (const name of this.#objects.keys()) {
       if (!found.has(name)) {
         this.#set(name, null);
       }
     }
     found.forEach((object, name) => this.#set(name, object));
+    this.#failure = null;
+    this.#tried.resolve();
+    return version;
   }
 
-  async #watch(stopped: AbortSignal): Promise<void> {
+  async #follow(resourceVersion: string, stopped: AbortSignal): Promise<void> {
     const { path, labelSelector } = this.options;
-    const query = {
-      watch: true,
-      allowWatchBookmarks: true,
-      labelSelector,
-      resourceVersion: this.#version ?? '',
-      timeoutSeconds: WATCH_SECONDS,
-    };
+    const query = { watch: true, allowWatchBookmarks: true, labelSelector, resourceVersion };
     const relist = AbortSignal.timeout(RELIST_MS);
-    let rest = '';
-    const receive = (text: string): void => {
-      const lines = `${rest}${text}`.split('\n');
-      rest = lines.pop() ?? '';
-      if (rest.length > MAX_LINE) {
-        throw new ApiServerError('a line of the watch is too long', null, null);
-      }
-      lines.forEach((line) => this.#receive(line));
-    };
     try {
-      await this.api.stream(path, query, receive, AbortSignal.any([stopped, relist]));
+      for await (const event of this.api.stream(path, query, AbortSignal.any([stopped, relist]))) {
+        this.#receive(event);
+      }
     } catch (error) {
-      if (!relist.aborted || stopped.aborted) {
+      if (!relist.aborted) {
         throw error;
       }
-      this.#version = null;
     }
   }
 
-  #receive(line: string): void {
-    const event = parseJson(line);
-    const type = jsonText(event, 'type');
-    const object = jsonAt(event, 'object');
+  #receive(event: unknown): void {
+    const [type, object] = [jsonText(event, 'type'), jsonAt(event, 'object')];
     if (type === 'ERROR') {
       const text = jsonText(object, 'message') ?? 'the watch failed';
       throw new ApiServerError(text, jsonNumber(object, 'code'), jsonText(object, 'reason'));
     }
-    const [name, version] = [
-      jsonText(object, 'metadata', 'name'),
-      jsonText(object, 'metadata', 'resourceVersion'),
-    ];
-    if (type === null || version === null) {
+    const name = jsonText(object, 'metadata', 'name');
+    if (jsonText(object, 'metadata', 'resourceVersion') === null) {
       throw new ApiServerError('the watch sent half an event', null, null);
     }
-    this.#version = version;
     if (type !== 'BOOKMARK' && name !== null) {
       this.#set(name, type === 'DELETED' ? null : this.options.read(object));
     }
   }
 
   #set(name: string, object: T | null): void {
-    const before = this.#objects.get(name) ?? null;
+    const before = this.known(name);
     if (object === null) {
       this.#objects.delete(name);
     } else {

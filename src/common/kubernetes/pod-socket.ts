@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RawData, WebSocket } from 'ws';
-import { type ApiServer } from './api-server.js';
+import type { WebSocket } from 'ws';
+import type { ApiServer } from './api-server.js';
 
 /** One byte says which stream a frame belongs to. */
 const PROTOCOL = 'v4.channel.k8s.io';
@@ -17,6 +17,13 @@ const MAX_ATTEMPTS = 12;
 const ATTEMPT_PAUSE_MS = 50;
 const MAX_REPEATED_BYTES = 256 * 1024;
 
+interface Chunk {
+  chunk: Buffer | string;
+  encoding: BufferEncoding;
+}
+
+type WriteDone = (error?: Error | null) => void;
+
 export interface PodPort {
   namespace: string;
   pod: string;
@@ -30,78 +37,44 @@ export async function connectToPod(api: ApiServer, { namespace, pod, port }: Pod
   return new PodSocket(await open(), open);
 }
 
-/** A socket without a handle over frames of a WebSocket; HTTP clients take it for an open connection. */
+/**
+ * A socket without a handle over frames of a WebSocket; HTTP clients take it for an open connection. The PortForward of
+ * the official client has no back-pressure and hides errors (docs/adr/0058).
+ */
 class PodSocket extends Socket {
   #frames: WebSocket;
-  readonly #open: () => Promise<WebSocket>;
   #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
   /** Kept for another tunnel; null after the first response, or when it was too much to keep. */
-  #sent: Buffer[] | null = [];
+  #sent: Buffer | null = Buffer.alloc(0);
   #attempts = 1;
 
-  constructor(frames: WebSocket, open: () => Promise<WebSocket>) {
+  constructor(
+    frames: WebSocket,
+    private readonly open: () => Promise<WebSocket>,
+  ) {
     super();
     this.#frames = frames;
-    this.#open = open;
     // For errors before the caller listens; `close` follows each.
     this.on('error', () => undefined);
     this.once('close', () => this.#frames.terminate());
-    this.#listen(frames);
-  }
-
-  #listen(frames: WebSocket): void {
-    frames.binaryType = 'nodebuffer';
-    frames.on('message', (data) => {
-      if (frames === this.#frames) {
-        this.#receive(data);
-      }
-    });
-    frames.on('error', (error) => (frames === this.#frames ? this.destroy(error) : undefined));
-    frames.once('close', () => (frames === this.#frames ? this.push(null) : undefined));
-  }
-
-  async #repeat(sent: readonly Buffer[]): Promise<void> {
-    const former = this.#frames;
-    this.#attempts += 1;
-    this.#unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
-    await delay(ATTEMPT_PAUSE_MS);
-    const frames = await this.#open();
-    this.#frames = frames;
-    former.terminate();
-    if (this.destroyed) {
-      frames.terminate();
-      return;
-    }
-    this.#listen(frames);
-    sent.forEach((bytes) => frames.send(Buffer.concat([Buffer.of(DATA_CHANNEL), bytes])));
-    frames.resume();
+    this.#listen();
   }
 
   override _read(): void {
     this.#frames.resume();
   }
 
-  override _write(
-    chunk: Buffer | string,
-    encoding: BufferEncoding,
-    done: (error?: Error | null) => void,
-  ): void {
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk;
-    this.#send(bytes, done);
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: WriteDone): void {
+    this.#send([{ chunk, encoding }], done);
   }
 
-  override _writev(
-    chunks: { chunk: Buffer | string; encoding: BufferEncoding }[],
-    done: (error?: Error | null) => void,
-  ): void {
-    const parts = chunks.map(({ chunk, encoding }) =>
-      typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk,
-    );
-    this.#send(Buffer.concat(parts), done);
+  /** That of an ordinary socket writes to its handle. */
+  override _writev(chunks: Chunk[], done: WriteDone): void {
+    this.#send(chunks, done);
   }
 
   /** Port forwarding has no half-closed connections. */
-  override _final(done: (error?: Error | null) => void): void {
+  override _final(done: WriteDone): void {
     this.#frames.close();
     done();
   }
@@ -115,26 +88,28 @@ class PodSocket extends Socket {
     return this;
   }
 
-  #send(bytes: Buffer, done: (error?: Error | null) => void): void {
+  #send(chunks: readonly Chunk[], done: WriteDone): void {
+    const bytes = Buffer.concat(
+      chunks.map(({ chunk, encoding }) => (typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk)),
+    );
     this.#noteActivity();
-    this.#sent?.push(bytes);
-    if (this.#sent !== null && this.#sent.reduce((sum, { length }) => sum + length, 0) > MAX_REPEATED_BYTES) {
-      this.#sent = null;
+    if (this.#sent !== null) {
+      const isTooMuch = this.#sent.length + bytes.length > MAX_REPEATED_BYTES;
+      this.#sent = isTooMuch ? null : Buffer.concat([this.#sent, bytes]);
     }
     // A tunnel that has closed is about to be replaced, or its end is reported another way.
-    this.#frames.send(Buffer.concat([Buffer.of(DATA_CHANNEL), bytes]), (error) =>
-      done(this.#sent === null ? error : null),
-    );
+    this.#frames.send(dataFrame(bytes), (error) => done(this.#sent === null ? error : null));
   }
 
-  #receive(data: RawData): void {
-    if (!Buffer.isBuffer(data)) {
-      this.destroy(new Error('the tunnel sent no bytes'));
-      return;
-    }
-    const [channel] = data;
-    const isFirst = channel !== undefined && this.#unopened.delete(channel);
-    const bytes = data.subarray(isFirst ? 1 + PORT_BYTES : 1);
+  #listen(): void {
+    this.#frames.on('message', (data: Buffer) => this.#receive(data));
+    this.#frames.on('error', (error) => this.destroy(error));
+    this.#frames.once('close', () => this.push(null));
+  }
+
+  #receive(data: Buffer): void {
+    const [channel = ERROR_CHANNEL] = data;
+    const bytes = data.subarray(this.#unopened.delete(channel) ? 1 + PORT_BYTES : 1);
     if (bytes.length === 0) {
       return;
     }
@@ -142,12 +117,10 @@ class PodSocket extends Socket {
       const text = bytes.toString('utf8').slice(0, MAX_ERROR_TEXT);
       if (this.#sent === null || this.#attempts >= MAX_ATTEMPTS || !FORMER_POD.test(text)) {
         this.destroy(new Error(text));
-        return;
+      } else {
+        this.#repeat().catch((error: Error) => this.destroy(error));
       }
-      // The end of the old tunnel means nothing for this connection.
-      this.#frames.removeAllListeners('close');
-      this.#repeat(this.#sent).catch((error: Error) => this.destroy(error));
-    } else if (channel === DATA_CHANNEL) {
+    } else {
       this.#sent = null;
       this.#noteActivity();
       if (!this.push(bytes)) {
@@ -156,10 +129,31 @@ class PodSocket extends Socket {
     }
   }
 
+  async #repeat(): Promise<void> {
+    // The end of the old tunnel means nothing for this connection.
+    this.#frames.removeAllListeners().on('error', () => undefined);
+    this.#frames.terminate();
+    this.#attempts += 1;
+    this.#unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
+    await delay(ATTEMPT_PAUSE_MS);
+    this.#frames = await this.open();
+    if (this.destroyed || this.#sent === null) {
+      this.#frames.terminate();
+      throw new Error('the tunnel cannot be repeated');
+    }
+    this.#listen();
+    this.#frames.send(dataFrame(this.#sent));
+    this.#frames.resume();
+  }
+
   /** The handle of an ordinary socket restarts the idle timeout by itself. */
   #noteActivity(): void {
     if (this.timeout !== undefined && this.timeout > 0) {
       this.setTimeout(this.timeout);
     }
   }
+}
+
+function dataFrame(bytes: Buffer): Buffer {
+  return Buffer.concat([Buffer.of(DATA_CHANNEL), bytes]);
 }

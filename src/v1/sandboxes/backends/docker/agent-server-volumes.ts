@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type Docker from 'dockerode';
 import { KeyedLimit } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import {
   AGENT_SERVER_ENTRY,
   AGENT_SERVER_FOLDER,
@@ -8,7 +9,7 @@ import {
   INSTANCE_LABEL,
   SANDBOX_LABEL,
 } from '../container-layout.js';
-import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
+import { SandboxBackendError } from '../sandbox-backend.js';
 import { AGENT_FILES_LABEL, CREATED_LABEL } from './container.js';
 import type { DockerBackendOptions } from './docker-options.js';
 import { callEngine, nullOnStatus, removeContainer } from './engine.js';
@@ -27,29 +28,25 @@ export interface AgentServerVolume {
   createdAt: number;
 }
 
-interface AgentServerSource {
-  volume: string;
-  image: string;
-}
-
 /** Copies our agent server from its image once, into a volume that all sandboxes share. */
 export class AgentServerVolumes {
-  readonly #docker: Docker;
-  readonly #options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>;
   readonly #queue = new KeyedLimit(1);
 
-  constructor(docker: Docker, options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>) {
-    this.#docker = docker;
-    this.#options = options;
-  }
+  constructor(
+    private readonly docker: Docker,
+    private readonly options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>,
+  ) {}
 
   /**
    * Gets or creates the volume. `wantedBy` is an image that has no agent server.
    * @throws SandboxBackendError when there is no agent server to copy
    */
-  async source(wantedBy: string, onProgress: (line: string) => void): Promise<AgentServerSource> {
-    const { defaultImage } = this.#options;
-    const found = await findImage(this.#docker, defaultImage);
+  async source(
+    wantedBy: string,
+    onProgress: (line: string) => void,
+  ): Promise<{ volume: string; image: string }> {
+    const { defaultImage } = this.options;
+    const found = await findImage(this.docker, defaultImage);
     if (!found?.hasAgentServer) {
       throw new SandboxBackendError(missingAgentServer(wantedBy, defaultImage, found !== null));
     }
@@ -75,41 +72,37 @@ export class AgentServerVolumes {
       });
       return [];
     } catch (error) {
-      if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
-        return [error.message];
-      }
-      throw error;
+      return [errorMessage(error)];
     }
   }
 
   async #removeStaleContainers(): Promise<void> {
-    const containers = await this.#docker.listContainers({ all: true, filters: { label: this.#labels() } });
+    const containers = await this.docker.listContainers({ all: true, filters: { label: this.#labels() } });
     const now = Date.now();
     const stale = containers.filter(
       // Containers inherit the labels of their images, and any image may set these.
-      ({ Labels }) =>
-        !(SANDBOX_LABEL in Labels) && isStale({ createdAt: Number(Labels[CREATED_LABEL]) }, now),
+      ({ Labels }) => !(SANDBOX_LABEL in Labels) && isStale(Number(Labels[CREATED_LABEL]), now),
     );
-    await Promise.all(stale.map(async ({ Id }) => await removeContainer(this.#docker, Id)));
+    await Promise.all(stale.map(async ({ Id }) => await removeContainer(this.docker, Id)));
   }
 
   async #removeVolume(name: string): Promise<void> {
-    await nullOnStatus([404, 409], this.#docker.getVolume(name).remove());
+    await nullOnStatus([404, 409], this.docker.getVolume(name).remove());
   }
 
   async #createFilled(image: string): Promise<string> {
     const [, content = image] = image.split(':');
     const name = `slipway-agent-server-${content.slice(0, 12)}-${randomBytes(4).toString('hex')}`;
     const labels = {
-      [INSTANCE_LABEL]: this.#options.instanceId,
+      [INSTANCE_LABEL]: this.options.instanceId,
       [AGENT_FILES_LABEL]: image,
       [CREATED_LABEL]: String(Date.now()),
     };
     const fill = async (): Promise<void> => {
       try {
-        await this.#docker.createVolume({ Name: name, Labels: labels });
+        await this.docker.createVolume({ Name: name, Labels: labels });
         await this.#copyFiles(image, name, labels);
-        await this.#docker.createVolume({ Name: readyMarkOf(name), Labels: labels });
+        await this.docker.createVolume({ Name: readyMarkOf(name), Labels: labels });
       } catch (error) {
         // A volume without a mark is never used; the next start of the service removes it.
         await this.#removeVolume(name).catch(() => undefined);
@@ -122,7 +115,7 @@ export class AgentServerVolumes {
 
   /** Docker copies into an empty volume when it creates the container; other engines when they start it. */
   async #copyFiles(image: string, volume: string, labels: Record<string, string>): Promise<void> {
-    const container = await this.#docker.createContainer({
+    const container = await this.docker.createContainer({
       Image: image,
       // Checks that the files are complete and synced: the mark must not outlive them.
       Entrypoint: [
@@ -145,13 +138,13 @@ export class AgentServerVolumes {
         throw new Error(`it does not start there (exit code ${StatusCode})`);
       }
     } finally {
-      await removeContainer(this.#docker, container.id);
+      await removeContainer(this.docker, container.id);
     }
   }
 
   async #list(): Promise<AgentServerVolume[]> {
     const { Volumes } = await callEngine('the volumes of agent servers cannot be listed', () =>
-      this.#docker.listVolumes({ filters: { label: this.#labels() } }),
+      this.docker.listVolumes({ filters: { label: this.#labels() } }),
     );
     return (Volumes ?? []).map(({ Name, Labels }) => ({
       name: Name,
@@ -161,7 +154,7 @@ export class AgentServerVolumes {
   }
 
   #labels(): string[] {
-    return [`${INSTANCE_LABEL}=${this.#options.instanceId}`, AGENT_FILES_LABEL];
+    return [`${INSTANCE_LABEL}=${this.options.instanceId}`, AGENT_FILES_LABEL];
   }
 }
 
@@ -195,11 +188,11 @@ export function staleVolumes(
   const ready = image === null ? null : readyVolume(volumes, image);
   const kept = new Set(ready === null ? [] : [ready, readyMarkOf(ready)]);
   return volumes
-    .filter(({ name, createdAt }) => !kept.has(name) && isStale({ createdAt }, now))
+    .filter(({ name, createdAt }) => !kept.has(name) && isStale(createdAt, now))
     .map(({ name }) => name);
 }
 
 /** Nothing fills a volume for this long. */
-function isStale({ createdAt }: Pick<AgentServerVolume, 'createdAt'>, now: number): boolean {
+function isStale(createdAt: number, now: number): boolean {
   return now - createdAt >= STALE_MS;
 }

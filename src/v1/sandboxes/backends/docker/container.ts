@@ -63,34 +63,19 @@ export function isRunning({ State }: InspectedContainer): boolean {
 }
 
 export function containerFacts(container: InspectedContainer, reach: SandboxReach): SandboxFacts {
-  const id = container.Config.Labels[SANDBOX_LABEL] ?? '';
-  const running = isRunning(container);
-  return {
-    id,
-    state: running ? 'running' : 'stopped',
-    address: running ? portAddress(container, id, reach, AGENT_PORT) : null,
-    ports: running ? portAddresses(container, id, reach) : {},
-    exit: running ? null : exitOf(container),
-    createdAt: Number(container.Config.Labels[CREATED_LABEL]) || null,
-  };
-}
-
-function portAddresses(
-  container: InspectedContainer,
-  id: string,
-  reach: SandboxReach,
-): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(labelledPorts(container)).flatMap(([name, port]) => {
-      const address = portAddress(container, id, reach, port);
-      return address === null ? [] : [[name, address]];
-    }),
-  );
-}
-
-/** A container made before sandboxes had ports may inherit any text in this label from its image. */
-function labelledPorts({ Config }: InspectedContainer): Record<string, number> {
-  return parsePorts(parseJson(Config.Labels[PORTS_LABEL] ?? ''));
+  const { Labels } = container.Config;
+  const id = Labels[SANDBOX_LABEL] ?? '';
+  const createdAt = Number(Labels[CREATED_LABEL]) || null;
+  if (!isRunning(container)) {
+    return { id, state: 'stopped', address: null, ports: {}, exit: exitOf(container), createdAt };
+  }
+  // A container made before sandboxes had ports may inherit any text in this label from its image.
+  const ports = Object.entries(parsePorts(parseJson(Labels[PORTS_LABEL] ?? ''))).flatMap(([name, port]) => {
+    const address = portAddress(container, id, reach, port);
+    return address === null ? [] : [[name, address] as const];
+  });
+  const address = portAddress(container, id, reach, AGENT_PORT);
+  return { id, state: 'running', address, ports: Object.fromEntries(ports), exit: null, createdAt };
 }
 
 function portAddress(

@@ -146,10 +146,8 @@ export function engineFailure(
   if (cause instanceof SandboxBackendError || cause instanceof SandboxBackendUnavailableError) {
     return cause;
   }
-  const message = `${failure}: ${reasonOf(cause)}`;
-  return isUnreachable(cause)
-    ? new SandboxBackendUnavailableError(message, { cause })
-    : new SandboxBackendError(message, { cause });
+  const Failure = isUnreachable(cause) ? SandboxBackendUnavailableError : SandboxBackendError;
+  return new Failure(`${failure}: ${reasonOf(cause)}`, { cause });
 }
 
 function isUnreachable(cause: unknown): boolean {

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { jsonLines, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import { AGENT_SERVER_LABEL } from './container.js';
 import { callEngine, engineFailure, nullOnStatus } from './engine.js';
@@ -72,7 +72,7 @@ async function pull(
 ): Promise<void> {
   const progress = new PullProgress(image);
   try {
-    for await (const event of pullEvents(await docker.pull(image, { abortSignal: signal }))) {
+    for await (const event of jsonLines(await docker.pull(image, { abortSignal: signal }))) {
       const problem = jsonText(event, 'error');
       if (problem !== null) {
         throw new Error(problem);
@@ -92,18 +92,6 @@ async function pull(
       `${failure.message} (is the name right? An image that needs a login is pulled by hand: docker pull ${image})`,
       { cause: error },
     );
-  }
-}
-
-async function* pullEvents(response: NodeJS.ReadableStream): AsyncGenerator {
-  response.setEncoding('utf8');
-  let rest = '';
-  for await (const chunk of response) {
-    const lines = `${rest}${String(chunk)}`.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines.filter((text) => text.trim() !== '')) {
-      yield JSON.parse(line);
-    }
   }
 }
 

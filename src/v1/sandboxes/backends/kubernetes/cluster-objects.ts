@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonList } from '@slipway/common/json-access.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
-import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import type { ApiCall, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
@@ -13,40 +12,32 @@ import { SANDBOX_API, sandboxObjectName } from './sandbox-manifest.js';
 /** Changes of an object come in groups, which listeners hear of once. */
 const SETTLE_MS = 20;
 
+type Asking = Pick<ApiCall, 'signal' | 'patienceMs'>;
+
 /** The Sandboxes and pods of an installation, as the cluster has them now and as the watch last reported them. */
 export class ClusterObjects {
-  readonly #watches: { sandboxes: ObjectWatch<ObservedSandbox>; pods: ObjectWatch<ObservedPod> };
-  readonly #listeners = new Set<() => void>();
+  readonly sandboxesPath: string;
+  readonly podsPath: string;
+  readonly eventsPath: string;
+  readonly #selector: string;
+  readonly #sandboxes: ObjectWatch<ObservedSandbox>;
+  readonly #pods: ObjectWatch<ObservedPod>;
+  #change = new AbortController();
   #settling: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly api: ApiServer,
     readonly namespace: string,
     private readonly instanceId: string,
+    private readonly listener: () => void,
   ) {
-    const labelSelector = `${INSTANCE_LABEL}=${instanceId}`;
-    const onChange = (): void => this.#notify();
-    this.#watches = {
-      sandboxes: new ObjectWatch(api, {
-        path: this.sandboxesPath,
-        labelSelector,
-        read: readSandbox,
-        onChange,
-      }),
-      pods: new ObjectWatch(api, { path: this.podsPath, labelSelector, read: readPod, onChange }),
-    };
-  }
-
-  get sandboxesPath(): string {
-    return `/apis/${SANDBOX_API}/namespaces/${this.namespace}/sandboxes`;
-  }
-
-  get podsPath(): string {
-    return `/api/v1/namespaces/${this.namespace}/pods`;
-  }
-
-  get eventsPath(): string {
-    return `/api/v1/namespaces/${this.namespace}/events`;
+    this.sandboxesPath = `/apis/${SANDBOX_API}/namespaces/${namespace}/sandboxes`;
+    this.podsPath = `/api/v1/namespaces/${namespace}/pods`;
+    this.eventsPath = `/api/v1/namespaces/${namespace}/events`;
+    this.#selector = `${INSTANCE_LABEL}=${instanceId}`;
+    const watched = { labelSelector: this.#selector, onChange: () => this.#notify() };
+    this.#sandboxes = new ObjectWatch(api, { path: this.sandboxesPath, read: readSandbox, ...watched });
+    this.#pods = new ObjectWatch(api, { path: this.podsPath, read: readPod, ...watched });
   }
 
   path(id: string): string {
@@ -54,102 +45,74 @@ export class ClusterObjects {
   }
 
   start(): void {
-    this.#watches.sandboxes.start();
-    this.#watches.pods.start();
+    this.#sandboxes.start();
+    this.#pods.start();
   }
 
   async stop(): Promise<void> {
     if (this.#settling !== null) {
       clearTimeout(this.#settling);
     }
-    await Promise.all([this.#watches.sandboxes.stop(), this.#watches.pods.stop()]);
+    await Promise.all([this.#sandboxes.stop(), this.#pods.stop()]);
   }
 
-  onChange(listener: () => void): void {
-    this.#listeners.add(listener);
-  }
-
-  /** Resolves at the next change from now on; the caller must wait for it or cancel it. */
-  nextChange(signal?: AbortSignal): { within: (ms: number) => Promise<void>; cancel: () => void } {
-    const changed = Promise.withResolvers<void>();
-    const listener = (): void => changed.resolve();
-    this.#listeners.add(listener);
-    const cancel = (): void => void this.#listeners.delete(listener);
-    return {
-      cancel,
-      within: async (ms) => {
-        const timeout = new AbortController();
-        const signals = [timeout.signal, ...(signal ? [signal] : [])];
-        try {
-          await Promise.race([changed.promise, delay(ms, undefined, { signal: AbortSignal.any(signals) })]);
-        } finally {
-          timeout.abort();
-          cancel();
-        }
-      },
-    };
+  /** Aborts at the next change from now on. */
+  get nextChange(): AbortSignal {
+    return this.#change.signal;
   }
 
   /** Asks the cluster for a sandbox; null when none of ours has the id. */
-  async find(id: string, signal?: AbortSignal, patienceMs?: number): Promise<ClusterSandbox | null> {
-    const calling = { ...(signal && { signal }), ...(patienceMs !== undefined && { patienceMs }) };
-    const labelSelector = `${INSTANCE_LABEL}=${this.instanceId},${SANDBOX_LABEL}=${id}`;
+  async find(id: string, asking: Asking = {}): Promise<ClusterSandbox | null> {
+    const labelSelector = `${this.#selector},${SANDBOX_LABEL}=${id}`;
     const [object, pods] = await Promise.all([
-      this.api.find(this.path(id), calling),
-      this.api.call(this.podsPath, { query: { labelSelector }, ...calling }),
+      this.api.find(this.path(id), asking),
+      this.api.call(this.podsPath, { query: { labelSelector }, ...asking }),
     ]);
     const sandbox = readSandbox(object);
-    return sandbox === null || sandbox.instanceId !== this.instanceId
-      ? null
-      : {
+    return sandbox?.instanceId === this.instanceId
+      ? withPod(
           sandbox,
-          pod: podOf(
-            sandbox,
-            jsonList(pods, 'items').flatMap((item) => readPod(item) ?? []),
-          ),
-        };
+          jsonList(pods, 'items').flatMap((item) => readPod(item) ?? []),
+        )
+      : null;
   }
 
   /** A pod as the watch last reported it; null when it is unknown. */
   knownPod(name: string): ObservedPod | null {
-    return this.#watches.pods.known(name);
+    return this.#pods.known(name);
   }
 
   /** Changes members of a sandbox's object (a JSON merge patch). */
-  async patch(id: string, body: object, signal?: AbortSignal, patienceMs?: number): Promise<unknown> {
-    return await this.api.call(this.path(id), {
-      method: 'PATCH',
-      body,
-      as: 'merge',
-      ...(signal && { signal }),
-      ...(patienceMs !== undefined && { patienceMs }),
-    });
+  async patch(id: string, body: object, asking: Asking = {}): Promise<void> {
+    await this.api.call(this.path(id), { method: 'PATCH', body, as: 'merge', ...asking });
   }
 
   /** Every sandbox as the watch last reported it. Throws ApiServerError when the cluster cannot be asked. */
   async list(): Promise<ClusterSandbox[]> {
-    const [sandboxes, pods] = await Promise.all([
-      this.#watches.sandboxes.objects(),
-      this.#watches.pods.objects(),
-    ]);
+    const [sandboxes, pods] = await Promise.all([this.#sandboxes.objects(), this.#pods.objects()]);
     const byOwner = Map.groupBy(pods.values(), ({ owner }) => owner);
-    return [...sandboxes.values()].map((sandbox) => ({
-      sandbox,
-      pod: podOf(sandbox, byOwner.get(sandbox.uid) ?? []),
-    }));
+    return [...sandboxes.values()].map((sandbox) => withPod(sandbox, byOwner.get(sandbox.uid) ?? []));
   }
 
   #notify(): void {
     this.#settling ??= setTimeout(() => {
       this.#settling = null;
-      this.#listeners.forEach((listener) => listener());
+      this.#change.abort();
+      this.#change = new AbortController();
+      this.listener();
     }, SETTLE_MS).unref();
   }
 }
 
-function podOf({ uid }: ObservedSandbox, pods: readonly ObservedPod[]): ObservedPod | null {
-  const own = pods.filter(({ owner }) => owner === uid);
-  return own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null;
+/** Waits at most this long for a change. @throws the signal's reason */
+export async function changeWithin(ms: number, change: AbortSignal, signal?: AbortSignal): Promise<void> {
+  const either = AbortSignal.any(signal === undefined ? [change] : [change, signal]);
+  await delay(ms, undefined, { signal: either }).catch(() => signal?.throwIfAborted());
+}
+
+function withPod(sandbox: ObservedSandbox, pods: readonly ObservedPod[]): ClusterSandbox {
+  const own = pods.filter(({ owner }) => owner === sandbox.uid);
+  return { sandbox, pod: own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null };
 }
 
 /**
@@ -165,28 +128,24 @@ export async function callCluster<T>(failure: string, call: () => Promise<T>): P
 }
 
 /** What a failure of the API server means for the sandbox. Other errors are returned unchanged. */
-export function clusterFailure(failure: string, error: unknown): unknown {
-  if (!(error instanceof ApiServerError)) {
-    return error;
+export function clusterFailure(failure: string, cause: unknown): unknown {
+  if (!(cause instanceof ApiServerError)) {
+    return cause;
   }
-  const reason = reasonOf(error);
-  return error.isTemporary
-    ? new SandboxBackendUnavailableError(`${failure}: ${reason}`, { cause: error })
-    : new SandboxBackendError(`${failure}: ${reason}`, { cause: error });
+  const Failure = cause.isTemporary ? SandboxBackendUnavailableError : SandboxBackendError;
+  return new Failure(`${failure}: ${reasonOf(cause)}`, { cause });
 }
 
-function reasonOf(error: ApiServerError): string {
-  const { status } = error;
-  const text = errorMessage(error);
-  if (error.isTemporary) {
-    return `the Kubernetes API server does not answer (${text}); it is asked again`;
+function reasonOf({ isTemporary, status, message }: ApiServerError): string {
+  if (isTemporary) {
+    return `the Kubernetes API server does not answer (${message}); it is asked again`;
   }
   switch (status) {
     case 401:
-      return `the Kubernetes API server does not accept the credentials of KUBECONFIG (${text})`;
+      return `the Kubernetes API server does not accept the credentials of KUBECONFIG (${message})`;
     case 403:
-      return `the service's account lacks a right, or a quota of the namespace is used up (${text})`;
+      return `the service's account lacks a right, or a quota of the namespace is used up (${message})`;
     default:
-      return text;
+      return message;
   }
 }

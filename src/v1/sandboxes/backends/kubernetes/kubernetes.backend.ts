@@ -19,7 +19,7 @@ import {
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
-import { callCluster, ClusterObjects } from './cluster-objects.js';
+import { callCluster, changeWithin, clusterFailure, ClusterObjects } from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes-options.js';
 import { InstancePolicy } from './network-policy.js';
 import { PodStart } from './pod-start.js';
@@ -67,7 +67,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   readonly #tunnels: ApiServer;
   readonly #queue = new KeyedLimit(1);
   readonly #listeners: (() => void)[] = [];
-  #objects: Promise<ClusterObjects> | null = null;
+  #cluster: ClusterObjects | null = null;
   #policy: InstancePolicy | null = null;
 
   constructor(options: KubernetesBackendOptions) {
@@ -84,7 +84,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         `INSTANCE_ID: ${instanceId} must end with a letter or digit, since it is the value of a label in Kubernetes`,
       );
     }
-    const objects = await this.#cluster();
+    const objects = this.#objects;
     await callCluster(
       `the cluster has no ${SANDBOX_API}, or it may not be used (install kubernetes-sigs/agent-sandbox 0.5 or later)`,
       () => this.#api.call(objects.sandboxesPath, { query: { limit: 1 } }),
@@ -94,7 +94,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return [
       {
         level: 'log',
-        text: `sandboxes are pods in the namespace ${objects.namespace} of ${await this.#api.address()}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
+        text: `sandboxes are pods in the namespace ${objects.namespace} of ${this.#api.address}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
       },
       ...(await this.#policy.keep()),
     ];
@@ -109,20 +109,20 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   override async inspect(id: string): Promise<SandboxFacts> {
-    const { reach, found } = await this.#inspect(id);
+    const found = await this.#find(id);
     return found === null
       ? { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null }
-      : sandboxFacts(found, reach);
+      : sandboxFacts(found, this.#reach);
   }
 
   override async logTail(id: string): Promise<string> {
-    const { objects, found } = await this.#inspect(id);
+    const found = await this.#find(id);
     if (!found?.pod) {
       return '';
     }
     const { name, container } = found.pod;
     const log = await callCluster('the output of the sandbox cannot be read', () =>
-      this.#readLog(`${objects.podsPath}/${name}/log`, container.name),
+      this.#readLog(`${this.#objects.podsPath}/${name}/log`, container.name),
     );
     const said =
       container.state === 'terminated' && container.reason !== 'Error' ? (container.message ?? '') : '';
@@ -133,34 +133,32 @@ export class KubernetesSandboxBackend extends SandboxBackend {
 
   override async pause(id: string, mayStop?: () => boolean): Promise<void> {
     await this.#queue.run(id, async () => {
-      const { objects, found } = await this.#inspect(id);
+      const found = await this.#find(id);
       if (found !== null) {
         requireMayStop(mayStop);
-        await callCluster('the sandbox cannot be stopped', () => this.#suspend(objects, found));
+        await callCluster('the sandbox cannot be stopped', () => this.#suspend(found));
       }
     });
   }
 
   override async remove(id: string): Promise<void> {
     await this.#queue.run(id, async () => {
-      const { objects, found } = await this.#inspect(id);
+      const found = await this.#find(id);
       if (found === null) {
         return;
       }
       await callCluster('the sandbox cannot be removed', async () => {
         // Foreground: the pod and the volume are gone before the object is.
         const body = { propagationPolicy: 'Foreground', preconditions: { uid: found.sandbox.uid } };
-        await this.#api.find(objects.path(id), { method: 'DELETE', body });
-        await this.#until(objects, id, (left) => left === null, 'its pod or its volume is still there');
+        await this.#api.find(this.#objects.path(id), { method: 'DELETE', body });
+        await this.#until(id, (left) => left === null, 'its pod or its volume is still there');
       });
     });
   }
 
   override async list(): Promise<SandboxFacts[]> {
-    const objects = await this.#cluster();
-    const found = await callCluster('the sandboxes cannot be listed', () => objects.list());
-    const reach = this.#reach(objects);
-    return found.map((each) => sandboxFacts(each, reach));
+    const found = await callCluster('the sandboxes cannot be listed', () => this.#objects.list());
+    return found.map((each) => sandboxFacts(each, this.#reach));
   }
 
   /** Each volume is the cluster's and has the size that was asked for. */
@@ -178,10 +176,8 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   override async disconnect(): Promise<void> {
-    const objects = await this.#objects?.catch(() => null);
-    await objects?.stop();
-    this.#api.close();
-    this.#tunnels.close();
+    await this.#cluster?.stop();
+    await Promise.all([this.#api.close(), this.#tunnels.close()]);
   }
 
   /** An image that is rebuilt under its old name goes unnoticed: the nodes have it, not the API server. */
@@ -211,36 +207,35 @@ export class KubernetesSandboxBackend extends SandboxBackend {
 
   async #run(launch: ContainerLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
     signal.throwIfAborted();
-    const objects = await this.#cluster();
     const { image } = sandboxLayout(launch, this.#options.defaultImage);
     if (launch.network !== null) {
       launch.onShortfall?.(
         `The network ${launch.network} of the specification has no effect: pods have the cluster's.`,
       );
     }
-    const reach = this.#reach(objects);
     const { nodeWaitMs } = this.#options;
+    const tools = { api: this.#api, objects: this.#objects, reach: this.#reach, nodeWaitMs };
     await callCluster('the sandbox cannot be started', async () => {
-      let running = await this.#ensureRunning(objects, launch, signal, missing);
+      let running = await this.#ensureRunning(launch, signal, missing);
       for (let lost = 0; ; lost++) {
-        const start = new PodStart(launch, image, { api: this.#api, objects, reach, nodeWaitMs }, signal);
+        const start = new PodStart(launch, image, tools, signal);
         if ((await start.follow(running)) === 'over' || lost === MAX_LOST_PODS) {
           return;
         }
-        running = await this.#ensureRunning(objects, launch, signal, 'require');
+        running = await this.#ensureRunning(launch, signal, 'require');
       }
     });
   }
 
   /** Creates the object, or has the controller start it again. Returns the sandbox only if it runs already. */
   async #ensureRunning(
-    objects: ClusterObjects,
     launch: ContainerLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
   ): Promise<ClusterSandbox | null> {
     const { id } = launch;
-    const found = await objects.find(id, signal, PATIENCE_MS);
+    const asking = { signal, patienceMs: PATIENCE_MS };
+    const found = await this.#objects.find(id, asking);
     if (found === null || found.sandbox.isDeleting) {
       if (missing === 'require') {
         throw new SandboxBackendError(
@@ -248,9 +243,9 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         );
       }
       if (found !== null) {
-        await this.#until(objects, id, (left) => left === null, 'its predecessor is still there', signal);
+        await this.#until(id, (left) => left === null, 'its predecessor is still there', signal);
       }
-      await this.#create(objects, launch, signal);
+      await this.#create(launch, asking);
       return null;
     }
     const isRunning =
@@ -259,21 +254,21 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       return found;
     }
     // The controller replaces a failed pod only after the sandbox was suspended.
-    await this.#suspend(objects, found, signal);
-    await objects.patch(id, resumePatch(podTemplate(launch, this.#options)), signal, PATIENCE_MS);
+    await this.#suspend(found, signal);
+    await this.#objects.patch(id, resumePatch(podTemplate(launch, this.#options)), asking);
     return null;
   }
 
-  async #create(objects: ClusterObjects, launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
+  async #create(launch: ContainerLaunch, asking: { signal: AbortSignal; patienceMs: number }): Promise<void> {
     try {
       const body = sandboxManifest(launch, this.#options);
-      await this.#api.call(objects.sandboxesPath, { method: 'POST', body, signal, patienceMs: PATIENCE_MS });
+      await this.#api.call(this.#objects.sandboxesPath, { method: 'POST', body, ...asking });
     } catch (error) {
       // An earlier try of this request may have arrived although its response was lost.
       if (!(error instanceof ApiServerError) || error.status !== 409 || error.reason !== 'AlreadyExists') {
         throw error;
       }
-      if ((await objects.find(launch.id, signal, PATIENCE_MS)) === null) {
+      if ((await this.#objects.find(launch.id, asking)) === null) {
         throw new SandboxBackendError('the Sandbox with its name belongs to another installation', {
           cause: error,
         });
@@ -281,22 +276,17 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #suspend(
-    objects: ClusterObjects,
-    { sandbox, pod }: ClusterSandbox,
-    signal?: AbortSignal,
-  ): Promise<void> {
+  async #suspend({ sandbox, pod }: ClusterSandbox, signal?: AbortSignal): Promise<void> {
     if (isSuspended({ sandbox, pod })) {
       return;
     }
     if (sandbox.mode !== 'Suspended') {
-      await objects.patch(sandbox.sandboxId, { spec: { operatingMode: 'Suspended' } }, signal);
+      await this.#objects.patch(sandbox.sandboxId, { spec: { operatingMode: 'Suspended' } }, { signal });
     }
-    await this.#until(objects, sandbox.sandboxId, isSuspended, 'its pod has not ended', signal);
+    await this.#until(sandbox.sandboxId, isSuspended, 'its pod has not ended', signal);
   }
 
   async #until(
-    objects: ClusterObjects,
     id: string,
     isOver: (found: ClusterSandbox | null) => boolean,
     problem: string,
@@ -304,21 +294,22 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   ): Promise<void> {
     const endsAt = performance.now() + END_DEADLINE_MS;
     for (;;) {
-      const change = objects.nextChange(signal);
-      if (isOver(await objects.find(id, signal))) {
-        change.cancel();
+      const change = this.#objects.nextChange;
+      if (isOver(await this.#objects.find(id, { signal }))) {
         return;
       }
       if (performance.now() > endsAt) {
         throw new SandboxBackendUnavailableError(`${problem} after ${END_DEADLINE_MS / 1000} s`);
       }
-      await change.within(LOOK_AGAIN_MS);
+      await changeWithin(LOOK_AGAIN_MS, change, signal);
     }
   }
 
   async #readLog(path: string, container: string): Promise<string> {
     try {
-      return await this.#api.text(path, { container, tailLines: LOG_LINES, limitBytes: LOG_BYTES });
+      return await this.#api.text(path, {
+        query: { container, tailLines: LOG_LINES, limitBytes: LOG_BYTES },
+      });
     } catch (error) {
       // 400: the container has not started; 404: the pod is gone.
       if (error instanceof ApiServerError && (error.status === 400 || error.status === 404)) {
@@ -328,37 +319,30 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #inspect(
-    id: string,
-  ): Promise<{ objects: ClusterObjects; reach: PodReach; found: ClusterSandbox | null }> {
-    const objects = await this.#cluster();
-    const found = await callCluster('the sandbox cannot be inspected', () => objects.find(id));
-    return { objects, reach: this.#reach(objects), found };
+  async #find(id: string): Promise<ClusterSandbox | null> {
+    return await callCluster('the sandbox cannot be inspected', () => this.#objects.find(id));
   }
 
-  #reach({ namespace }: ClusterObjects): PodReach {
-    return { by: this.#options.reach, namespace };
+  get #reach(): PodReach {
+    return { by: this.#options.reach, namespace: this.#objects.namespace };
   }
 
-  async #cluster(): Promise<ClusterObjects> {
-    this.#objects ??= this.#openCluster();
+  /** Made late, because the namespace may be that of the service's own pod. */
+  get #objects(): ClusterObjects {
+    this.#cluster ??= new ClusterObjects(this.#api, this.#namespace(), this.#options.instanceId, () =>
+      this.#listeners.forEach((listener) => listener()),
+    );
+    return this.#cluster;
+  }
+
+  #namespace(): string {
+    const { kubeconfig, namespace } = this.#options;
     try {
-      return await this.#objects;
+      const own = kubeconfig === null ? this.#api.ownNamespace : null;
+      return namespace ?? own ?? DEFAULT_NAMESPACE;
     } catch (error) {
-      this.#objects = null;
-      throw error;
+      throw clusterFailure('sandboxes cannot run', error);
     }
-  }
-
-  async #openCluster(): Promise<ClusterObjects> {
-    const own =
-      this.#options.kubeconfig === null
-        ? await callCluster('sandboxes cannot run', () => this.#api.ownNamespace())
-        : null;
-    const namespace = this.#options.namespace ?? own ?? DEFAULT_NAMESPACE;
-    const objects = new ClusterObjects(this.#api, namespace, this.#options.instanceId);
-    objects.onChange(() => this.#listeners.forEach((listener) => listener()));
-    return objects;
   }
 }
 

@@ -2,7 +2,12 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
-import type { V1NetworkPolicyPeer } from '@kubernetes/client-node';
+import type {
+  V1NetworkPolicyEgressRule,
+  V1NetworkPolicyPeer,
+  V1NetworkPolicySpec,
+} from '@kubernetes/client-node';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
@@ -42,14 +47,21 @@ interface Destination {
   port: number | null;
 }
 
+/** The members that are set here, by the API server's names; the library's type has some of its own. */
+interface NetworkPolicy {
+  apiVersion: 'networking.k8s.io/v1';
+  kind: 'NetworkPolicy';
+  metadata: { name: string; labels: Record<string, string> };
+  spec: Pick<V1NetworkPolicySpec, 'podSelector' | 'policyTypes'> & {
+    ingress: { from: readonly V1NetworkPolicyPeer[] }[];
+    egress: V1NetworkPolicyEgressRule[];
+  };
+}
+
 interface PolicyFacts {
   instanceId: string;
   sources: readonly V1NetworkPolicyPeer[];
   destinations: readonly Destination[];
-}
-
-interface FoundFacts extends PolicyFacts {
-  ownAddresses: readonly string[] | null;
 }
 
 /** In only from the service; out to public addresses, name servers and the webhooks, if the cluster enforces it. */
@@ -79,9 +91,7 @@ export class InstancePolicy {
           ? `create the namespace first: kubectl create namespace ${this.namespace}`
           : `give the service's account get, create and patch on networkpolicies in ${this.namespace}, or apply a policy of your own`;
       const failure = clusterFailure('the network of sandboxes is not restricted', error);
-      return [
-        { level: 'warn', text: `${failure instanceof Error ? failure.message : String(failure)}; ${hint}` },
-      ];
+      return [{ level: 'warn', text: `${errorMessage(failure)}; ${hint}` }];
     }
   }
 
@@ -100,37 +110,32 @@ export class InstancePolicy {
   }
 
   async #store(): Promise<void> {
-    const facts = await this.#facts();
+    const { admitted, ...facts } = await this.#facts();
     const policy = networkPolicy(facts);
-    await this.#put(policy);
-    this.#admitted = facts.ownAddresses;
-  }
-
-  async #put(policy: NetworkPolicy): Promise<void> {
     const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
     const own = `${path}/${policy.metadata.name}`;
-    const found = await this.api.find(own);
-    if (found !== null) {
+    if ((await this.api.find(own)) === null) {
+      await this.api.call(path, { method: 'POST', body: policy }).catch((error: unknown) => {
+        // Another replica was faster, with the same rules.
+        if (!(error instanceof ApiServerError) || error.status !== 409) {
+          throw error;
+        }
+      });
+    } else {
       await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
-      return;
     }
-    await this.api.call(path, { method: 'POST', body: policy }).catch((error: unknown) => {
-      // Another replica was faster, with the same rules.
-      if (!(error instanceof ApiServerError) || error.status !== 409) {
-        throw error;
-      }
-    });
+    this.#admitted = admitted;
   }
 
-  async #facts(): Promise<FoundFacts> {
+  async #facts(): Promise<PolicyFacts & { admitted: readonly string[] | null }> {
     const { instanceId, reach, reachedFrom } = this.options;
-    const configured = reachedFrom.map((entry) => peerOf(entry));
+    const configured = reachedFrom.map(peerOf);
     // With `proxy`, connections come from the pod's own node, which no policy keeps out.
     const isOwn = configured.length === 0 && reach !== 'proxy';
     const ownPods = isOwn ? await this.#ownPods() : null;
     const own = isOwn && ownPods === null ? this.addresses() : null;
     const sources = [...configured, ...(ownPods ?? []), ...(own ?? []).map(addressPeer)];
-    const allowed = await Promise.all(this.options.allow.map(async (text) => await destinationsOf(text)));
+    const allowed = await Promise.all(this.options.allow.map(destinationsOf));
     const callback = new URL(this.options.callbackUrl());
     const port = Number(callback.port || (callback.protocol === 'https:' ? 443 : 80));
     const addresses = await addressesOf(callback.hostname.replace(/^\[|\]$/g, ''));
@@ -139,7 +144,7 @@ export class InstancePolicy {
     return {
       instanceId,
       sources,
-      ownAddresses: own,
+      admitted: own,
       destinations: [
         ...allowed.flat(),
         ...addresses.map((address) => ({ peer: addressPeer(address), port: port || null })),
@@ -152,7 +157,7 @@ export class InstancePolicy {
     if (this.options.kubeconfig !== null) {
       return null;
     }
-    const namespace = (await this.api.ownNamespace()) ?? this.namespace;
+    const namespace = this.api.ownNamespace ?? this.namespace;
     const pod = await this.api.find(`/api/v1/namespaces/${namespace}/pods/${encodeURIComponent(hostname())}`);
     const labels = Object.entries(jsonAt(pod, 'metadata', 'labels') ?? {}).flatMap(([name, value]) =>
       typeof value === 'string' && !PASSING_LABELS.test(name) ? [[name, value] as const] : [],
@@ -168,19 +173,6 @@ export class InstancePolicy {
   }
 }
 
-/** The API server's names; those of the library's type differ in part. */
-interface NetworkPolicy {
-  apiVersion: 'networking.k8s.io/v1';
-  kind: 'NetworkPolicy';
-  metadata: { name: string; labels: Record<string, string> };
-  spec: {
-    podSelector: { matchLabels: Record<string, string> };
-    policyTypes: ['Ingress', 'Egress'];
-    ingress: { from: V1NetworkPolicyPeer[] }[];
-    egress: { to?: V1NetworkPolicyPeer[]; ports?: { protocol: string; port: number }[] }[];
-  };
-}
-
 export function networkPolicy({ instanceId, sources, destinations }: PolicyFacts): NetworkPolicy {
   return {
     apiVersion: 'networking.k8s.io/v1',
@@ -192,7 +184,7 @@ export function networkPolicy({ instanceId, sources, destinations }: PolicyFacts
     spec: {
       podSelector: { matchLabels: { [INSTANCE_LABEL]: instanceId } },
       policyTypes: ['Ingress', 'Egress'],
-      ingress: sources.length === 0 ? [] : [{ from: [...sources] }],
+      ingress: sources.length === 0 ? [] : [{ from: sources }],
       egress: [
         { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: NOT_PUBLIC_V4 } }, { ipBlock: { cidr: PUBLIC_V6 } }] },
         { ports: ['UDP', 'TCP'].map((protocol) => ({ protocol, port: DNS_PORT })) },

@@ -1,4 +1,5 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
@@ -7,7 +8,7 @@ import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
 import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import type { ClusterObjects } from './cluster-objects.js';
+import { changeWithin, type ClusterObjects } from './cluster-objects.js';
 import type { ObservedPod } from './observed-objects.js';
 import { type ClusterSandbox, hasPodEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
@@ -72,19 +73,14 @@ export class PodStart {
   async follow(found: ClusterSandbox | null = null): Promise<StartOutcome> {
     try {
       for (let known = found; ; known = null) {
-        const change = this.tools.objects.nextChange(this.signal);
-        try {
-          const next = await this.#look(known);
-          if (typeof next === 'string') {
-            return next;
-          }
-          if (known !== null) {
-            // Changes since `known` was read were not reported to this listener, so it looks again at once.
-            continue;
-          }
-          await change.within(next.pauseMs);
-        } finally {
-          change.cancel();
+        const change = this.tools.objects.nextChange;
+        const next = await this.#look(known);
+        if (typeof next === 'string') {
+          return next;
+        }
+        // What has changed since `known` was read was not reported here, so it looks again at once.
+        if (known === null) {
+          await changeWithin(next.pauseMs, change, this.signal);
         }
       }
     } catch (error) {
@@ -98,7 +94,7 @@ export class PodStart {
   /** Waits while the API server does not answer: the signal has the deadline. */
   async #look(known: ClusterSandbox | null): Promise<StartOutcome | { pauseMs: number }> {
     try {
-      const found = known ?? (await this.tools.objects.find(this.launch.id, this.signal));
+      const found = known ?? (await this.tools.objects.find(this.launch.id, { signal: this.signal }));
       if (found === null) {
         throw new SandboxBackendError('something else removed it while it started');
       }
@@ -213,7 +209,7 @@ export class PodStart {
   async #mark({ uid }: ObservedPod, keyedPod: string | null): Promise<void> {
     if (keyedPod !== uid) {
       const body = { metadata: { annotations: { [POD_ANNOTATION]: uid } } };
-      await this.tools.objects.patch(this.launch.id, body, this.signal);
+      await this.tools.objects.patch(this.launch.id, body, { signal: this.signal });
     }
   }
 
@@ -317,12 +313,12 @@ export function progressOf(events: readonly PodEvent[], image: string): string |
 }
 
 async function readAliveness(
-  { api, reach }: Pick<PodStartTools, 'api' | 'reach'>,
+  tools: PodStartTools,
   pod: ObservedPod,
   signal: AbortSignal,
 ): Promise<Aliveness> {
   try {
-    const body = await getAlive(api, reach, pod, signal);
+    const body = await getAlive(tools, pod, AbortSignal.any([signal, AbortSignal.timeout(ALIVE_TIMEOUT_MS)]));
     return jsonAt(parseJson(body), 'assigned') === false ? 'unassigned' : 'assigned';
   } catch {
     // It does not listen yet, or has ended.
@@ -333,47 +329,38 @@ async function readAliveness(
 
 /** @throws Error for anything but a short response with status 200 */
 async function getAlive(
-  api: ApiServer,
-  reach: PodReach,
+  { api, reach }: PodStartTools,
   pod: ObservedPod,
   signal: AbortSignal,
 ): Promise<string> {
   const { namespace, by } = reach;
   const socket =
     by === 'proxy' ? await connectToPod(api, { namespace, pod: pod.name, port: AGENT_PORT }) : null;
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
   const outgoing = httpRequest({
     host: pod.ip,
     port: AGENT_PORT,
     path: '/alive',
     headers: { host: 'localhost', connection: 'close' },
     agent: false,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(ALIVE_TIMEOUT_MS)]),
+    signal,
     ...(socket && { createConnection: () => socket }),
-  });
-  outgoing.once('response', (response) => {
-    let body = '';
-    response.setEncoding('utf8');
-    response.on('data', (text: string) => {
-      body += text;
-      if (body.length > MAX_ALIVE_BYTES) {
-        outgoing.destroy(new Error('the response is too long'));
-      }
-    });
-    response.once('end', () => {
-      if (response.statusCode === 200) {
-        resolve(body);
-      } else {
-        reject(new Error(`status ${response.statusCode}`));
-      }
-    });
-    response.on('error', reject);
-  });
-  outgoing.on('error', reject);
-  outgoing.end();
+  }).end();
+  outgoing.on('error', () => undefined);
   try {
-    return await promise;
+    const [response]: IncomingMessage[] = await once(outgoing, 'response');
+    let body = '';
+    for await (const part of response?.setEncoding('utf8') ?? []) {
+      body += String(part);
+      if (body.length > MAX_ALIVE_BYTES) {
+        throw new Error('the response is too long');
+      }
+    }
+    if (response?.statusCode !== 200) {
+      throw new Error(`status ${response?.statusCode}`);
+    }
+    return body;
   } finally {
+    outgoing.destroy();
     socket?.destroy();
   }
 }

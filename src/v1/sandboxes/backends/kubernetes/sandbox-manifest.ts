@@ -12,7 +12,6 @@ import {
   sandboxLayout,
   type SandboxLayout,
 } from '../container-layout.js';
-import type { PodSettings } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes-options.js';
 
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
@@ -32,19 +31,17 @@ const PROMISED_CPU = 0.05;
 const PROMISED_MEMORY = 1 / 16;
 const MIN_MILLICPU = 10;
 const MEBIBYTES = 'Mi';
+const RESTRICTED = {
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+  privileged: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+};
 
-type ManifestOptions = Pick<
+type ManifestOptions = Omit<
   KubernetesBackendOptions,
-  | 'instanceId'
-  | 'defaultImage'
-  | 'volumeSize'
-  | 'storageClass'
-  | 'runtimeClass'
-  | 'serviceAccount'
-  | 'cpu'
-  | 'memoryMb'
-  | 'environment'
-  | 'graceSeconds'
+  'kubeconfig' | 'namespace' | 'reach' | 'reachedFrom' | 'allow' | 'callbackUrl' | 'nodeWaitMs'
 >;
 
 /** The members of a kubernetes-sigs/agent-sandbox Sandbox that are set here. */
@@ -74,16 +71,10 @@ export function sandboxObjectName(id: string): string {
   return `sbx-${Buffer.from(id, 'utf8').toString('hex')}`;
 }
 
-export function sandboxLabels(
-  { instanceId }: Pick<ManifestOptions, 'instanceId'>,
-  id: string,
-): Record<string, string> {
-  return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
-}
-
 /** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
 export function sandboxManifest(launch: ContainerLaunch, options: ManifestOptions): SandboxManifest {
-  const labels = sandboxLabels(options, launch.id);
+  const labels = labelsOf(launch, options);
+  const storageClass = launch.pod?.storageClass ?? options.storageClass;
   return {
     apiVersion: SANDBOX_API,
     kind: 'Sandbox',
@@ -91,23 +82,16 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
     spec: {
       operatingMode: 'Running',
       podTemplate: podTemplate(launch, options),
-      volumeClaimTemplates: [volumeClaimTemplate(labels, launch.pod, options)],
-    },
-  };
-}
-
-export function volumeClaimTemplate(
-  labels: Record<string, string>,
-  pod: PodSettings | null,
-  options: Pick<ManifestOptions, 'volumeSize' | 'storageClass'>,
-): Pick<V1PersistentVolumeClaim, 'metadata' | 'spec'> {
-  const storageClass = pod?.storageClass ?? options.storageClass;
-  return {
-    metadata: { name: VOLUME, labels },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: pod?.volumeSize ?? options.volumeSize } },
-      ...(storageClass !== null && { storageClassName: storageClass }),
+      volumeClaimTemplates: [
+        {
+          metadata: { name: VOLUME, labels },
+          spec: {
+            accessModes: ['ReadWriteOnce'],
+            resources: { requests: { storage: launch.pod?.volumeSize ?? options.volumeSize } },
+            ...(storageClass !== null && { storageClassName: storageClass }),
+          },
+        },
+      ],
     },
   };
 }
@@ -125,7 +109,7 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
   const serviceAccount = launch.pod?.serviceAccount ?? options.serviceAccount;
   return {
     metadata: {
-      labels: sandboxLabels(options, launch.id),
+      labels: labelsOf(launch, options),
       annotations: { [PORTS_ANNOTATION]: JSON.stringify(launch.ports) },
     },
     spec: {
@@ -196,7 +180,7 @@ function agentContainer(
         memory: `${Math.ceil(memoryMb * PROMISED_MEMORY)}${MEBIBYTES}`,
       },
     },
-    securityContext: restrictedContext(),
+    securityContext: RESTRICTED,
     volumeMounts: [
       ...folders.map((mountPath) => ({ name: VOLUME, mountPath })),
       { name: TEMPORARY, mountPath: '/tmp' },
@@ -218,22 +202,13 @@ function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>):
     imagePullPolicy: 'IfNotPresent',
     command: ['sh', '-c', script],
     resources: { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } },
-    securityContext: restrictedContext({ runAsUser: COPY_USER, runAsGroup: COPY_USER }),
+    securityContext: { runAsUser: COPY_USER, runAsGroup: COPY_USER, ...RESTRICTED },
     volumeMounts: [{ name: COPY_CONTAINER, mountPath: target }],
   };
 }
 
-function restrictedContext(
-  user: { runAsUser: number; runAsGroup: number } | null = null,
-): NonNullable<V1Container['securityContext']> {
-  return {
-    ...user,
-    allowPrivilegeEscalation: false,
-    capabilities: { drop: ['ALL'] },
-    privileged: false,
-    readOnlyRootFilesystem: true,
-    runAsNonRoot: true,
-  };
+function labelsOf({ id }: ContainerLaunch, { instanceId }: ManifestOptions): Record<string, string> {
+  return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
 }
 
 /** Kubernetes replaces `$(NAME)` in variables and arguments, and takes `$$` for a dollar sign. */

@@ -39,7 +39,7 @@ describe('writeToStandardInput', () => {
   });
 
   afterEach(async () => {
-    api.close();
+    await api.close();
     attaches.clients.forEach((client) => client.terminate());
     attaches.close();
     server.close();

@@ -30,46 +30,36 @@ export async function writeToStandardInput(
 ): Promise<void> {
   const query = { container: AGENT_CONTAINER, stdin: true, stdout: false, stderr: false };
   const socket = await api.webSocket(`${pods}/${encodeURIComponent(pod)}/attach`, [PROTOCOL], query, signal);
-  try {
-    await permitted;
-  } catch (error) {
-    socket.on('error', () => undefined);
-    socket.terminate();
-    throw error;
-  }
-  if (arrived.aborted) {
-    socket.on('error', () => undefined);
-    socket.terminate();
-    return;
-  }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(
-    () => reject(new ApiServerError('the attach timed out', null, null)),
-    WRITE_TIMEOUT_MS,
-  );
+  // It may fail before it is waited for.
+  promise.catch(() => undefined);
+  const fail = (message: string): void => reject(new ApiServerError(message, null, null));
   const abort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
-  signal.addEventListener('abort', abort, { once: true });
-  arrived.addEventListener('abort', () => resolve(), { once: true });
-  socket.on('error', (error) => reject(new ApiServerError(error.message, null, null)));
-  socket.once('close', () => reject(new ApiServerError('the attach was cut', null, null)));
-  socket.on('message', (data) => {
-    const frame = Buffer.isBuffer(data) ? data : Buffer.alloc(0);
+  const timer = setTimeout(() => fail('the attach timed out'), WRITE_TIMEOUT_MS);
+  socket.on('error', ({ message }) => fail(message));
+  socket.once('close', () => fail('the attach was cut'));
+  socket.on('message', (frame: Buffer) => {
     // An empty frame only says that the attach has begun. Closing now could lose what the node has not read yet.
     if (frame[0] !== STATUS || frame.length === 1) {
       return;
     }
     const status = parseJson(frame.subarray(1).toString('utf8'));
     if (jsonText(status, 'status') === 'Failure') {
-      reject(new ApiServerError(jsonText(status, 'message') ?? 'the attach failed', null, null));
+      fail(jsonText(status, 'message') ?? 'the attach failed');
     } else {
       resolve();
     }
   });
-  socket.resume();
-  socket.send(Buffer.concat([Buffer.of(STDIN), Buffer.from(`${line}\n`)]));
-  socket.send(Buffer.of(CLOSE, STDIN));
+  signal.addEventListener('abort', abort, { once: true });
+  arrived.addEventListener('abort', () => resolve(), { once: true });
   try {
-    await promise;
+    await permitted;
+    if (!arrived.aborted) {
+      socket.resume();
+      socket.send(Buffer.concat([Buffer.of(STDIN), Buffer.from(`${line}\n`)]));
+      socket.send(Buffer.of(CLOSE, STDIN));
+      await promise;
+    }
   } finally {
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
