@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import type { Content } from './events.js';
-import { gitAccessSchema } from './git-schemas.js';
+import { gitAccessSchema } from './git.js';
 import { plainMcpConfig } from './plain-mcp-config.js';
 
 const HEX = /^[0-9a-f]{32}$/;

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { ActivityTracker } from './activity-tracker.js';
-import type { AgentServerOptions, ListenOptions } from './agent-server-options.js';
+import type { AgentServerOptions, ListenOptions } from './command-line.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
 import { Conversations } from './conversations/conversations.js';

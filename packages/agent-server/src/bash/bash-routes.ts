@@ -3,7 +3,6 @@ import { type Request, Router } from 'express';
 import { z } from 'zod';
 import type { BashEvent, ExecuteBashRequest } from '@slipway/agent-protocol/server.js';
 import { searchLog } from '../event-log.js';
-import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError } from '../http/http-error.js';
 import {
   limitSchema,
@@ -12,6 +11,7 @@ import {
   parseRequest,
   sortOrderSchema,
   timestampSchema,
+  type BaseFolder,
 } from '../http/request-parsing.js';
 import { type BashCommands, toBashId } from './bash-commands.js';
 

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { redactAgent } from '../conversations/agent-redaction.js';
+import { redactAgent } from '../secret-masker.js';
 import { HttpError } from '../http/http-error.js';
 import type { SessionKeys } from '../http/session-keys.js';
 

@@ -1,7 +1,7 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
-import { redactAgent } from '../conversations/agent-redaction.js';
+import { redactAgent } from '../secret-masker.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import { requestedExposure } from './settings-routes.js';

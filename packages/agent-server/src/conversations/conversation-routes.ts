@@ -24,7 +24,7 @@ import {
   parseRequest,
   requireConversationId,
 } from '../http/request-parsing.js';
-import { findPlugin } from '../skills/plugins.js';
+import { findPlugin } from '../skills/agent-context.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
@@ -280,7 +280,7 @@ async function checkResultSchema(schema: Record<string, unknown> | null): Promis
     return;
   }
   // Few conversations have one, and the validator takes a while to load.
-  const { jsonSchemaCheck } = await import('../json-schema.js');
+  const { jsonSchemaCheck } = await import('../tools/finish.tool.js');
   try {
     jsonSchemaCheck(schema);
   } catch (error) {

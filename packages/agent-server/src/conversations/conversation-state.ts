@@ -11,19 +11,16 @@ import type {
 import { openCalls } from '../engine/open-calls.js';
 import type { OriginalResponse, Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
-import { gitVariables } from '../git/git-credentials.js';
+import { gitVariables } from '../git/run-git.js';
 import { SecretMasker } from '../secret-masker.js';
-import { toStats } from './conversation-info.js';
-import type { ConversationRecord } from './conversation-record.js';
-import { branchUpTo } from './history-branch.js';
-import { type Credentials, secretValues } from './credentials.js';
+import { type ConversationRecord, toStats, branchUpTo } from './conversation-record.js';
+import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
 import type { KeptOriginals } from './kept-originals.js';
 import type { RecordFile } from './record-file.js';
-import type { FoundPlugin } from '../skills/plugins.js';
+import type { FoundPlugin } from '../skills/agent-context.js';
 import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '../skills/skill.js';
 import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
-import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
 
 /** Their nulls are kept: null has a meaning in arbitrary JSON, and strict clients require `command` even when null. */
 const MEMBERS_WITH_NULLS = new Set([

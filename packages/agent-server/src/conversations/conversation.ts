@@ -14,12 +14,15 @@ import type { Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { ConversationGoal } from './conversation-goal.js';
-import { toConversationInfo } from './conversation-info.js';
-import { type ConversationRecord, recordUpdate } from './conversation-record.js';
+import {
+  type ConversationRecord,
+  recordUpdate,
+  toConversationInfo,
+  branchTo,
+} from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
-import { branchTo } from './history-branch.js';
-import type { FoundPlugin } from '../skills/plugins.js';
+import type { FoundPlugin } from '../skills/agent-context.js';
 import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
 
 const MAX_NAVIGATIONS = 1_000;

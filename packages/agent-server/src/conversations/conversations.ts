@@ -17,15 +17,13 @@ import { SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
 import { ConversationState } from './conversation-state.js';
-import type { RunLimits } from './conversation-run.js';
+import { type RunLimits, RunSlots } from './conversation-run.js';
 import { Conversation, type ConversationCopy } from './conversation.js';
-import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
+import { type Credentials, credentialsFromRequest, NO_CREDENTIALS, type OwnSecret } from './credentials.js';
 import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { KeptOriginals } from './kept-originals.js';
 import { RecordFile } from './record-file.js';
-import type { OwnSecret } from './secret-lookup.js';
-import { RunSlots } from './run-slots.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';

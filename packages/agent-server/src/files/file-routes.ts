@@ -7,9 +7,8 @@ import { type Request, type Response, Router } from 'express';
 import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import type { Conversation } from '../conversations/conversation.js';
 import type { Conversations } from '../conversations/conversations.js';
-import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
-import { requestedPath, requireConversationId } from '../http/request-parsing.js';
+import { requestedPath, requireConversationId, type BaseFolder } from '../http/request-parsing.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from './workspace-files.js';
 
 /** A file, streamed as it arrives. Throws when the file is larger than allowed. */

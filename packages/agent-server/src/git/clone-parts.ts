@@ -1,6 +1,10 @@
 import type { ToolView } from '../tool-view.js';
-import { handOver } from './hand-over.js';
-import { describeClone, PrivateRepository, type PrivateRepositoryOptions } from './private-repository.js';
+import {
+  describeClone,
+  PrivateRepository,
+  type PrivateRepositoryOptions,
+  handOver,
+} from './private-repository.js';
 
 /** Limit per repository, submodules of submodules included. */
 const MAX_SUBMODULES = 50;

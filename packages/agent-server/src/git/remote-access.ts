@@ -1,6 +1,5 @@
 import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
 import type { ToolView } from '../tool-view.js';
-import { handOver, runInView } from './hand-over.js';
 import {
   type KnownRepository,
   listRefs,
@@ -8,6 +7,8 @@ import {
   PrivateRepository,
   type PrivateRepositoryOptions,
   type Refs,
+  handOver,
+  runInView,
 } from './private-repository.js';
 import { prepareRepository } from './repository-preparation.js';
 import { type GitOutcome, runGit } from './run-git.js';

@@ -3,18 +3,16 @@ import type {
   GitServerCredential,
   GitPrepareResponse,
   GitPrepareFailure,
+  PrepareRequest,
 } from '@slipway/agent-protocol/git.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
-import type { PrepareRequest } from '@slipway/agent-protocol/git-schemas.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
 import { agentSpan } from '../http/request-spans.js';
 import type { ToolView } from '../tool-view.js';
 import { CloneParts, type WantedParts } from './clone-parts.js';
-import { gitSecrets } from './git-credentials.js';
-import { handOver, runInView } from './hand-over.js';
-import { describeClone, PrivateRepository } from './private-repository.js';
-import { type GitOutcome, runGit } from './run-git.js';
+import { describeClone, PrivateRepository, handOver, runInView } from './private-repository.js';
+import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
 export interface PreparationPlace {
   view: ToolView;

@@ -1,12 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
 import { runCommand } from '../process-tree.js';
 import { inFolder, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
-import { gitVariables } from './git-credentials.js';
 
 const TIMEOUT_MS = 30_000;
 const MAX_OUTPUT = 20_000_000;
@@ -182,4 +181,65 @@ function unquoted(text: string): Buffer {
       : Buffer.of(CONTROLS[code] ?? code.charCodeAt(0));
   });
   return Buffer.concat(bytes);
+}
+
+/**
+ * Variables that give git its user's name and credentials, each for its own server only; credential helpers of files
+ * are skipped for that server. No file, argument or address holds the credentials.
+ * @see git-config(1), "GIT_CONFIG_COUNT"; gitcredentials(7)
+ */
+export function gitVariables(
+  { credentials, identity }: Pick<GitAccess, 'credentials' | 'identity'>,
+  settings: readonly [string, string][] = [],
+): Record<string, string> {
+  const helpers = credentials.flatMap(({ origin }, index): [string, string][] => [
+    // An empty helper drops those before it, our own for the same server included: the last one given counts.
+    [`credential.${origin}.helper`, ''],
+    [`credential.${origin}.helper`, helperFor(index)],
+  ]);
+  const names: [string, string][] =
+    identity === null
+      ? []
+      : [
+          ['user.name', identity.name],
+          ['user.email', identity.email],
+        ];
+  const values = credentials.flatMap(credentialVariables);
+  return { ...configVariables([...settings, ...helpers, ...names]), ...Object.fromEntries(values) };
+}
+
+/** Texts to mask. Servers receive name and password in one piece, mostly in base64. */
+export function gitSecrets(credentials: readonly GitServerCredential[]): string[] {
+  return credentials.flatMap(({ username, password }) => [password, `${username}:${password}`]);
+}
+
+/** Configuration that overrides that of all files. */
+function configVariables(entries: readonly [string, string][]): Record<string, string> {
+  const variables = entries.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return variables.length === 0
+    ? {}
+    : { GIT_CONFIG_COUNT: String(entries.length), ...Object.fromEntries(variables) };
+}
+
+function helperFor(index: number): string {
+  const print = `printf 'username=%s\\npassword=%s\\n' "$${usernameVariable(index)}" "$${passwordVariable(index)}"`;
+  return `!f() { if [ "$1" = get ]; then ${print}; fi; }; f`;
+}
+
+function credentialVariables({ username, password }: GitServerCredential, index: number): [string, string][] {
+  return [
+    [usernameVariable(index), username],
+    [passwordVariable(index), password],
+  ];
+}
+
+function usernameVariable(index: number): string {
+  return `SLIPWAY_GIT_USERNAME_${index}`;
+}
+
+function passwordVariable(index: number): string {
+  return `SLIPWAY_GIT_PASSWORD_${index}`;
 }

@@ -9,9 +9,8 @@ import type {
 import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { ToolView } from '../tool-view.js';
-import { SchemaTool } from './schema-tool.js';
 import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
-import { type ToolContext, ToolInputError } from './tool.js';
+import { type ToolContext, ToolInputError, SchemaTool } from './tool.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;

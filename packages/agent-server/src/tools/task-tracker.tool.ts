@@ -6,7 +6,7 @@ import type {
   TaskTrackerObservation,
   ToolDefinition,
 } from '@slipway/agent-protocol/events.js';
-import { SchemaTool } from './schema-tool.js';
+import { SchemaTool } from './tool.js';
 
 const item = z.object({
   title: z.string().describe('The task in a few words.'),

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { TerminalAction, TerminalObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { SchemaTool } from './schema-tool.js';
 import type { ShellResult, ShellSession } from './shell-session.js';
-import type { ToolContext } from './tool.js';
+import { type ToolContext, SchemaTool } from './tool.js';
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
 const MAX_TIMEOUT_SECONDS = 3_600;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ThinkAction, ThinkObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { SchemaTool } from './schema-tool.js';
+import { SchemaTool } from './tool.js';
 
 const schema = z.object({ thought: z.string().describe('The thought to note down.') });
 

@@ -17,8 +17,7 @@ import type {
 import type { SessionUpdate } from './acp-schemas.js';
 import { AcpTerminals } from './acp-terminals.js';
 import { AcpTranscript } from './acp-transcript.js';
-import { type AcpTurn, mustAsk } from './acp-turn.js';
-import { countCost } from './acp-usage.js';
+import { type AcpTurn, mustAsk, countCost } from './acp-turn.js';
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_ANSWER = 100_000;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AgentDetails, AcpLaunch, EngineHost, OfferedModel } from '../agent-engine.js';
 import type { ToolView } from '../../tool-view.js';
 import { type AcpClient, AcpConnection, AcpRequestError } from './acp-connection.js';
-import type { OfferedMcpServers } from './acp-mcp-servers.js';
+import type { OfferedMcpServers } from './acp-agent.js';
 import {
   type AgentDescription,
   configChangeSchema,

@@ -13,8 +13,7 @@ import { toPrompt, unsentMessages } from './acp-prompt.js';
 import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
 import { AcpRequestError } from './acp-connection.js';
 import { isAcpFailure } from './acp-session.js';
-import { AcpTurn } from './acp-turn.js';
-import { countTurn } from './acp-usage.js';
+import { AcpTurn, countTurn } from './acp-turn.js';
 
 /** How long a pause waits for the agent to end its turn by itself. */
 const CANCEL_WAIT_MS = 700;

@@ -4,24 +4,29 @@ import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assess
 import type { Tool } from '../../tools/tool.js';
 import type { EngineHost } from '../agent-engine.js';
 import { ANSWER_CUT, continuation, CUT_CALL, isContinuation, MAX_CONTINUATIONS } from '../cut-answers.js';
-import { conversationFailure, limitReached } from '../limits.js';
+import { conversationFailure, limitReached, countUsage } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
 import { originalCall } from '../agent-engine.js';
 import type { AnswerEnding } from '../cut-answers.js';
 import type { Condenser } from './condenser.js';
-import { callModelWithImages } from './image-refusal.js';
 import type { ChosenModel, ModelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { repeatedCalls } from './loop-detection.js';
 import { messagesFromEvents } from './messages-from-events.js';
-import { CONTENT_FILTERED, type ModelRequest, type ModelResponse, PausedWhileWaiting } from './model-call.js';
+import {
+  CONTENT_FILTERED,
+  type ModelRequest,
+  type ModelResponse,
+  PausedWhileWaiting,
+  callModelWithImages,
+  patienceOf,
+  type Wait,
+} from './model-call.js';
 import { originOf } from './language-model.js';
 import type { NativeTools } from './native-tools.js';
-import { patienceOf, type Wait } from './patience.js';
-import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-events.js';
-import { prepareRun, refreshTools } from './run-preparation.js';
+import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-parts.js';
+import { prepareRun, refreshTools } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
-import { countUsage } from './usage.js';
 
 /** How often one run asks for a missing result. */
 const MAX_RESULT_REQUESTS = 3;

@@ -2,13 +2,18 @@ import type { ModelMessage } from 'ai';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../../clipped-text.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
-import { conversationFailure } from '../limits.js';
+import { conversationFailure, countUsage, estimateTokens } from '../limits.js';
 import type { ChosenModel } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { isResult, resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
-import { callModelWithRetries, type ModelRequest, type ModelResponse } from './model-call.js';
-import { type Patience, patienceOf, type Wait } from './patience.js';
-import { countUsage, estimateTokens } from './usage.js';
+import {
+  callModelWithRetries,
+  type ModelRequest,
+  type ModelResponse,
+  type Patience,
+  patienceOf,
+  type Wait,
+} from './model-call.js';
 
 const KEPT_SHARE = 0.3;
 /** Maximum characters of a transcript per token of the limit: the request must fit into the same context. */

@@ -3,8 +3,7 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
 import { type ModelParameters, parametersProblem, RefusedParameters } from '../model-parameters.js';
-import { checkedFetch } from './answer-check.js';
-import { idleTimeoutFetch } from './idle-timeout-fetch.js';
+import { checkedFetch, idleTimeoutFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
 

@@ -10,20 +10,18 @@ import {
   type EngineHost,
   type EngineServerOptions,
 } from '../agent-engine.js';
-import { limitReached } from '../limits.js';
+import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
 import { AgentLoop } from './agent-loop.js';
 import { Condenser } from './condenser.js';
-import { callModelWithImages } from './image-refusal.js';
+import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
 import { originOf } from './language-model.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import { quietPatience, type Wait } from './patience.js';
 import { systemPrompt } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';
-import { countUsage } from './usage.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
   anthropicUrl: string;

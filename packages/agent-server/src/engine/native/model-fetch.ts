@@ -2,7 +2,73 @@ import { APICallError } from 'ai';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { clipText } from '../../clipped-text.js';
-import { ADDRESS_HINT, LlmFailure } from './llm-failure.js';
+import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
+
+/** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
+export function idleTimeoutFetch(
+  milliseconds: number,
+  redirect: 'follow' | 'error' = 'follow',
+): typeof fetch {
+  return async (input, init) => {
+    const timeout = new AbortController();
+    const timer = new IdleTimer(milliseconds, () => timeout.abort(new UnresponsiveModelError(milliseconds)));
+    const signal = init?.signal;
+    try {
+      const response = await fetch(input, {
+        ...init,
+        redirect,
+        signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
+      });
+      timer.restart();
+      const { body, status, statusText, headers } = response;
+      if (body === null) {
+        timer.stop();
+        return response;
+      }
+      return new Response(body.pipeThrough(restartOnChunk(timer)), { status, statusText, headers });
+    } catch (error) {
+      timer.stop();
+      throw error;
+    }
+  };
+}
+
+class IdleTimer {
+  readonly #milliseconds: number;
+  readonly #onTimeout: () => void;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(milliseconds: number, onTimeout: () => void) {
+    this.#milliseconds = milliseconds;
+    this.#onTimeout = onTimeout;
+    this.restart();
+  }
+
+  restart(): void {
+    this.stop();
+    this.#timer = setTimeout(this.#onTimeout, this.#milliseconds);
+    // An abandoned response must not keep the process alive.
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+    }
+  }
+}
+
+function restartOnChunk(timer: IdleTimer): TransformStream<Uint8Array, Uint8Array> {
+  return new TransformStream({
+    transform(chunk, controller) {
+      timer.restart();
+      controller.enqueue(chunk);
+    },
+    flush() {
+      timer.stop();
+    },
+  });
+}
 
 /** The beginnings of lines in an event stream (WHATWG HTML, 9.2.6). */
 const EVENT_STREAM = /^(data|event|id|retry)?:/;

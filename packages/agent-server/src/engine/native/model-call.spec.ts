@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { DEFAULT_RETRIES, nextPause, type RetrySettings } from './patience.js';
+import { DEFAULT_RETRIES, nextPause, type RetrySettings } from './model-call.js';
 
 /** All pauses of a call that always fails, in seconds; a provider that names none is a 0. */
 function pauses(named: number[], settings: Partial<RetrySettings> = {}): number[] {
