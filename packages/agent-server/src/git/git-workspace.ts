@@ -2,8 +2,8 @@ import path from 'node:path';
 import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '@slipway/agent-protocol/git.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
-import { runCommand } from '../process-tree.js';
-import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { commandOutput } from '../process-tree.js';
+import { scriptInView, type ToolView } from '../tool-view.js';
 import { parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
 
 const MAX_REPOSITORIES = 20;
@@ -24,23 +24,12 @@ done
 
 /** Names of the folders directly in a folder that are repositories of their own. */
 export async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
-  const output: string[] = [];
-  await runCommand({
-    command: scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]),
-    cwd: VIEW_START,
-    env: { ...view.environment, LC_ALL: 'C' },
-    timeoutMs: FIND_TIMEOUT_MS,
-    onOutput: (stream, text) => {
-      if (stream === 'stdout') {
-        output.push(text);
-      }
-    },
-  });
-  return output
-    .join('')
-    .slice(0, MAX_REPOSITORIES * MAX_NAME_BYTES)
-    .split('\0')
-    .slice(0, -1);
+  const find = scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]);
+  const { output } = await commandOutput(
+    { ...find, timeoutMs: FIND_TIMEOUT_MS },
+    MAX_REPOSITORIES * MAX_NAME_BYTES,
+  );
+  return output.split('\0').slice(0, -1);
 }
 
 /** The id that every repository knows for a tree without files: compared with it, everything is new. */

@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
-import { type GitOutcome, ownConfiguration, runGit, trustedGit } from './run-git.js';
+import { type GitOutcome, outcomeOf, ownConfiguration, runGit, trustedGit } from './run-git.js';
 import { pipeline } from 'node:stream/promises';
 import { OutputWindow } from '../clipped-text.js';
-import { runCommand, startProcess } from '../process-tree.js';
+import { startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
@@ -18,7 +18,7 @@ export interface PrivateRepositoryOptions {
   credentials: readonly GitServerCredential[];
   /** Milliseconds, of one transfer; ten minutes by default. */
   timeoutMs?: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export interface KnownRepository {
@@ -117,7 +117,7 @@ export class PrivateRepository {
       credentials,
       variables,
       timeoutMs,
-      ...(signal && { signal }),
+      signal,
     });
   }
 
@@ -222,23 +222,15 @@ interface ViewScript {
   script: string;
   args: readonly string[];
   timeoutMs: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Characters of output that are kept. */
   maxOutput?: number;
 }
 
 /** Runs a script of bash as tools would, without any credentials and without fetching files from a Git LFS server. */
 export async function runInView(view: ToolView, options: ViewScript): Promise<GitOutcome> {
-  const output = new OutputWindow(options.maxOutput ?? MAX_OUTPUT);
-  const { exitCode, timedOut } = await runCommand({
-    command: scriptInView(view, options.script, options.args),
-    cwd: VIEW_START,
-    env: viewVariables(view),
-    timeoutMs: options.timeoutMs,
-    ...(options.signal && { signal: options.signal }),
-    onOutput: (_, text) => output.push(Buffer.from(text)),
-  });
-  return { ok: exitCode === 0, timedOut, output: output.text().trim() };
+  const { script, args, timeoutMs, signal, maxOutput } = options;
+  return await outcomeOf({ ...gitScript(view, script, args), timeoutMs, signal }, maxOutput);
 }
 
 /**
@@ -246,42 +238,32 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
  * `packed-refs` if there is one, or `lfs`.
  */
 export async function handOver(
-  repository: PrivateRepository,
+  { gitDir }: PrivateRepository,
   members: readonly ('objects' | 'packed-refs' | 'lfs')[],
   view: ToolView,
   { script, args, timeoutMs, signal }: ViewScript,
 ): Promise<GitOutcome> {
   // `objects/info` only points to the agent's own objects, so the agent's repository has no use for it.
-  const archive = ['tar', '-cf', '-', '-C', repository.gitDir, '--exclude=objects/info', ...members];
+  const command = ['tar', '-cf', '-', '-C', gitDir, '--exclude=objects/info', ...members];
+  const archive = { command, cwd: VIEW_START, env: view.environment };
   const output = new OutputWindow(MAX_OUTPUT);
-  const sender = await startProcess({ command: archive, cwd: VIEW_START, env: view.environment }, [
-    'ignore',
-    'pipe',
-    'ignore',
-  ]);
-  const receiver = await startProcess(
-    { command: scriptInView(view, script, args), cwd: VIEW_START, env: viewVariables(view) },
-    ['pipe', 'pipe', 'pipe'],
-  );
-  const processes = [sender, receiver];
+  const sender = await startProcess(archive, ['ignore', 'pipe', 'ignore']);
+  const receiver = await startProcess(gitScript(view, script, args), ['pipe', 'pipe', 'pipe']);
   let timedOut = false;
-  const end = (): void => processes.forEach(({ kill }) => void kill());
+  const end = async (): Promise<void> => {
+    await Promise.all([sender.kill(), receiver.kill()]);
+  };
   const timer = setTimeout(() => {
     timedOut = true;
-    end();
+    void end();
   }, timeoutMs);
   signal?.addEventListener('abort', end, { once: true });
   try {
-    receiver.child.stdout?.on('data', (chunk: Buffer) => output.push(chunk));
-    receiver.child.stderr?.on('data', (chunk: Buffer) => output.push(chunk));
-    const { stdout } = sender.child;
-    const { stdin } = receiver.child;
-    if (stdout === null || stdin === null) {
-      throw new TypeError('the archive has no reader');
-    }
+    receiver.stdout.on('data', (chunk: Buffer) => output.push(chunk));
+    receiver.stderr.on('data', (chunk: Buffer) => output.push(chunk));
     // A script that fails reads no further, and its exit code says so.
     const [, sent, received] = await Promise.all([
-      pipeline(stdout, stdin).catch(() => undefined),
+      pipeline(sender.stdout, receiver.stdin).catch(() => undefined),
       sender.exited,
       receiver.exited,
     ]);
@@ -289,16 +271,12 @@ export async function handOver(
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', end);
-    await Promise.all(processes.map(async ({ kill }) => await kill()));
+    await end();
   }
 }
 
-function viewVariables({ environment }: ToolView): Record<string, string> {
-  return {
-    ...environment,
-    GIT_TERMINAL_PROMPT: '0',
-    // Large files would be fetched from the server, without credentials: the agent may do so later.
-    GIT_LFS_SKIP_SMUDGE: '1',
-    LC_ALL: 'C',
-  };
+function gitScript(...script: Parameters<typeof scriptInView>): ReturnType<typeof scriptInView> {
+  const { env, ...program } = scriptInView(...script);
+  // Large files would be fetched from the server, without credentials: the agent may do so later.
+  return { ...program, env: { ...env, GIT_TERMINAL_PROMPT: '0', GIT_LFS_SKIP_SMUDGE: '1' } };
 }

@@ -153,12 +153,7 @@ export class RemoteAccess {
   }
 
   async #asAgent(script: string, args: string[], signal?: AbortSignal): Promise<GitOutcome> {
-    return await runInView(this.#options.view, {
-      script,
-      args,
-      timeoutMs: TIMEOUT_MS,
-      ...(signal && { signal }),
-    });
+    return await runInView(this.#options.view, { script, args, timeoutMs: TIMEOUT_MS, signal });
   }
 }
 

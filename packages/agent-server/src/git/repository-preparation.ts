@@ -99,7 +99,7 @@ interface RepositoryPlan {
   credentials: readonly GitServerCredential[];
   parts?: WantedParts;
   timeoutMs: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /**
@@ -212,7 +212,7 @@ async function cloneRepository(
   const { view, privateFolder: folder } = place;
   const { credentials, timeoutMs, signal, parts = { submodules: false, lfs: false } } = plan;
   const deadlineAt = Date.now() + timeoutMs;
-  const limits = { timeoutMs, ...(signal && { signal }) };
+  const limits = { timeoutMs, signal };
   const transfer = { folder, environment: view.environment, credentials, ...limits };
   return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
     const content = await describeClone(cloned, plan.branch);
@@ -267,7 +267,7 @@ async function inView(
   script: string,
   args: readonly string[],
 ): Promise<GitOutcome> {
-  return await runInView(view, { script, args, timeoutMs, ...(signal && { signal }) });
+  return await runInView(view, { script, args, timeoutMs, signal });
 }
 
 async function succeeded(

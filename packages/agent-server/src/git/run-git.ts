@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
-import { runCommand } from '../process-tree.js';
+import { commandOutput, runCommand, type RunCommandOptions } from '../process-tree.js';
 import { inFolder, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
 
 const TIMEOUT_MS = 30_000;
@@ -22,31 +22,18 @@ export async function runGit(
   name: string | null = null,
 ): Promise<string | null> {
   const command = [...QUIET_GIT, ...args];
-  const output: string[] = [];
-  let size = 0;
-  const aborter = new AbortController();
-  const { exitCode } = await runCommand({
+  const git = {
     // The workspace may belong to another user than the agent server.
     command: inFolder(view, folder, name === null ? command : withBytes(command, name)),
     cwd: VIEW_START,
     env: { ...view.environment, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
     timeoutMs: TIMEOUT_MS,
-    signal: aborter.signal,
-    onOutput: (stream, text) => {
-      if (stream === 'stdout') {
-        size += text.length;
-        if (size > MAX_OUTPUT) {
-          aborter.abort();
-          return;
-        }
-        output.push(text);
-      }
-    },
-  });
-  return exitCode === 0 ? output.join('') : null;
+  };
+  const { exitCode, isCut, output } = await commandOutput(git, MAX_OUTPUT);
+  return exitCode === 0 && !isCut ? output : null;
 }
 
-const MAX_TRUSTED_OUTPUT = 8_000;
+const MAX_OUTCOME = 8_000;
 const NO_GIT = 'There is no git in this sandbox: its image, or the machine that it runs on, must provide it.';
 const TRUSTED_SETTINGS: [string, string][] = [
   ['core.hooksPath', '/dev/null'],
@@ -67,7 +54,7 @@ interface TrustedGitOptions {
   /** Further variables of git, for example `GIT_DIR`. */
   variables?: Record<string, string>;
   timeoutMs: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export interface GitOutcome {
@@ -83,10 +70,9 @@ export interface GitOutcome {
  * @throws Error when git is not installed
  */
 export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
-  const output = new OutputWindow(MAX_TRUSTED_OUTPUT);
   // Unlike other programs, git has a variable of its own for certificates.
   const certificates = git.environment['SSL_CERT_FILE'];
-  const { exitCode, timedOut } = await runCommand({
+  return await outcomeOf({
     command: ['git', '--no-pager', ...git.args],
     cwd: git.cwd,
     env: {
@@ -101,10 +87,21 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
       ...git.variables,
     },
     timeoutMs: git.timeoutMs,
-    ...(git.signal && { signal: git.signal }),
-    onOutput: (_, text) => output.push(Buffer.from(text)),
+    signal: git.signal,
   }).catch((error: unknown) => {
     throw isMissing(error, git.cwd) ? new Error(NO_GIT, { cause: error }) : error;
+  });
+}
+
+/** Runs a program and returns the beginning and the end of what it wrote. */
+export async function outcomeOf(
+  program: Omit<RunCommandOptions, 'onOutput'>,
+  maxOutput: number = MAX_OUTCOME,
+): Promise<GitOutcome> {
+  const output = new OutputWindow(maxOutput);
+  const { exitCode, timedOut } = await runCommand({
+    ...program,
+    onOutput: (_, text) => output.push(Buffer.from(text)),
   });
   return { ok: exitCode === 0, timedOut, output: output.text().trim() };
 }

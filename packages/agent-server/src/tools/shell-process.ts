@@ -1,8 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { constants } from 'node:os';
+import { once } from 'node:events';
 import { Writable } from 'node:stream';
-import { killTree, MARKER_VARIABLE } from '../process-tree.js';
+import { type StartedProcess, startProcess } from '../process-tree.js';
 
 // The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
 // that folder, variables, functions and background jobs persist. After a command and its output it writes
@@ -25,68 +23,44 @@ interface ShellProcessOptions {
 export class ShellProcess {
   /** The exit code (128 + n after signal n), once all its processes are gone and all output was read. */
   readonly ended: Promise<number>;
+  readonly kill: () => Promise<void>;
   /** Receives the output; background jobs also write between commands. */
   output: (chunk: Buffer) => void = () => undefined;
   /** Called when `ended` resolves. A callback, because each command would add another listener to the promise. */
   onEnd: (exitCode: number) => void = () => undefined;
   exitCode: number | null = null;
-  readonly #pid: number;
-  readonly #marker: string;
   readonly #commands: Writable;
 
-  private constructor(child: ChildProcess, pid: number, commands: Writable, marker: string) {
-    this.#pid = pid;
-    this.#marker = marker;
+  private constructor({ child, stdout, exited, kill }: StartedProcess, commands: Writable) {
+    this.kill = kill;
     this.#commands = commands;
-    const closed = new Promise<void>((resolve) => {
-      child.once('close', () => resolve());
-    });
-    const exited = new Promise<number>((resolve) => {
-      child.once('exit', (code, signal) =>
-        resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
-      );
-    });
+    const closed = once(child, 'close');
     this.ended = exited.then(async (code) => {
       // Background jobs would keep the output open.
-      await this.kill();
+      await kill();
       await closed;
       this.exitCode = code;
       this.onEnd(code);
       return code;
     });
-    child.stdout?.on('data', (chunk: Buffer) => this.output(chunk));
+    stdout.on('data', (chunk: Buffer) => this.output(chunk));
     // Writes to a shell that ends are lost; its exit is handled above.
     commands.on('error', () => undefined);
   }
 
   /** @throws Error when the program cannot be started */
-  static async start({ cwd, environment, wrapper }: ShellProcessOptions): Promise<ShellProcess> {
-    const marker = randomUUID();
-    const shell = ['bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
-    const [program = 'bash', ...args] = wrapper.concat(shell);
-    const child = spawn(program, args, {
-      cwd,
-      env: { ...environment, [MARKER_VARIABLE]: marker },
-      stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
-      detached: true,
-    });
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve);
-      child.once('error', reject);
-    });
-    const commands = child.stdio[3];
-    if (child.pid === undefined || !(commands instanceof Writable)) {
+  static async start({ cwd, environment: env, wrapper }: ShellProcessOptions): Promise<ShellProcess> {
+    const command = [...wrapper, 'bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
+    const started = await startProcess({ command, cwd, env }, ['ignore', 'pipe', 'ignore', 'pipe']);
+    const commands = started.child.stdio[3];
+    if (!(commands instanceof Writable)) {
       throw new Error('the shell was not started');
     }
-    return new ShellProcess(child, child.pid, commands, marker);
+    return new ShellProcess(started, commands);
   }
 
   send(mark: string, command: string): void {
     this.#commands.write(`${mark}\0${command.replaceAll('\0', '')}\0`);
-  }
-
-  async kill(): Promise<void> {
-    await killTree(this.#pid, this.#marker);
   }
 }
 

@@ -1,9 +1,8 @@
 import { type AnyMessage, CLIENT_METHODS, type Stream } from '@agentclientprotocol/sdk';
 import type { Readable, Writable } from 'node:stream';
 import { parseJson } from '@slipway/common/json-access.js';
-import { OutputWindow } from '../../clipped-text.js';
-import { LineSplitter } from '../../clipped-text.js';
-import { startProcess } from '../../process-tree.js';
+import { LineSplitter, OutputWindow } from '../../clipped-text.js';
+import { type StartedProcess, startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
@@ -59,20 +58,16 @@ export class AcpProcess {
   #fault: string | null = null;
 
   private constructor(
-    { child, exited, kill }: Awaited<ReturnType<typeof startProcess>>,
+    { stdin, stdout, stderr, exited, kill }: StartedProcess,
     { view, command: [program = ''], onUpdate }: AcpProcessOptions,
   ) {
-    const { stdin, stdout, stderr } = child;
-    if (stdin === null || stdout === null) {
-      throw new TypeError('the agent has no standard streams');
-    }
     this.#program = program;
     this.#hint = view.wrapper.length === 0 ? '' : NOT_SHOWN;
     this.#kill = kill;
     this.#onUpdate = onUpdate;
     // Writes to an agent that has ended are lost; its end is reported by its exit.
     stdin.on('error', () => undefined);
-    stderr?.on('data', (chunk: Buffer) => this.#diagnosis.push(chunk));
+    stderr.on('data', (chunk: Buffer) => this.#diagnosis.push(chunk));
     this.stream = { readable: ReadableStream.from(this.#messages(stdout)), writable: this.#writer(stdin) };
     this.ended = this.#awaitEnd(exited);
   }

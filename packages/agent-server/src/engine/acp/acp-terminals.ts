@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { constants } from 'node:os';
 import { startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
@@ -36,7 +37,7 @@ export class AcpTerminals {
     const output = new OutputTail(Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES));
     const line =
       args === null || args === undefined || args.length === 0 ? ['bash', '-c', command] : [command, ...args];
-    const { child, exited, kill } = await startProcess(
+    const { child, stdout, stderr, exited, kill } = await startProcess(
       {
         command: inFolder(this.#view, cwd ?? workingDir, line),
         cwd: VIEW_START,
@@ -44,11 +45,8 @@ export class AcpTerminals {
       },
       ['ignore', 'pipe', 'pipe'],
     );
-    child.stdout?.on('data', (chunk: Buffer) => output.push(chunk));
-    child.stderr?.on('data', (chunk: Buffer) => output.push(chunk));
-    const closed = new Promise<void>((resolve) => {
-      child.once('close', () => resolve());
-    });
+    [stdout, stderr].forEach((stream) => stream.on('data', (chunk: Buffer) => output.push(chunk)));
+    const closed = once(child, 'close');
     const terminal: Terminal = {
       output,
       exit: null,
