@@ -272,7 +272,9 @@ export class Conversation {
     return await this.#run.condense();
   }
 
-  async describe(members: Partial<Pick<ConversationRecord, 'title' | 'tags'>>): Promise<void> {
+  async change(
+    members: Partial<Pick<ConversationRecord, 'title' | 'tags' | 'confirmationPolicy' | 'securityAnalyzer'>>,
+  ): Promise<void> {
     await this.#state.change(members);
   }
 
@@ -280,16 +282,8 @@ export class Conversation {
     return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
   }
 
-  async setConfirmationPolicy(policy: ConversationRecord['confirmationPolicy']): Promise<void> {
-    await this.#state.change({ confirmationPolicy: policy });
-  }
-
   async addPlugin(plugin: FoundPlugin): Promise<void> {
     await this.#state.addPlugin(plugin);
-  }
-
-  async setSecurityAnalyzer(analyzer: ConversationRecord['securityAnalyzer']): Promise<void> {
-    await this.#state.change({ securityAnalyzer: analyzer });
   }
 
   /** Replaces the given members, in memory only. An active run uses the new ones from its next step on. */

@@ -2,12 +2,13 @@ import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type {
   CredentialsUpdate,
+  ModelParameters,
   ParsedMcpServers,
   ParsedSecret,
   CreateConversationRequest,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AcpLaunch } from '../engine/agent-engine.js';
-import { type ModelParameters, parametersOf, secretParameters } from '../engine/model-parameters.js';
+import { parametersOf, secretParameters } from '../engine/model-parameters.js';
 import { gitSecrets } from '../git/run-git.js';
 import type { ConversationRecord } from './conversation-record.js';
 import { errorName, log } from '../log.js';

@@ -1,11 +1,11 @@
 import type { ProviderMetadata } from 'ai';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { PathAlias } from '../path-aliases.js';
 import type { RiskPolicy } from '../security/risk-assessment.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
-import type { ModelParameters } from './model-parameters.js';
 
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';

@@ -1,7 +1,13 @@
 import { runInNewContext } from 'node:vm';
 import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
-import type { PatternRule, PatternSecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { policyRailRisk } from './policy-rails.js';
+
+type PatternRule = readonly [pattern: string, description: string, id: string];
+
+/** Without lists of the client's, those below apply. */
+type PatternLists = {
+  [Name in `${'' | 'injection_'}${'high' | 'medium'}_patterns`]?: readonly PatternRule[] | undefined;
+};
 
 /** With the right text, patterns of clients may run forever. */
 const TIMEOUT_MS = 250;
@@ -65,7 +71,7 @@ export function patternRisk(
     medium_patterns: medium = MEDIUM,
     injection_high_patterns: injectionHigh = INJECTION_HIGH,
     injection_medium_patterns: injectionMedium = INJECTION_MEDIUM,
-  }: Omit<PatternSecurityAnalyzer, 'kind'>,
+  }: PatternLists,
   { executed, thought }: CallTexts,
 ): SecurityRisk {
   const [run, all] = [plain(executed), plain([...executed, ...thought])];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { FinishAction, FinishObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { type PreparedCall, Tool, ToolInputError, SchemaTool } from './tool.js';
+import { BuiltInTool, builtInDefinition, type PreparedCall, Tool, ToolInputError } from './tool.js';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
 const NAME = 'finish';
@@ -10,7 +10,8 @@ const MESSAGE = 'What was done, how it was checked, what is left; for the user.'
 
 const schema = z.object({ message: z.string().describe(MESSAGE) });
 
-export class FinishTool extends SchemaTool<typeof schema> {
+export class FinishTool extends BuiltInTool<typeof schema> {
+  readonly kind = 'Finish';
   readonly name = NAME;
   readonly description = DESCRIPTION;
   readonly needsConfirmation = false;
@@ -22,10 +23,6 @@ export class FinishTool extends SchemaTool<typeof schema> {
 
   async run({ message }: z.output<typeof schema>): Promise<FinishObservation> {
     return finished(message);
-  }
-
-  definition(): ToolDefinition {
-    return definitionOf(this);
   }
 }
 
@@ -77,22 +74,12 @@ export class FinishWithResultTool extends Tool {
   }
 
   definition(): ToolDefinition {
-    return definitionOf(this);
+    return builtInDefinition('Finish', this);
   }
 }
 
 function finished(message: string): FinishObservation {
   return { kind: 'FinishObservation', content: [{ type: 'text', text: message }], is_error: false };
-}
-
-function definitionOf({ name, description }: Tool): ToolDefinition {
-  return {
-    kind: 'FinishTool',
-    title: name,
-    description,
-    action_type: 'FinishAction',
-    observation_type: 'FinishObservation',
-  };
 }
 
 const MAX_ERRORS = 5;

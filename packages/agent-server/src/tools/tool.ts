@@ -23,10 +23,15 @@ export interface PreparedCall {
 
 /** Invalid arguments of a call. The message is written for the model. */
 export class ToolInputError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'ToolInputError';
+  override readonly name = 'ToolInputError';
+}
+
+/** @throws ToolInputError when the model has left out what it must give here */
+export function required<T>(value: T | null | undefined, name: string): T {
+  if (value === null || value === undefined) {
+    throw new ToolInputError(`This call needs ${name}.`);
   }
+  return value;
 }
 
 export abstract class Tool {
@@ -88,6 +93,27 @@ export abstract class SchemaTool<Schema extends z.ZodObject> extends Tool {
 
   abstract toAction(input: z.output<Schema>): Action;
   abstract run(input: z.output<Schema>, context: ToolContext): Promise<Observation>;
+}
+
+/** For tools that the protocol knows by a kind, which its actions and observations share. */
+export abstract class BuiltInTool<Schema extends z.ZodObject> extends SchemaTool<Schema> {
+  abstract readonly kind: BuiltInKind;
+
+  definition(): ToolDefinition {
+    return builtInDefinition(this.kind, this);
+  }
+}
+
+type BuiltInKind = 'Terminal' | 'FileEditor' | 'TaskTracker' | 'Finish' | 'Think';
+
+export function builtInDefinition(kind: BuiltInKind, { name, description }: Tool): ToolDefinition {
+  return {
+    kind: `${kind}Tool`,
+    title: name,
+    description,
+    action_type: `${kind}Action`,
+    observation_type: `${kind}Observation`,
+  };
 }
 
 /** For tools without a kind of their own in the protocol: their events look like those of a tool server's tool. */

@@ -1,8 +1,9 @@
 import { type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
-import { type ModelParameters, parametersProblem, RefusedParameters } from '../model-parameters.js';
+import { parametersProblem, RefusedParameters } from '../model-parameters.js';
 import { checkedFetch, idleTimeoutFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
