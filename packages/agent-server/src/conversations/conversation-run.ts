@@ -1,7 +1,6 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import type { AgentEngine } from '../engine/agent-engine.js';
+import { type AgentEngine, within } from '../engine/agent-engine.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
@@ -234,20 +233,12 @@ export class ConversationRun {
         await this.#state.setStatus(wasInterrupted ? 'paused' : 'idle');
       }
     } catch (error) {
-      log('error', 'failed to record end of run', {
-        conversation_id: this.#state.record.id,
-        error: errorMessage(error),
-      });
+      this.#log('failed to record end of run', error);
     }
     this.#state.requestPause(false);
     this.#active = null;
     if (this.#runAgain && !this.#stopping && this.#needsAnotherRun()) {
-      await this.start().catch((error: unknown) => {
-        log('error', 'failed to restart run', {
-          conversation_id: this.#state.record.id,
-          error: errorMessage(error),
-        });
-      });
+      await this.start().catch((error: unknown) => this.#log('failed to restart run', error));
     } else if (!this.#stopping) {
       this.#onEnd();
     }
@@ -277,12 +268,13 @@ export class ConversationRun {
     try {
       await (await this.#engine)?.close();
     } catch (error) {
-      log('warn', 'failed to close engine', {
-        conversation_id: this.#state.record.id,
-        error: errorMessage(error),
-      });
+      this.#log('failed to close engine', error, 'warn');
     }
     this.#engine = null;
+  }
+
+  #log(message: string, error: unknown, level: 'warn' | 'error' = 'error'): void {
+    log(level, message, { conversation_id: this.#state.record.id, error: errorMessage(error) });
   }
 }
 
@@ -291,13 +283,6 @@ function endsUnanswered(events: readonly AgentEvent[]): boolean {
     ({ kind, source }) => kind === 'ActionEvent' || (kind === 'MessageEvent' && source !== 'environment'),
   );
   return last?.source === 'user';
-}
-
-async function within(milliseconds: number, work: Promise<void>): Promise<void> {
-  const aborter = new AbortController();
-  const timer = wait(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined);
-  await Promise.race([work, timer]);
-  aborter.abort();
 }
 
 /**

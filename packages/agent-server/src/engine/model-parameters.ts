@@ -3,10 +3,10 @@ import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
 /** The other members of `llm` have no effect as parameters; the key is kept elsewhere. */
-export function parametersOf({
-  api_key: _,
-  ...parameters
-}: ModelParameters & { api_key?: string | null | undefined }): ModelParameters {
+export function parametersOf(
+  llm: ModelParameters & { api_key?: string | null | undefined },
+): ModelParameters {
+  const { api_key: _, ...parameters } = llm;
   return parameters;
 }
 

@@ -89,16 +89,10 @@ const MAX_ERRORS = 5;
  * function tells the model what is wrong with a value; null when nothing is.
  * @throws Error with the reason when the schema cannot be used
  */
-export function jsonSchemaCheck({
-  $schema: _,
-  ...rules
-}: Record<string, unknown>): (value: unknown) => string | null {
-  const validate = new Ajv2020({
-    strict: false,
-    validateFormats: false,
-    logger: false,
-    allErrors: true,
-  }).compile(rules);
+export function jsonSchemaCheck(jsonSchema: Record<string, unknown>): (value: unknown) => string | null {
+  const { $schema: _, ...rules } = jsonSchema;
+  const options = { strict: false, validateFormats: false, logger: false, allErrors: true } as const;
+  const validate = new Ajv2020(options).compile(rules);
   return (value) =>
     validate(value) ? null : (validate.errors ?? []).slice(0, MAX_ERRORS).map(describe).join('; ');
 }

@@ -16,7 +16,7 @@ export interface OpenAgent {
 
 /**
  * Starts a conversation's agent, and continues its earlier session if it can.
- * @throws AcpProcessError, AcpRequestError
+ * @throws AcpFailure
  */
 export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
   const launch = launchOf(host);
@@ -27,7 +27,7 @@ export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenA
     view,
     host,
     launch,
-    client: conversation,
+    conversation,
     earlier: rememberedText(memory['sessionId']),
     mcpServers: (takes) => toMcpServers(host.settings.mcpConfig, takes, addresses),
   });

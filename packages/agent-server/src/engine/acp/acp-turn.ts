@@ -1,7 +1,6 @@
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
-import type { PermissionOutcome } from './acp-connection.js';
-import type { PermissionOption, PromptResponse } from './acp-schemas.js';
+import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
 
 interface Question {
   callId: string;
