@@ -111,8 +111,8 @@ export class SecretMasker {
   }
 }
 
-/** Texts are replaced by texts, and nothing else is replaced. */
-function isSameShape<T>(value: unknown, like: T): value is T {
+/** For values that were rebuilt member by member: texts became texts, and what may be absent may be missing. */
+export function isSameShape<T>(value: unknown, like: T): value is T {
   return typeof value === typeof like;
 }
 
@@ -144,7 +144,7 @@ function urlEncoded(value: string): string {
   return encodeURIComponent(value.toWellFormed());
 }
 
-function escapePattern(text: string): string {
+export function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
 }
 

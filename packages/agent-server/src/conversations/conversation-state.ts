@@ -12,7 +12,7 @@ import { openCalls } from '../engine/open-calls.js';
 import type { OriginalResponse, Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/run-git.js';
-import { SecretMasker } from '../secret-masker.js';
+import { isSameShape, SecretMasker } from '../secret-masker.js';
 import { type ConversationRecord, toStats, branchUpTo } from './conversation-record.js';
 import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
@@ -268,11 +268,6 @@ export class ConversationState implements EngineHost {
 function compactEvent<T extends object>(event: T): T {
   const compact = withoutNulls(event);
   return isSameShape(compact, event) ? compact : event;
-}
-
-/** Only members that may be null are removed, and they may also be absent. */
-function isSameShape<T>(value: unknown, like: T): value is T {
-  return typeof value === typeof like;
 }
 
 function withoutNulls(value: unknown): unknown {

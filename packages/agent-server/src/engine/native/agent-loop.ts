@@ -99,7 +99,7 @@ export class AgentLoop {
     await this.#handleFailures(async () => {
       const model = await this.#createModel(this.#host.settings);
       const { messages } = this.#prompt(model);
-      condensed = await this.#condenser.force(model, messages, this.#signal);
+      condensed = await this.#condenser.makeRoom({ model, messages, signal: this.#signal }, true);
     });
     return condensed;
   }
@@ -169,7 +169,7 @@ export class AgentLoop {
     };
     if (
       this.#condenser.isTooLarge([instructions, request.tools], messages) &&
-      (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))
+      (await this.#condenser.makeRoom(request))
     ) {
       return false;
     }

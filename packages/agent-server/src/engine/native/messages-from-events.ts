@@ -23,7 +23,7 @@ import type { OriginalPart, OriginalResponse, Originals } from '../agent-engine.
 import { parseArguments } from './call-arguments.js';
 
 const LEFT_OUT = 'left out';
-const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
+export const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
 export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
 

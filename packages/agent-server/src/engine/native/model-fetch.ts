@@ -11,63 +11,30 @@ export function idleTimeoutFetch(
 ): typeof fetch {
   return async (input, init) => {
     const timeout = new AbortController();
-    const timer = new IdleTimer(milliseconds, () => timeout.abort(new UnresponsiveModelError(milliseconds)));
-    const signal = init?.signal;
+    const fail = (): void => timeout.abort(new UnresponsiveModelError(milliseconds));
+    // An abandoned response must not keep the process alive.
+    const timer = setTimeout(fail, milliseconds).unref();
+    const signals = [timeout.signal, ...(init?.signal ? [init.signal] : [])];
     try {
-      const response = await fetch(input, {
-        ...init,
-        redirect,
-        signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
-      });
-      timer.restart();
-      const { body, status, statusText, headers } = response;
-      if (body === null) {
-        timer.stop();
+      const response = await fetch(input, { ...init, redirect, signal: AbortSignal.any(signals) });
+      timer.refresh();
+      if (response.body === null) {
+        clearTimeout(timer);
         return response;
       }
-      return new Response(body.pipeThrough(restartOnChunk(timer)), { status, statusText, headers });
+      const restarting = new TransformStream<Uint8Array, Uint8Array>({
+        transform: (chunk, controller) => {
+          timer.refresh();
+          controller.enqueue(chunk);
+        },
+        flush: () => clearTimeout(timer),
+      });
+      return withBody(response, response.body.pipeThrough(restarting));
     } catch (error) {
-      timer.stop();
+      clearTimeout(timer);
       throw error;
     }
   };
-}
-
-class IdleTimer {
-  readonly #milliseconds: number;
-  readonly #onTimeout: () => void;
-  #timer: NodeJS.Timeout | null = null;
-
-  constructor(milliseconds: number, onTimeout: () => void) {
-    this.#milliseconds = milliseconds;
-    this.#onTimeout = onTimeout;
-    this.restart();
-  }
-
-  restart(): void {
-    this.stop();
-    this.#timer = setTimeout(this.#onTimeout, this.#milliseconds);
-    // An abandoned response must not keep the process alive.
-    this.#timer.unref();
-  }
-
-  stop(): void {
-    if (this.#timer !== null) {
-      clearTimeout(this.#timer);
-    }
-  }
-}
-
-function restartOnChunk(timer: IdleTimer): TransformStream<Uint8Array, Uint8Array> {
-  return new TransformStream({
-    transform(chunk, controller) {
-      timer.restart();
-      controller.enqueue(chunk);
-    },
-    flush() {
-      timer.stop();
-    },
-  });
 }
 
 /** The beginnings of lines in an event stream (WHATWG HTML, 9.2.6). */
