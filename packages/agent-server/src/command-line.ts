@@ -12,21 +12,9 @@ const KEY_LINE = 'standard input must begin with a line of JSON that has a sessi
 const MAX_KEY_LINE_BYTES = 16 * 1024;
 const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
 
-type ParsedOptions = Pick<
+type ParsedOptions = Omit<
   AgentServerOptions,
-  | 'host'
-  | 'port'
-  | 'socket'
-  | 'relays'
-  | 'conversationsPath'
-  | 'bashEventsPath'
-  | 'workspace'
-  | 'fileRoots'
-  | 'aliases'
-  | 'webhook'
-  | 'corsOrigins'
-  | 'toolWrapper'
-  | 'maxConcurrentRuns'
+  'sessionKeys' | 'environment' | 'createEngine' | Exclude<keyof typeof DEFAULT_LIMITS, 'maxConcurrentRuns'>
 > & {
   secretsOnStdin: boolean;
   workspaceName: WorkspaceName | null;

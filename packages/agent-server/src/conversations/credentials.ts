@@ -11,6 +11,7 @@ import type { AcpLaunch } from '../engine/agent-engine.js';
 import { parametersOf, secretParameters } from '../engine/model-parameters.js';
 import { gitSecrets } from '../git/run-git.js';
 import type { ConversationRecord } from './conversation-record.js';
+import { boundedText } from '../clipped-text.js';
 import { errorName, log } from '../log.js';
 
 /** Code of the event about a conversation that cannot continue without its key. */
@@ -59,21 +60,26 @@ export const NO_CREDENTIALS: Credentials = {
   acp: null,
 };
 
-export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
-  const { llm } = request.agent;
+/** The part of a request to start a conversation that a conversation takes anew at any time. */
+export function credentialsOf({ agent, slipway, secrets }: CreateConversationRequest): CredentialsUpdate {
   return {
-    model: { name: llm.model, baseUrl: llm.base_url ?? null },
-    llmApiKey: llm.api_key ?? null,
-    llmParameters: parametersOf(llm),
-    llmKeyWithheld: false,
-    searchApiKey: request.slipway.search_api_key ?? null,
-    tavilyApiUrl: request.slipway.tavily_api_url ?? null,
-    outboundAllowlist: request.slipway.outbound_allowlist ?? null,
-    mcpServers: readMcpServers(request.agent.mcp_config?.mcpServers),
-    secrets: request.secrets,
-    git: request.slipway.git ?? null,
-    acp: toAcpLaunch(request.agent),
+    llm_model: agent.llm.model,
+    llm_base_url: agent.llm.base_url ?? null,
+    llm_api_key: agent.llm.api_key ?? undefined,
+    llm_parameters: parametersOf(agent.llm),
+    search_api_key: slipway.search_api_key ?? undefined,
+    tavily_api_url: slipway.tavily_api_url,
+    mcp_config: agent.mcp_config,
+    secrets,
+    git: slipway.git ?? undefined,
+    language: slipway.language,
+    outbound_allowlist: slipway.outbound_allowlist,
+    acp: agent,
   };
+}
+
+export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
+  return mergeCredentials(NO_CREDENTIALS, credentialsOf(request));
 }
 
 /** A new address without a key drops the old key and parameters, because both belong to the old address. */
@@ -263,21 +269,8 @@ async function fetchSecret(url: string, headers: Record<string, string>): Promis
   if (!response.ok) {
     throw new Error('the secret was refused');
   }
-  const text = await boundedText(response);
+  const text = await boundedText(response, MAX_SECRET_BYTES, 'the secret is too large');
   return response.headers.get('content-type')?.includes('json') ? jsonString(text) : text;
-}
-
-async function boundedText(response: Response): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const piece of response.body ?? []) {
-    size += piece.byteLength;
-    if (size > MAX_SECRET_BYTES) {
-      throw new Error('the secret is too large');
-    }
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString('utf8');
 }
 
 function jsonString(text: string): string {

@@ -6,9 +6,9 @@ import { searchLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import {
   limitSchema,
-  listSchema,
   pageIdSchema,
   parseRequest,
+  requestedIds,
   requireConversationId,
   sortOrderSchema,
   timestampSchema,
@@ -30,7 +30,6 @@ const searchSchema = filterSchema.extend({
   limit: limitSchema,
   sort_order: sortOrderSchema,
 });
-const idsSchema = z.array(z.string()).max(100);
 const responseSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
 
 export function eventRoutes(conversations: Conversations): Router {
@@ -41,13 +40,7 @@ export function eventRoutes(conversations: Conversations): Router {
   router.get('/search', (request, response) => {
     const conversation = conversationOf(request.params);
     const query = parseRequest(searchSchema, 'query', request.query);
-    const page = searchLog<AgentEvent>(conversation.log, {
-      matches: eventMatcher(query),
-      pageId: query.page_id,
-      limit: query.limit,
-      descending: query.sort_order === 'TIMESTAMP_DESC',
-    });
-    response.json(page);
+    response.json(searchLog(conversation.log, query, eventMatcher(query)));
   });
 
   router.get('/count', (request, response) => {
@@ -56,13 +49,9 @@ export function eventRoutes(conversations: Conversations): Router {
     response.json(conversation.log.entries.filter(eventMatcher(filter)).length);
   });
 
-  // The published API sends the ids in a body; not every client can do that with a GET.
   router.get('/', (request, response) => {
     const conversation = conversationOf(request.params);
-    const ids = Array.isArray(request.body)
-      ? parseRequest(idsSchema, 'body', request.body)
-      : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
-    response.json(ids.map((id) => conversation.log.get(id) ?? null));
+    response.json(requestedIds(request).map((id) => conversation.log.get(id) ?? null));
   });
 
   router.get('/:eventId', (request, response) => {

@@ -134,18 +134,17 @@ export class GitWorkspace {
    * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
    */
   async diff(given: string, ref: string | null): Promise<GitDiff> {
-    for (const { folder, name, file, rest } of await this.#candidates(given)) {
-      if (!(await this.#isRepository(folder))) {
-        return { modified: null, original: null };
-      }
+    const diff = await this.#diff(given, async ({ folder, name, file, rest }) => {
       const base = await this.#base(folder, ref);
-      const original = await this.#textAt(folder, base, name);
-      const modified = await this.#modified(file, rest);
-      if (original !== null || modified !== null) {
-        return { modified: modified ?? '', original: original ?? '' };
-      }
+      return {
+        original: await this.#textAt(folder, base, name),
+        modified: await this.#modified(file, rest),
+      };
+    });
+    if (diff === null) {
+      throw new HttpError(400, 'The file does not exist, and did not exist before.');
     }
-    throw new HttpError(400, 'The file does not exist, and did not exist before.');
+    return diff;
   }
 
   /** The last commits, newest first; none where there is no repository. */
@@ -175,18 +174,28 @@ export class GitWorkspace {
    * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
    */
   async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
-    for (const { folder, name } of await this.#candidates(given)) {
-      if (!(await this.#isRepository(folder))) {
+    const diff = await this.#diff(given, async ({ folder, name }) => {
+      const { commit, parent } = await this.#commit(folder, sha);
+      return {
+        modified: await this.#textAt(folder, commit, name),
+        original: await this.#textAt(folder, parent, name),
+      };
+    });
+    return diff ?? { modified: '', original: '' };
+  }
+
+  /** Of the first file that has a side; null: none has. */
+  async #diff(given: string, sidesOf: (candidate: Candidate) => Promise<GitDiff>): Promise<GitDiff | null> {
+    for (const candidate of await this.#candidates(given)) {
+      if (!(await this.#isRepository(candidate.folder))) {
         return { modified: null, original: null };
       }
-      const { commit, parent } = await this.#commit(folder, sha);
-      const modified = await this.#textAt(folder, commit, name);
-      const original = await this.#textAt(folder, parent, name);
-      if (modified !== null || original !== null) {
+      const { modified, original } = await sidesOf(candidate);
+      if (original !== null || modified !== null) {
         return { modified: modified ?? '', original: original ?? '' };
       }
     }
-    return { modified: '', original: '' };
+    return null;
   }
 
   /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */

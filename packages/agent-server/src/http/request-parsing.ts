@@ -61,6 +61,14 @@ export function requestedPath(request: Request): string {
   return path;
 }
 
+/** The ids of entries: the published API sends them in a body, but not every client can do that with a GET. */
+export function requestedIds(request: Request): string[] {
+  const idsSchema = z.array(z.string()).max(100);
+  return Array.isArray(request.body)
+    ? parseRequest(idsSchema, 'body', request.body)
+    : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
+}
+
 /** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
 export function requireConversationId(text: string): string {
   const id = toConversationId(text);

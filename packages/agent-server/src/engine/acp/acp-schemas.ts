@@ -14,25 +14,20 @@ const support = z
   .transform((value) => typeof value === 'object' && value !== null)
   .catch(false);
 
+const capabilities = z.object({
+  loadSession: flag,
+  promptCapabilities: z.object({ image: flag }).catch({ image: false }),
+  mcpCapabilities: z.object({ http: flag, sse: flag }).catch({ http: false, sse: false }),
+  sessionCapabilities: z.object({ fork: support }).catch({ fork: false }),
+});
+
 export const initializeSchema = z.object({
   protocolVersion: z.number(),
   agentInfo: z
     .object({ name: text.catch(''), version: text.catch('') })
     .nullish()
     .catch(null),
-  agentCapabilities: z
-    .object({
-      loadSession: flag,
-      promptCapabilities: z.object({ image: flag }).catch({ image: false }),
-      mcpCapabilities: z.object({ http: flag, sse: flag }).catch({ http: false, sse: false }),
-      sessionCapabilities: z.object({ fork: support }).catch({ fork: false }),
-    })
-    .catch({
-      loadSession: false,
-      promptCapabilities: { image: false },
-      mcpCapabilities: { http: false, sse: false },
-      sessionCapabilities: { fork: false },
-    }),
+  agentCapabilities: capabilities.catch(() => capabilities.parse({})),
   authMethods: z.array(z.object({ id, name: text.catch('') })).catch([]),
 });
 

@@ -2,14 +2,20 @@ import type { ActionEvent } from '@slipway/agent-protocol/events.js';
 import { HIDDEN } from '../../secret-masker.js';
 import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
 import type { Tool } from '../../tools/tool.js';
-import type { EngineHost } from '../agent-engine.js';
-import { ANSWER_CUT, continuation, CUT_CALL, isContinuation, MAX_CONTINUATIONS } from '../cut-answers.js';
+import { type EngineHost, originalCall } from '../agent-engine.js';
+import {
+  ANSWER_CUT,
+  continuation,
+  CUT_CALL,
+  isContinuation,
+  MAX_CONTINUATIONS,
+  messageToAgent,
+  type AnswerEnding,
+} from '../cut-answers.js';
 import { conversationFailure, limitReached, countUsage } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
-import { originalCall } from '../agent-engine.js';
-import type { AnswerEnding } from '../cut-answers.js';
 import type { Condenser } from './condenser.js';
-import type { ChosenModel, ModelFactory } from './language-model.js';
+import { type ChosenModel, type ModelFactory, originOf } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { repeatedCalls } from './loop-detection.js';
 import { messagesFromEvents } from './messages-from-events.js';
@@ -22,7 +28,6 @@ import {
   patienceOf,
   type Wait,
 } from './model-call.js';
-import { originOf } from './language-model.js';
 import type { NativeTools } from './native-tools.js';
 import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-parts.js';
 import { prepareRun, refreshTools } from './system-prompt.js';
@@ -331,13 +336,7 @@ export class AgentLoop {
       await this.#fail('ResultMissing', 'The agent ended without the result that result_schema asks for.');
       return true;
     }
-    await this.#host.append({
-      kind: 'MessageEvent',
-      source: 'environment',
-      llm_message: { role: 'user', content: [{ type: 'text', text: ASK_FOR_RESULT }] },
-      activated_skills: [],
-      extended_content: [],
-    });
+    await this.#host.append(messageToAgent(ASK_FOR_RESULT));
     return false;
   }
 
