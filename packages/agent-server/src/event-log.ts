@@ -21,7 +21,7 @@ interface EventLogLimits {
   whenFull: 'refuse' | 'clear';
 }
 
-export class EventLogFullError extends Error {
+class EventLogFullError extends Error {
   constructor(maxBytes: number) {
     super(
       `the event log has reached ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,

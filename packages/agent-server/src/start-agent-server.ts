@@ -36,7 +36,7 @@ export interface RunningAgentServer {
 }
 
 /** Responds only to liveness probes until it has its session key. */
-export interface UnassignedAgentServer extends RunningAgentServer {
+interface UnassignedAgentServer extends RunningAgentServer {
   /** Loads the state that an earlier server left, then serves. To be called once. */
   assign(options: AgentServerOptions): Promise<void>;
 }

@@ -8,7 +8,7 @@ const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
 const MAX_SETTINGS_BYTES = 512 * 1024;
 const MAX_SECRETS = 200;
 
-export type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
+type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
 
 interface StoredSecret {
   value: string;

@@ -33,7 +33,7 @@ import { RecordFile } from './record-file.js';
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
-export interface ConversationsOptions {
+interface ConversationsOptions {
   /** Has one folder per conversation. */
   folder: string;
   /** Relative working directories are resolved against it. */
@@ -48,7 +48,7 @@ export interface ConversationsOptions {
   ownSecret: OwnSecret;
 }
 
-export interface ConversationListener {
+interface ConversationListener {
   added(conversation: Conversation): void;
   changed(conversation: Conversation): void;
   removed(info: ConversationInfo): void;

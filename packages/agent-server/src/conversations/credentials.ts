@@ -135,7 +135,7 @@ export function secretValues(credentials: Credentials): string[] {
 const DEFAULT_START_SECONDS = 90;
 const DEFAULT_IDLE_SECONDS = 1_800;
 
-export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
+function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
   const command = [...(agent.acp_command ?? []), ...(agent.acp_args ?? [])];
   return command.length === 0
     ? null

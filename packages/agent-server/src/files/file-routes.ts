@@ -18,7 +18,7 @@ type UploadedFile = AsyncIterable<Uint8Array>;
  * Streams the part `file` of a multipart request.
  * @throws HttpError 413 when it is too large, InvalidRequestError without such a part, whatever `store` throws
  */
-export async function receiveUpload(
+async function receiveUpload(
   request: IncomingMessage,
   maxBytes: number,
   store: (content: UploadedFile) => Promise<void>,

@@ -50,7 +50,7 @@ export class WorkspaceFileError extends Error {
   }
 }
 
-export interface OpenFile {
+interface OpenFile {
   /** Without links. */
   path: string;
   /** Bytes, when it was opened. */
@@ -60,7 +60,7 @@ export interface OpenFile {
 }
 
 /** What is at a path: a text to read, or the names in a folder, two levels deep and without hidden ones. */
-export type ViewedPath =
+type ViewedPath =
   | { kind: 'file'; path: string; content: Buffer }
   | { kind: 'folder'; path: string; names: string[]; isCut: boolean };
 

@@ -23,7 +23,7 @@ done
 `;
 
 /** Names of the folders directly in a folder that are repositories of their own. */
-export async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
+async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
   const find = scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]);
   const { output } = await commandOutput(
     { ...find, timeoutMs: FIND_TIMEOUT_MS },
@@ -33,7 +33,7 @@ export async function nestedRepositories(view: ToolView, folder: string): Promis
 }
 
 /** The id that every repository knows for a tree without files: compared with it, everything is new. */
-export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const DEFAULT_BRANCHES = ['main', 'master'];
 
 /** The id of the commit that a name stands for; null if there is none. */
@@ -46,7 +46,7 @@ export async function commitOf(view: ToolView, folder: string, name: string): Pr
  * What the work is compared with, so that it stays visible after a commit or push: the branch on the remote while
  * the two differ, else the point where it left the default branch, else the last commit, else no files.
  */
-export async function comparisonBase(view: ToolView, folder: string): Promise<string> {
+async function comparisonBase(view: ToolView, folder: string): Promise<string> {
   const git = async (...args: string[]): Promise<string | null> =>
     (await runGit(view, folder, args))?.trim() ?? null;
   const head = await commitOf(view, folder, 'HEAD');

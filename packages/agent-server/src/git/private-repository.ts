@@ -152,7 +152,7 @@ export function parseRefs(text: string): Refs {
   return new Map(lines.flatMap((match) => (match?.[1] && match[2] ? [[match[2], match[1]]] : [])));
 }
 
-export interface CloneContent {
+interface CloneContent {
   /** With the names that they get in the agent's repository. */
   refs: Refs;
   /** The format of its object ids; null: git's default. */

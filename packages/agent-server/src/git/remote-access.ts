@@ -26,7 +26,7 @@ const SHOW = 'cat -- "$1"';
 const MAX_SHALLOW = 1_000_000;
 const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 
-export interface RemoteAccessOptions {
+interface RemoteAccessOptions {
   view: ToolView;
   /** A folder that only the agent server can read and write. */
   privateFolder: string;

@@ -14,7 +14,7 @@ import { CloneParts, type WantedParts } from './clone-parts.js';
 import { describeClone, PrivateRepository, handOver, runInView } from './private-repository.js';
 import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
-export interface PreparationPlace {
+interface PreparationPlace {
   view: ToolView;
   /** Tools cannot write there: see `PrivateRepository`. */
   privateFolder: string;

@@ -138,7 +138,7 @@ export function printable(name: string): string {
 }
 
 /** A path with a name that may not be UTF-8, as {@link shownName} shows them. */
-export interface EscapedPath {
+interface EscapedPath {
   /** The deepest folder above it with nothing but usual names. */
   parent: string;
   /** The rest below that folder, a text for `printf %b`. */

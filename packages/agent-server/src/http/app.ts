@@ -35,7 +35,7 @@ const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 const UNREAD_BODY_MS = 20_000;
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
-export interface HttpAppOptions {
+interface HttpAppOptions {
   conversations: Conversations;
   commands: BashCommands;
   files: WorkspaceFiles;

@@ -27,7 +27,7 @@ export class FinishTool extends BuiltInTool<typeof schema> {
 }
 
 /** In characters of JSON. */
-export const MAX_RESULT_LENGTH = 262_144;
+const MAX_RESULT_LENGTH = 262_144;
 
 /** Ends the run with a result in the form that the client asked for; in the log it is the call's `result` argument. */
 export class FinishWithResultTool extends Tool {

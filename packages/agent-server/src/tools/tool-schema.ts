@@ -25,7 +25,7 @@ const COMBINING_KEYWORDS = ['anyOf', 'oneOf', 'allOf'] as const;
 
 type Schema = Record<string, unknown>;
 
-export interface RepairedSchema {
+interface RepairedSchema {
   schema: Schema;
   /** Properties of the root that had to be renamed: the original name by the new one. */
   renamed: ReadonlyMap<string, string>;

@@ -19,7 +19,7 @@ const responseSchema = z.object({
     .default([]),
 });
 
-export interface WebSearchOptions {
+interface WebSearchOptions {
   apiKey: string;
   apiUrl: string;
 }

@@ -28,7 +28,7 @@ const FORK = 'session/fork';
 const MAX_MODELS = 200;
 const REQUEST_TIMEOUT_MS = 30_000;
 
-export interface AcpSessionOptions {
+interface AcpSessionOptions {
   view: ToolView;
   host: EngineHost;
   launch: AcpLaunch;

@@ -11,7 +11,7 @@ interface Question {
 type TurnResult = { response: PromptResponse } | { error: unknown };
 
 /** Why waiting for a turn ends, at least for now. */
-export type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle';
+type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle';
 
 /** The agent's work on one prompt. It may outlast a run: no run is active while the user is asked. */
 export class AcpTurn {

@@ -1,3 +1,4 @@
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
 import type { OpaqueMembers, OriginalPart, EngineHost } from '../agent-engine.js';
 import { type AnswerEnding, answerEnding } from '../cut-answers.js';
@@ -272,35 +273,18 @@ export function patienceOf(host: EngineHost, wait: Wait): Patience {
 
 /** The same beside a run: nothing is logged, and a pause does not concern it. */
 export function quietPatience({ settings }: EngineHost, wait: Wait): Patience {
-  const { num_retries, retry_multiplier, retry_min_wait, retry_max_wait } = settings.llm.parameters ?? {};
   return {
-    retries: {
-      retries: num_retries ?? null,
-      multiplier: retry_multiplier ?? null,
-      minWait: retry_min_wait ?? null,
-      maxWait: retry_max_wait ?? null,
-    },
+    retries: settings.llm.parameters ?? {},
     wait,
     pause: new AbortController().signal,
     tell: async () => undefined,
   };
 }
 
-/** What a profile says about retries; null: the default below. */
-export interface RetrySettings {
-  retries: number | null;
-  /** Seconds. */
-  multiplier: number | null;
-  minWait: number | null;
-  maxWait: number | null;
-}
-
-export const DEFAULT_RETRIES: RetrySettings = {
-  retries: null,
-  multiplier: null,
-  minWait: null,
-  maxWait: null,
-};
+export type RetrySettings = Pick<
+  ModelParameters,
+  'num_retries' | 'retry_multiplier' | 'retry_min_wait' | 'retry_max_wait'
+>;
 
 const MIN_RETRIES = 5;
 /** Together, pauses outlast the minute for which providers count requests and tokens. */
@@ -320,8 +304,9 @@ interface Attempt {
 /** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null: no other retry. */
 export function nextPause(
   { retries, waitedMs, namedMs: named }: Attempt,
-  { retries: most, multiplier, minWait, maxWait }: RetrySettings,
+  { num_retries, retry_multiplier, retry_min_wait, retry_max_wait }: RetrySettings,
 ): number | null {
+  const most = num_retries ?? null;
   if (most !== null && retries >= most) {
     return null;
   }
@@ -329,6 +314,7 @@ export function nextPause(
   if (most === null && retries >= MIN_RETRIES) {
     return waitedMs >= MIN_TOTAL_MS ? null : Math.max(namedMs, MIN_TOTAL_MS - waitedMs);
   }
-  const growing = (multiplier ?? MULTIPLIER_SECONDS) * 2 ** retries;
-  return namedMs || Math.max(minWait ?? 0, Math.min(growing, maxWait ?? MAX_WAIT_SECONDS)) * 1000;
+  const growing = (retry_multiplier ?? MULTIPLIER_SECONDS) * 2 ** retries;
+  const seconds = Math.max(retry_min_wait ?? 0, Math.min(growing, retry_max_wait ?? MAX_WAIT_SECONDS));
+  return namedMs || seconds * 1000;
 }

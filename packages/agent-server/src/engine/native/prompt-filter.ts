@@ -20,7 +20,7 @@ import { ImageAllowance, imagePart, type LeftOutImages } from './prompt-images.j
 const BEGINNING_LEFT_OUT = '(The beginning of this conversation was left out.)';
 const GO_ON = 'Go on.';
 
-export interface FilteredPrompt {
+interface FilteredPrompt {
   /** Undefined: a blank text is refused. */
   instructions: string | undefined;
   messages: ModelMessage[];

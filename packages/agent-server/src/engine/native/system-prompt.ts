@@ -23,7 +23,7 @@ export function systemPrompt(): string {
   return PROMPT;
 }
 
-export function dynamicContext(
+function dynamicContext(
   settings: Pick<EngineSettings, 'workingDir' | 'language' | 'systemPromptSuffix'>,
 ): string {
   const { workingDir, language, systemPromptSuffix } = settings;

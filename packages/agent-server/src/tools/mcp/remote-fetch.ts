@@ -22,7 +22,7 @@ export class RefusedMessageError extends Error {
   }
 }
 
-export interface RemoteFetchOptions {
+interface RemoteFetchOptions {
   checkUrl: CheckUrl;
   isAlwaysInSession: boolean;
   /** The server has forgotten the session, and so did nothing with the request. */

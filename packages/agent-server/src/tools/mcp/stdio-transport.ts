@@ -13,7 +13,7 @@ const MAX_ERROR_TEXT = 2_000;
 /** How long the output of a process is read that has ended: what it started may hold the pipes open. */
 const LAST_OUTPUT_MS = 500;
 
-export interface StdioTransportOptions {
+interface StdioTransportOptions {
   /** Program and arguments. */
   command: string[];
   cwd: string;
