@@ -1,3 +1,5 @@
+import type { z } from 'zod';
+import type { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { redactAgent } from '../secret-masker.js';
@@ -107,4 +109,38 @@ function merge(old: JsonObject, changes: JsonObject): JsonObject {
     }
   }
   return Object.fromEntries(merged);
+}
+
+export type ProfileModel = z.infer<typeof switchLlmSchema>['llm'];
+
+const MAX_PROFILES = 100;
+
+/** Named models that a conversation can switch to, in memory only. */
+export class LlmProfiles {
+  readonly #profiles = new Map<string, ProfileModel>();
+
+  all(): [name: string, profile: ProfileModel][] {
+    return [...this.#profiles];
+  }
+
+  /** @throws HttpError 404 */
+  get(name: string): ProfileModel {
+    const profile = this.#profiles.get(name);
+    if (profile === undefined) {
+      throw new HttpError(404, `Profile '${name}' not found`);
+    }
+    return profile;
+  }
+
+  /** @throws HttpError 409 when there are too many */
+  save(name: string, profile: ProfileModel): void {
+    if (!this.#profiles.has(name) && this.#profiles.size >= MAX_PROFILES) {
+      throw new HttpError(409, `There are ${MAX_PROFILES} profiles, the most allowed: delete one first.`);
+    }
+    this.#profiles.set(name, profile);
+  }
+
+  delete(name: string): void {
+    this.#profiles.delete(name);
+  }
 }

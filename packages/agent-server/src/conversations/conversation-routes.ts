@@ -14,7 +14,7 @@ import {
   tagsSchema,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { CredentialsUpdate } from '@slipway/agent-protocol/conversation-schemas.js';
-import type { LlmProfiles, ProfileModel } from '../client-settings/llm-profiles.js';
+import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
 import { parametersOf } from '../engine/model-parameters.js';
 import { InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {

@@ -3,14 +3,19 @@ import {
   type ConversationInfo,
   hasFailed,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent, Content, TextContent } from '@slipway/agent-protocol/events.js';
+import { contentText, conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
+import type { AgentEvent, TextContent } from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
-import { type AgentEngine, AgentUnavailableError, type ExecutionStatus } from '../engine/agent-engine.js';
+import {
+  type AgentEngine,
+  AgentUnavailableError,
+  type ExecutionStatus,
+  type Originals,
+} from '../engine/agent-engine.js';
 import { finalAnswer } from '../engine/cut-answers.js';
+import { conversationFailure } from '../engine/limits.js';
 import { rejectOpenCalls } from '../engine/open-calls.js';
-import type { Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { ConversationGoal } from './conversation-goal.js';
@@ -123,7 +128,7 @@ export class Conversation {
     }
     await this.#state.openSkills();
     const { status } = this.record;
-    const triggered = this.#state.skillsFor(textOf(message.content));
+    const triggered = this.#state.skillsFor(contentText(message.content));
     const names = triggered?.names ?? [];
     await this.#state.append({
       kind: 'MessageEvent',
@@ -332,12 +337,7 @@ export class Conversation {
     const { credentials } = this.#state;
     const detail = credentials.llmKeyWithheld ? missingCredentials(this.record, credentials) : null;
     if (this.record.wasRunning && detail !== null && !isReported) {
-      await this.#state.append({
-        kind: 'ConversationErrorEvent',
-        source: 'environment',
-        code: KEY_WITHHELD,
-        detail,
-      });
+      await this.#state.append(conversationFailure(KEY_WITHHELD, detail));
       await this.log.sync();
     }
   }
@@ -350,10 +350,6 @@ export class Conversation {
     await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
     await this.#state.setStatus('idle');
   }
-}
-
-function textOf(content: readonly Content[]): string {
-  return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }
 
 /** What the model reads after a message: the skills that it triggers, and the client's suffix for every message. */

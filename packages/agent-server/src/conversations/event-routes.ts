@@ -2,6 +2,7 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { messageSchema } from '@slipway/agent-protocol/conversation-schemas.js';
+import { contentText } from '@slipway/agent-protocol/conversation-title.js';
 import { searchLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import {
@@ -19,8 +20,10 @@ import type { Conversations } from './conversations.js';
 const SUCCESS = { success: true };
 
 const filterSchema = z.object({
+  /** Optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
   kind: z.string().optional(),
   source: z.enum(['agent', 'user', 'environment']).optional(),
+  /** Part of a message's text, case-insensitive. */
   body: z.string().optional(),
   timestamp__gte: timestampSchema.optional(),
   timestamp__lt: timestampSchema.optional(),
@@ -78,17 +81,7 @@ export function eventRoutes(conversations: Conversations): Router {
   return router;
 }
 
-interface EventFilter {
-  /** Kind, optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
-  kind?: string | undefined;
-  source?: string | undefined;
-  /** Part of a message's text, case-insensitive. */
-  body?: string | undefined;
-  timestamp__gte?: string | undefined;
-  timestamp__lt?: string | undefined;
-}
-
-function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
+function eventMatcher(filter: z.infer<typeof filterSchema>): (event: AgentEvent) => boolean {
   const kind = filter.kind?.split('.').at(-1);
   const body = filter.body?.toLowerCase();
   return (event) =>
@@ -100,7 +93,5 @@ function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
 }
 
 function messageText(event: AgentEvent): string {
-  return event.kind === 'MessageEvent'
-    ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
-    : '';
+  return event.kind === 'MessageEvent' ? contentText(event.llm_message.content) : '';
 }

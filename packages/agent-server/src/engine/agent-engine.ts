@@ -152,10 +152,7 @@ export abstract class AgentEngine {
 
 /** The agent cannot answer now; the message is for the user. */
 export class AgentUnavailableError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'AgentUnavailableError';
-  }
+  override readonly name = 'AgentUnavailableError';
 }
 
 /** Resolves when the engine's work does, or after that time; what has not ended by then goes on. */

@@ -4,7 +4,8 @@ import { clipText } from '../../clipped-text.js';
 import type { EngineHost } from '../agent-engine.js';
 import { conversationFailure, countUsage, estimateTokens } from '../limits.js';
 import { LlmFailure } from './llm-failure.js';
-import { isResult, resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
+import { isResult } from '../open-calls.js';
+import { resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
 import {
   callModelWithRetries,
   type ModelRequest,
