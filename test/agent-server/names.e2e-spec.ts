@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { lookUpSecrets } from '../../packages/agent-server/src/conversations/secret-lookup.js';
+import { lookUpSecrets } from '../../packages/agent-server/src/conversations/credentials.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
 let server: TestAgentServer;

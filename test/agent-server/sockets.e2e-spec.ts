@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { WebSocket } from 'ws';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { DEFAULT_LIMITS } from '../../packages/agent-server/src/agent-server-options.js';
+import { DEFAULT_LIMITS } from '../../packages/agent-server/src/command-line.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { until } from '../support/until.js';

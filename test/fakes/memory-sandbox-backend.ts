@@ -2,10 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import {
-  type AgentServerOptions,
-  DEFAULT_LIMITS,
-} from '../../packages/agent-server/src/agent-server-options.js';
+import { type AgentServerOptions, DEFAULT_LIMITS } from '../../packages/agent-server/src/command-line.js';
 import {
   listenUnassigned,
   type RunningAgentServer,

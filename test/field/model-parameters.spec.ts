@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
-import type { ModelParameters } from '../../packages/agent-server/src/engine/model-parameters.js';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { fails, say } from '../fakes/scripted-llm.answers.js';

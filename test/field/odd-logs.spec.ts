@@ -8,9 +8,9 @@ import { messagesFromEvents } from '../../packages/agent-server/src/engine/nativ
 import {
   callModelWithRetries,
   type OfferedTool,
+  quietPatience,
 } from '../../packages/agent-server/src/engine/native/model-call.js';
 import { originOf } from '../../packages/agent-server/src/engine/native/language-model.js';
-import { quietPatience } from '../../packages/agent-server/src/engine/native/patience.js';
 import type {
   OpaqueMembers,
   OpaqueData,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { ModelParameters } from '../../packages/agent-server/src/engine/model-parameters.js';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { textOfCall } from '../../packages/agent-server/src/engine/native/text-tool-calls.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';

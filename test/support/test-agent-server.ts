@@ -1,10 +1,7 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import {
-  type AgentServerOptions,
-  DEFAULT_LIMITS,
-} from '../../packages/agent-server/src/agent-server-options.js';
+import { type AgentServerOptions, DEFAULT_LIMITS } from '../../packages/agent-server/src/command-line.js';
 import { startAgentServer } from '../../packages/agent-server/src/start-agent-server.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { FakeEngine } from '../fakes/fake-engine.js';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import type { Content } from './events.js';
-import { gitAccessSchema } from './git-schemas.js';
+import { gitAccessSchema } from './git.js';
 import { plainMcpConfig } from './plain-mcp-config.js';
 
 const HEX = /^[0-9a-f]{32}$/;
@@ -44,26 +45,34 @@ export type IncomingMessage = z.infer<typeof messageSchema>;
 
 const texts = namedValues(z.string(), z.string());
 
-const mcpServers = namedValues(
-  z.string(),
-  z.object({
-    command: z.string().optional(),
-    args: z.array(z.string()).optional(),
-    env: texts.nullish(),
-    url: z.string().optional(),
-    transport: z.string().nullish(),
-    headers: texts.nullish(),
-    auth: z.string({ error: 'Input should be a token, or a strategy other than oauth2' }).nullish(),
-    tools: z.array(z.string()).nullish(),
-  }),
+export const mcpServerSchema = z.object({
+  command: z.string().optional(),
+  args: z.array(z.string()).optional(),
+  env: texts.nullish(),
+  url: z.string().optional(),
+  /** `sse`, or a name of streamable HTTP (`http`, `streamable-http`, `shttp`), which is the default. */
+  transport: z.string().nullish(),
+  headers: texts.nullish(),
+  auth: z.string({ error: 'Input should be a token, or a strategy other than oauth2' }).nullish(),
+  /** Slipway extension: names of the offered tools; `*` stands for all. */
+  tools: z.array(z.string()).nullish(),
+});
+const mcpServers = namedValues(z.string(), mcpServerSchema);
+
+interface McpConfig {
+  mcpServers?: z.input<typeof mcpServers>;
+}
+
+export const mcpConfigSchema = z.preprocess(
+  (given: McpConfig) => plainMcpConfig(given),
+  z.object({ mcpServers: mcpServers.optional() }),
 );
 
-export const mcpConfigSchema = z.preprocess(plainMcpConfig, z.object({ mcpServers: mcpServers.optional() }));
-
 const description = z.string().nullish();
-const secretSource = z.union([
+export const secretSourceSchema = z.union([
   z.string().transform((value) => ({ kind: 'StaticSecret' as const, value })),
   z.object({
+    /** Fetched whenever it is needed, because it may change. */
     kind: z.literal('LookupSecret'),
     description,
     url: z.url({ protocol: /^https?$/ }),
@@ -79,7 +88,7 @@ const secretSource = z.union([
 /** Names become environment variables of the tools. */
 export const secretsSchema = namedValues(
   z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'A name has letters, digits and underscores'),
-  secretSource,
+  secretSourceSchema,
 );
 
 export const confirmationPolicySchema = z.discriminatedUnion('kind', [
@@ -112,8 +121,10 @@ const patternRules = z
   .max(100)
   .optional();
 const singleAnalyzer = z.discriminatedUnion('kind', [
+  /** The model judges its own calls. */
   z.object({ kind: z.literal('LLMSecurityAnalyzer') }),
   z.object({ kind: z.literal('PolicyRailSecurityAnalyzer') }),
+  /** Without lists of its own, those of the agent server apply. */
   z.object({
     kind: z.literal('PatternSecurityAnalyzer'),
     high_patterns: patternRules,
@@ -130,16 +141,19 @@ export const securityAnalyzerSchema = z
     z.object({
       kind: z.literal('EnsembleSecurityAnalyzer'),
       analyzers: z.array(singleAnalyzer).min(1).max(10),
+      /** Whether one unknown verdict makes the whole unknown. */
       propagate_unknown: z.boolean().default(false),
     }),
   ])
   .nullable();
 
+/** Member names are the reference's; `acp_env` and `acp_auth_method` are Slipway extensions. */
 const acpMembers = {
   acp_command: z.array(z.string().min(1)).max(64).nullish(),
   acp_args: z.array(z.string()).max(256).nullish(),
-  /** Slipway extension: not secret; secret variables come with the conversation's secrets. */
+  /** Not secret: secret variables come with the conversation's secrets. */
   acp_env: texts.nullish(),
+  /** Null: the agent's own choice. */
   acp_model: z.string().nullish(),
   acp_session_mode: z.string().nullish(),
   acp_auth_method: z.string().nullish(),
@@ -150,28 +164,39 @@ const acpMembers = {
 /** The reference's model name for an agent that chooses its model itself. */
 const ACP_MODEL = 'acp-managed';
 
+/** How a model is called, beside its name, address and key. */
 const modelParameters = {
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),
   top_k: z.number().nonnegative().nullish(),
   seed: z.number().int().nullish(),
   max_output_tokens: z.number().int().positive().nullish(),
+  /** A longer history is condensed. */
   max_input_tokens: z.number().int().positive().nullish(),
+  /** False: tools are called in text. */
   native_tool_calling: z.boolean().nullish(),
+  /** Whether calls in text are sent without a stop sequence, which some servers refuse. */
   disable_stop_word: z.boolean().nullish(),
   disable_vision: z.boolean().nullish(),
+  /** `api-version` of the address, as Azure has it. */
   api_version: z.string().nullish(),
+  /** How OpenRouter lists the program that calls. */
   openrouter_site_url: z.string().nullish(),
   openrouter_app_name: z.string().nullish(),
   extended_thinking_budget: z.number().int().nonnegative().nullish(),
+  /** False: a parameter that the server does not know is an error; otherwise it is left out. */
   drop_params: z.boolean().nullish(),
   reasoning_effort: z.string().nullish(),
+  /** Seconds in which the model may send nothing. */
   timeout: z.number().positive().nullish(),
   num_retries: z.number().int().nonnegative().nullish(),
   retry_multiplier: z.number().nonnegative().nullish(),
+  /** Seconds. */
   retry_min_wait: z.number().nonnegative().nullish(),
   retry_max_wait: z.number().nonnegative().nullish(),
+  /** May hold secrets. */
   extra_headers: texts.nullish(),
+  /** Members of each request's body; may hold secrets. */
   litellm_extra_body: namedValues(z.string(), z.unknown()).nullish(),
 };
 
@@ -204,6 +229,7 @@ export const agentContextSchema = z.looseObject({
   load_user_skills: z.boolean().nullish(),
 });
 
+/** Further members are kept and returned, but ignored. */
 const agent = z.looseObject({
   kind: z.enum(['Agent', 'ACPAgent']).default('Agent'),
   ...acpMembers,
@@ -225,23 +251,27 @@ const maxBudget = z.number().nonnegative();
 const modelPrices = namedValues(z.string(), z.object({ input: z.number(), output: z.number() }));
 const maxIterations = z.number().int().positive();
 
+/** What our agent server accepts beyond the published schema. Budgets in USD, prices in USD per million tokens. */
 const extension = z.object({
   max_budget: maxBudget.nullish(),
   language: z.string().nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
   model_prices: modelPrices.optional(),
+  /** Never written to disk: see `credentialsSchema`. */
   git: gitAccessSchema.nullish(),
+  /** As in OUTBOUND_ALLOWLIST; null: any server. */
   outbound_allowlist: z.array(z.string()).nullish(),
+  /** JSON Schema of the `result` that the agent must pass to `finish`. */
   result_schema: namedValues(z.string(), z.unknown()).nullish(),
 });
 
 /** An ACP agent needs no model from us, but it needs the command that starts it. */
 const anyAgent = z
   .preprocess(
-    (value) =>
-      typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'ACPAgent'
-        ? { llm: { model: ACP_MODEL }, ...value }
+    (value: z.input<typeof agent>) =>
+      isJsonObject(value) && value.kind === 'ACPAgent'
+        ? Object.assign({ llm: { model: ACP_MODEL } }, value)
         : value,
     agent,
   )
@@ -261,6 +291,7 @@ export const startSchema = z.object({
     kind: z.literal('LocalWorkspace').default('LocalWorkspace'),
     working_dir: z.string().min(1),
   }),
+  /** If it exists already, the existing conversation is returned. */
   conversation_id: z
     .guid()
     .or(z.string().regex(/^[0-9a-fA-F]{32}$/))
@@ -290,21 +321,28 @@ export const forkSchema = z
 export type ForkRequest = z.infer<typeof forkSchema>;
 
 export const credentialsSchema = z.object({
+  /** Tools may have changed the record on disk: after a restart, no model is called until a client names it again. */
   llm_model: z.string().min(1).optional(),
+  /** Null: the provider's own. */
   llm_base_url: z.string().nullish(),
   llm_api_key: z.string().nullish(),
+  /** The user's key is for another server than the conversation's, which still needs a key of its own. */
   llm_key_withheld: z.boolean().optional(),
+  /** Kept while the model and its address stay. */
   llm_parameters: z.object(modelParameters).nullish(),
   search_api_key: z.string().nullish(),
   tavily_api_url: z.string().nullish(),
   mcp_config: mcpConfigSchema.nullish(),
   secrets: secretsSchema.optional(),
   git: gitAccessSchema.nullish(),
+  /** This member and those below it are stored, and take effect from the next step. */
   max_iterations: maxIterations.optional(),
   max_budget: maxBudget.nullish(),
+  /** Replaces the known prices, because another model comes with its own. */
   model_prices: modelPrices.optional(),
   language: z.string().nullish(),
   outbound_allowlist: z.array(z.string()).nullish(),
+  /** The record on disk does not decide how the agent is started. */
   acp: z.object(acpMembers).nullish(),
 });
 
@@ -318,7 +356,8 @@ export const switchLlmSchema = z.object({
   }),
 });
 
+export type ModelParameters = NonNullable<CredentialsUpdate['llm_parameters']>;
 export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
 
 export type ParsedMcpServers = z.infer<typeof mcpServers>;
-export type ParsedSecret = z.infer<typeof secretSource>;
+export type ParsedSecret = z.infer<typeof secretSourceSchema>;

@@ -1,4 +1,4 @@
-import type { AgentEvent } from './events.js';
+import type { AgentEvent, Content } from './events.js';
 
 const ASCII = /^[ -~]*$/;
 
@@ -6,10 +6,7 @@ const ASCII = /^[ -~]*$/;
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
   for (const event of events) {
     if (event.kind === 'MessageEvent' && event.source === 'user') {
-      const text = event.llm_message.content
-        .map((part) => (part.type === 'text' ? part.text : ''))
-        .join('\n');
-      const line = text
+      const line = contentText(event.llm_message.content)
         .split('\n')
         .map((words) =>
           words
@@ -24,6 +21,11 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
     }
   }
   return null;
+}
+
+/** Without images. */
+export function contentText(content: readonly Content[]): string {
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }
 
 function shorten(line: string, maxLength: number): string {

@@ -77,10 +77,13 @@ interface CommandMetadata {
   suffix: string;
 }
 
-export interface TerminalObservation {
-  kind: 'TerminalObservation';
+interface ObservationBase {
   content: Content[];
   is_error: boolean;
+}
+
+export interface TerminalObservation extends ObservationBase {
+  kind: 'TerminalObservation';
   command: string | null;
   exit_code?: number | null;
   timeout: boolean;
@@ -88,10 +91,8 @@ export interface TerminalObservation {
   full_output_save_dir?: string | null;
 }
 
-export interface FileEditorObservation {
+export interface FileEditorObservation extends ObservationBase {
   kind: 'FileEditorObservation';
-  content: Content[];
-  is_error: boolean;
   command: FileEditorCommand;
   path?: string | null;
   prev_exist: boolean;
@@ -99,30 +100,22 @@ export interface FileEditorObservation {
   new_content?: string | null;
 }
 
-export interface TaskTrackerObservation {
+export interface TaskTrackerObservation extends ObservationBase {
   kind: 'TaskTrackerObservation';
-  content: Content[];
-  is_error: boolean;
   command: 'view' | 'plan';
   task_list: TaskItem[];
 }
 
-export interface FinishObservation {
+export interface FinishObservation extends ObservationBase {
   kind: 'FinishObservation';
-  content: Content[];
-  is_error: boolean;
 }
 
-export interface ThinkObservation {
+export interface ThinkObservation extends ObservationBase {
   kind: 'ThinkObservation';
-  content: Content[];
-  is_error: boolean;
 }
 
-export interface MCPToolObservation {
+export interface MCPToolObservation extends ObservationBase {
   kind: 'MCPToolObservation';
-  content: Content[];
-  is_error: boolean;
   tool_name: string;
 }
 

@@ -1,22 +1,59 @@
-export interface GitServerCredential {
-  /** `https://github.com`; other servers do not get the credentials. */
-  origin: string;
-  username: string;
-  password: string;
-}
+import { z } from 'zod';
 
-export interface GitIdentity {
-  name: string;
-  email: string;
-}
+/** A name that git takes and does not mistake for an option; the rules are in git-check-ref-format(1). */
+export const branchSchema = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^-\s~^:?*[\\\p{Cc}]([^\s~^:?*[\\\p{Cc}]*)$/u, 'is not a branch name');
+
+/** Credential helpers speak a line-based protocol. */
+const oneLine = z.string().regex(/^[^\p{Cc}]*$/u, 'must not have control characters');
+
+const httpUrl = z
+  .url({ protocol: /^https?$/ })
+  .refine((url) => new URL(url).username === '' && new URL(url).password === '', 'must not hold credentials');
+
+const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
 /** Kept in memory only. */
-export interface GitAccess {
-  credentials: GitServerCredential[];
+export const gitAccessSchema = z.object({
+  credentials: z.array(
+    z.object({
+      /** `https://github.com`; other servers do not get the credentials. */
+      origin: httpUrl.transform((url) => new URL(url).origin),
+      username: oneLine,
+      password: oneLine.min(1),
+    }),
+  ),
   /** Whether tools get the credentials, through git's credential helper; the agent server uses them anyway. */
-  expose: boolean;
-  identity: GitIdentity | null;
-}
+  expose: z.boolean(),
+  identity: gitIdentitySchema.nullable(),
+});
+
+/** Answered when the clone is done (not in the published API). A repeated request leaves repositories alone. */
+export const gitPrepareSchema = z.object({
+  /** Null: an empty repository is created. */
+  url: httpUrl.nullable(),
+  /** Inside the workspace, and absent or empty. */
+  directory: z.string().min(1),
+  branch: branchSchema.nullable(),
+  new_branch: branchSchema.nullish(),
+  username: oneLine.nullable(),
+  password: oneLine.nullable(),
+  identity: gitIdentitySchema.nullable(),
+  /** Only submodules at the origin of the address, with the same credentials. */
+  submodules: z.boolean().nullish(),
+  lfs: z.boolean().nullish(),
+  /** Seconds. */
+  timeout: z.number().positive().max(3600).default(600),
+});
+
+export type PrepareRequest = z.infer<typeof gitPrepareSchema>;
+
+export type GitAccess = z.output<typeof gitAccessSchema>;
+export type GitServerCredential = GitAccess['credentials'][number];
+export type GitIdentity = z.output<typeof gitIdentitySchema>;
 
 export interface GitChange {
   status: 'MOVED' | 'ADDED' | 'DELETED' | 'UPDATED';
@@ -42,23 +79,7 @@ export interface GitDiff {
   original: string | null;
 }
 
-/** Answered when the clone is done (not in the published API). A repeated request leaves repositories alone. */
-export interface GitPrepareRequest {
-  /** http(s) without credentials; null: an empty repository is created. */
-  url: string | null;
-  /** Inside the workspace, and absent or empty. */
-  directory: string;
-  branch: string | null;
-  new_branch?: string | null;
-  username: string | null;
-  password: string | null;
-  identity: GitIdentity | null;
-  /** Only submodules at the origin of the address, with the same credentials. */
-  submodules?: boolean;
-  lfs?: boolean;
-  /** Seconds; 600 by default. */
-  timeout?: number;
-}
+export type GitPrepareRequest = z.input<typeof gitPrepareSchema>;
 
 export type GitPrepareFailure =
   | 'authentication'

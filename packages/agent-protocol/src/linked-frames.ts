@@ -3,12 +3,6 @@ export const LINKED_FRAMES = { parameter: 'frames', header: 'x-event-frames', va
 
 export const LINKED_BEGINNING = '{"after":';
 
-export interface LinkedFrame {
-  /** Null: it is the first one. */
-  after: string | null;
-  event: unknown;
-}
-
 export function linkedFrame(after: string | null, event: string): string {
   return `${LINKED_BEGINNING}${JSON.stringify(after)},"event":${event}}`;
 }

@@ -66,6 +66,20 @@ function joinEnds(head: string, tail: string, missing: number): string {
   return `${head}\n[... ${missing} characters left out ...]\n${tail}`;
 }
 
+/** @throws Error with the message when a response has more bytes */
+export async function boundedText(response: Response, maxBytes: number, tooLarge: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > maxBytes) {
+      throw new Error(tooLarge);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
 /** Splits a stream into lines, and keeps no more of it than the longest line that is allowed. */
 export class LineSplitter {
   readonly #maxBytes: number;

@@ -2,32 +2,19 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { type AgentServerOptions, DEFAULT_LIMITS } from './agent-server-options.js';
-import { parseWorkspaceName, type WorkspaceName } from './named-workspace.js';
-import { parseAlias } from './path-aliases.js';
-import { parseRelay } from './port-relay.js';
+import { parseAlias, parseWorkspaceName, type WorkspaceName } from './path-aliases.js';
+import { parseRelay, type Relay } from './port-relay.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
+import type { CreateEngine, EngineServerOptions } from './engine/agent-engine.js';
 
 const KEY_LINE = 'standard input must begin with a line of JSON that has a session_api_key';
 /** Far longer than any key: a sender of more is not the service. */
 const MAX_KEY_LINE_BYTES = 16 * 1024;
 const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
 
-type ParsedOptions = Pick<
+type ParsedOptions = Omit<
   AgentServerOptions,
-  | 'host'
-  | 'port'
-  | 'socket'
-  | 'relays'
-  | 'conversationsPath'
-  | 'bashEventsPath'
-  | 'workspace'
-  | 'fileRoots'
-  | 'aliases'
-  | 'webhook'
-  | 'corsOrigins'
-  | 'toolWrapper'
-  | 'maxConcurrentRuns'
+  'sessionKeys' | 'environment' | 'createEngine' | Exclude<keyof typeof DEFAULT_LIMITS, 'maxConcurrentRuns'>
 > & {
   secretsOnStdin: boolean;
   workspaceName: WorkspaceName | null;
@@ -178,3 +165,50 @@ function toNumber(text: string | undefined, fallback: number): number {
 function toMilliseconds(seconds: string | undefined, fallbackMs: number): number {
   return toNumber(seconds, fallbackMs / 1000) * 1000;
 }
+
+export interface ListenOptions {
+  /** Listens on this Unix socket; null: on host and port. */
+  socket: string | null;
+  relays: readonly Relay[];
+  host: string;
+  /** 0: any free port. */
+  port: number;
+}
+
+export interface AgentServerOptions extends EngineServerOptions, ListenOptions {
+  bashEventsPath: string;
+  workspace: string;
+  /** Further folders that clients may read and write, besides `/tmp`. */
+  fileRoots: string[];
+  corsOrigins: string[];
+  createEngine: CreateEngine;
+  maxUploadBytes: number;
+  /** How many conversations run their agent at the same time; further runs are queued. */
+  maxConcurrentRuns: number;
+  /** How long a tool that is running may go on when its user pauses the conversation. */
+  pauseGraceMs: number;
+  /** How long a run may take to complete its step when the server stops. */
+  stopGraceMs: number;
+  sockets: SocketLimits;
+}
+
+export interface SocketLimits {
+  /** How long a client may take to send its first frame. */
+  authTimeoutMs: number;
+  pingMs: number;
+  /** A client that reads nothing for this long is dropped. */
+  stallMs: number;
+  /** Per conversation. */
+  maxSubscribers: number;
+}
+
+export const DEFAULT_LIMITS: Pick<
+  AgentServerOptions,
+  'maxUploadBytes' | 'maxConcurrentRuns' | 'pauseGraceMs' | 'stopGraceMs' | 'sockets'
+> = {
+  maxUploadBytes: 1024 * 1024 * 1024,
+  maxConcurrentRuns: 10,
+  pauseGraceMs: 10_000,
+  stopGraceMs: 3_000,
+  sockets: { authTimeoutMs: 10_000, pingMs: 30_000, stallMs: 30_000, maxSubscribers: 100 },
+};

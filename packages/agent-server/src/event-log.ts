@@ -21,7 +21,7 @@ interface EventLogLimits {
   whenFull: 'refuse' | 'clear';
 }
 
-export class EventLogFullError extends Error {
+class EventLogFullError extends Error {
   constructor(maxBytes: number) {
     super(
       `the event log has reached ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,
@@ -170,11 +170,10 @@ export class EventLog<E extends EventIdentity> {
   }
 }
 
-interface LogSearch<E> {
-  matches: (entry: E) => boolean;
-  pageId: string | undefined;
+interface LogQuery {
+  page_id?: string | undefined;
   limit: number;
-  descending: boolean;
+  sort_order: 'TIMESTAMP' | 'TIMESTAMP_DESC';
 }
 
 interface LogPage<E> {
@@ -183,11 +182,14 @@ interface LogPage<E> {
 }
 
 /** @throws InvalidRequestError when the log does not have the entry that the page begins with */
-export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search: LogSearch<E>): LogPage<E> {
+export function searchLog<E extends EventIdentity>(
+  eventLog: EventLog<E>,
+  { page_id: pageId, limit, sort_order: order }: LogQuery,
+  matches: (entry: E) => boolean,
+): LogPage<E> {
   const { entries } = eventLog;
-  const step = search.descending ? -1 : 1;
-  const first = search.descending ? entries.length - 1 : 0;
-  const { pageId } = search;
+  const step = order === 'TIMESTAMP_DESC' ? -1 : 1;
+  const first = step === 1 ? 0 : entries.length - 1;
   const named = pageId === undefined ? first : eventLog.positionOf(pageId);
   if (pageId !== undefined && named === -1) {
     throw unknownPage();
@@ -198,8 +200,8 @@ export function searchLog<E extends EventIdentity>(eventLog: EventLog<E>, search
     if (entry === undefined) {
       return { items, next_page_id: null };
     }
-    if (search.matches(entry)) {
-      if (items.length === search.limit) {
+    if (matches(entry)) {
+      if (items.length === limit) {
         return { items, next_page_id: entry.id };
       }
       items.push(entry);

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import { PassThrough, Readable, type Writable } from 'node:stream';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 
 /** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
@@ -15,7 +15,7 @@ export interface RunCommandOptions {
   env: Record<string, string>;
   /** Milliseconds; null: no limit. */
   timeoutMs: number | null;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Called in order per stream; no more of that stream is read until its promise settles. */
   onOutput: (stream: 'stdout' | 'stderr', text: string) => void | Promise<void>;
 }
@@ -31,29 +31,67 @@ export interface CommandResult {
  * @throws Error when the program cannot be started; whatever `onOutput` throws
  */
 export async function runCommand(options: RunCommandOptions): Promise<CommandResult> {
-  if (options.signal?.aborted) {
+  const { timeoutMs, signal, onOutput } = options;
+  if (signal?.aborted) {
     return { exitCode: null, timedOut: false };
   }
-  const { child, exited, kill } = await startProcess(options, ['ignore', 'pipe', 'pipe']);
+  const { stdout, stderr, exited, kill } = await startProcess(options, ['ignore', 'pipe', 'pipe']);
   const read = Promise.all([
-    forward(child.stdout, (text) => options.onOutput('stdout', text)),
-    forward(child.stderr, (text) => options.onOutput('stderr', text)),
+    forward(stdout, (text) => onOutput('stdout', text)),
+    forward(stderr, (text) => onOutput('stderr', text)),
   ]);
-  const end = await firstEnd(exited, read, options);
-  // Also after a normal exit: processes that still run hold the pipes open.
-  await kill();
-  await exited;
-  if (end.failed) {
-    throw end.error;
+  const stopped = Promise.withResolvers<null>();
+  const stop = (): void => stopped.resolve(null);
+  let timedOut = false;
+  const onTimeout = (): void => {
+    timedOut = true;
+    stop();
+  };
+  const timer = timeoutMs === null ? undefined : setTimeout(onTimeout, timeoutMs);
+  signal?.addEventListener('abort', stop, { once: true });
+  let exitCode: number | null;
+  try {
+    exitCode = await Promise.race([exited, stopped.promise, read.then(() => exited)]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+    // Also after a normal exit: processes that still run hold the pipes open.
+    await kill();
+    await exited;
   }
   await read;
-  return { exitCode: end.exitCode, timedOut: end.timedOut };
+  return { exitCode, timedOut };
 }
 
-interface StartedProcess {
+/** Runs a program and returns its standard output; one that writes more than that many characters is ended. */
+export async function commandOutput(
+  program: Omit<RunCommandOptions, 'signal' | 'onOutput'>,
+  maxCharacters: number,
+): Promise<CommandResult & { output: string; isCut: boolean }> {
+  const aborter = new AbortController();
+  let output = '';
+  const result = await runCommand({
+    ...program,
+    signal: aborter.signal,
+    onOutput: (stream, text) => {
+      output += stream === 'stdout' ? text : '';
+      if (output.length > maxCharacters) {
+        aborter.abort();
+      }
+    },
+  });
+  return { ...result, output, isCut: aborter.signal.aborted };
+}
+
+export interface StartedProcess {
   child: ChildProcess;
+  /** A stream that is not piped is empty, or leads nowhere. */
+  stdin: Writable;
+  stdout: Readable;
+  stderr: Readable;
   /** 128 + n when signal n ended it. */
   exited: Promise<number>;
+  /** Kills it, its group, session and descendants, and all with its marker. Resolves when none is left. */
   kill: () => Promise<void>;
 }
 
@@ -76,50 +114,24 @@ export async function startProcess(
       resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
     );
   });
-  const { pid } = child;
-  if (pid === undefined) {
+  const { pid: root } = child;
+  if (root === undefined) {
     await exited;
     throw new Error('the program was not started');
   }
-  return { child, exited, kill: async () => await killTree(pid, marker) };
+  return {
+    child,
+    stdin: child.stdin ?? new PassThrough(),
+    stdout: child.stdout ?? Readable.from([]),
+    stderr: child.stderr ?? Readable.from([]),
+    exited,
+    kill: async () => {
+      await endProcesses({ root, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
+    },
+  };
 }
 
-/** Kills a process, its group, session and descendants, and all with the marker. Resolves when none is left. */
-export async function killTree(pid: number, marker: string): Promise<void> {
-  await endProcesses({ root: pid, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
-}
-
-type End = CommandResult & ({ failed: false } | { failed: true; error: unknown });
-
-async function firstEnd(
-  exited: Promise<number>,
-  read: Promise<unknown>,
-  options: RunCommandOptions,
-): Promise<End> {
-  return await new Promise<End>((resolve) => {
-    const abort = (): void => settle(ended(null, false));
-    const timer =
-      options.timeoutMs === null ? undefined : setTimeout(() => settle(ended(null, true)), options.timeoutMs);
-    const settle = (end: End): void => {
-      clearTimeout(timer);
-      options.signal?.removeEventListener('abort', abort);
-      resolve(end);
-    };
-    const fail = (error: unknown): void => settle({ exitCode: null, timedOut: false, failed: true, error });
-    options.signal?.addEventListener('abort', abort, { once: true });
-    exited.then((code) => settle(ended(code, false)), fail);
-    read.catch(fail);
-  });
-}
-
-function ended(exitCode: number | null, timedOut: boolean): End {
-  return { exitCode, timedOut, failed: false };
-}
-
-async function forward(stream: Readable | null, take: (text: string) => void | Promise<void>): Promise<void> {
-  if (stream === null) {
-    return;
-  }
+async function forward(stream: Readable, take: (text: string) => void | Promise<void>): Promise<void> {
   stream.setEncoding('utf8');
   for await (const chunk of stream) {
     await take(String(chunk));

@@ -1,9 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import type { AgentEngine, EngineContext, EngineServerOptions } from './engine/agent-engine.js';
-import { DEFAULT_LIMITS } from './agent-server-options.js';
-import { parseOptions, readSessionKey, takeSessionKeys } from './command-line.js';
+import { parseOptions, readSessionKey, takeSessionKeys, DEFAULT_LIMITS } from './command-line.js';
 import { log } from './log.js';
-import { nameWorkspace } from './named-workspace.js';
+import { nameWorkspace } from './path-aliases.js';
 import { listenUnassigned } from './start-agent-server.js';
 import { toolEnvironment } from './tool-environment.js';
 

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { ActivityTracker } from './activity-tracker.js';
-import type { AgentServerOptions, ListenOptions } from './agent-server-options.js';
+import type { AgentServerOptions, ListenOptions } from './command-line.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
 import { Conversations } from './conversations/conversations.js';
@@ -36,7 +36,7 @@ export interface RunningAgentServer {
 }
 
 /** Responds only to liveness probes until it has its session key. */
-export interface UnassignedAgentServer extends RunningAgentServer {
+interface UnassignedAgentServer extends RunningAgentServer {
   /** Loads the state that an earlier server left, then serves. To be called once. */
   assign(options: AgentServerOptions): Promise<void>;
 }

@@ -37,7 +37,18 @@ export function withBytes(command: readonly string[], text: string): string[] {
   return [...ADD_BYTES, text, ...command];
 }
 
-/** The command that runs a script of bash in the view, to be started in `VIEW_START`. */
-export function scriptInView({ wrapper }: ToolView, script: string, args: readonly string[]): string[] {
-  return [...wrapper, ...SHELL, script, 'script', ...args];
+interface ViewProgram {
+  command: string[];
+  cwd: string;
+  env: Record<string, string>;
+}
+
+/** A script of bash in the view. File names are bytes, and are sorted as bytes. */
+export function scriptInView(
+  { wrapper, environment }: ToolView,
+  script: string,
+  args: readonly string[],
+): ViewProgram {
+  const command = [...wrapper, ...SHELL, script, 'script', ...args];
+  return { command, cwd: VIEW_START, env: { ...environment, LC_ALL: 'C' } };
 }

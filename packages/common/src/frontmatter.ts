@@ -7,10 +7,7 @@ const BLOCK = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/;
 const UNENDED = /^\uFEFF?\s*---[ \t]*\r?\n\s*[\w-]+[ \t]*:/;
 
 export class FrontmatterError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'FrontmatterError';
-  }
+  override readonly name = 'FrontmatterError';
 }
 
 /** Splits an untrusted text that may begin with YAML between two lines of dashes. @throws FrontmatterError */

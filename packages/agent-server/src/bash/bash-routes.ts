@@ -3,15 +3,15 @@ import { type Request, Router } from 'express';
 import { z } from 'zod';
 import type { BashEvent, ExecuteBashRequest } from '@slipway/agent-protocol/server.js';
 import { searchLog } from '../event-log.js';
-import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError } from '../http/http-error.js';
 import {
   limitSchema,
-  listSchema,
   pageIdSchema,
   parseRequest,
+  requestedIds,
   sortOrderSchema,
   timestampSchema,
+  type BaseFolder,
 } from '../http/request-parsing.js';
 import { type BashCommands, toBashId } from './bash-commands.js';
 
@@ -31,7 +31,6 @@ const searchSchema = z.object({
   page_id: pageIdSchema,
   limit: limitSchema,
 });
-const idsSchema = z.array(z.string()).max(100);
 
 export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Router {
   const router = Router({ mergeParams: true });
@@ -51,21 +50,11 @@ export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Rout
 
   router.get('/bash_events/search', (request, response) => {
     const query = parseRequest(searchSchema, 'query', request.query);
-    response.json(
-      searchLog<BashEvent>(commands.log, {
-        matches: matcher(query),
-        pageId: query.page_id,
-        limit: query.limit,
-        descending: query.sort_order === 'TIMESTAMP_DESC',
-      }),
-    );
+    response.json(searchLog(commands.log, query, matcher(query)));
   });
 
   router.get('/bash_events', (request, response) => {
-    const ids = Array.isArray(request.body)
-      ? parseRequest(idsSchema, 'body', request.body)
-      : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
-    response.json(ids.map((id) => commands.find(id) ?? null));
+    response.json(requestedIds(request).map((id) => commands.find(id) ?? null));
   });
 
   router.get('/bash_events/:id', (request, response) => {

@@ -1,6 +1,8 @@
+import type { z } from 'zod';
+import type { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { redactAgent } from '../conversations/agent-redaction.js';
+import { redactAgent } from '../secret-masker.js';
 import { HttpError } from '../http/http-error.js';
 import type { SessionKeys } from '../http/session-keys.js';
 
@@ -8,7 +10,7 @@ const SECRET_PATH = /\/api\/settings\/secrets\/([A-Za-z][A-Za-z0-9_]{0,63})$/;
 const MAX_SETTINGS_BYTES = 512 * 1024;
 const MAX_SECRETS = 200;
 
-export type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
+type SettingsPart = 'agent_settings' | 'conversation_settings' | 'misc_settings';
 
 interface StoredSecret {
   value: string;
@@ -107,4 +109,38 @@ function merge(old: JsonObject, changes: JsonObject): JsonObject {
     }
   }
   return Object.fromEntries(merged);
+}
+
+export type ProfileModel = z.infer<typeof switchLlmSchema>['llm'];
+
+const MAX_PROFILES = 100;
+
+/** Named models that a conversation can switch to, in memory only. */
+export class LlmProfiles {
+  readonly #profiles = new Map<string, ProfileModel>();
+
+  all(): [name: string, profile: ProfileModel][] {
+    return [...this.#profiles];
+  }
+
+  /** @throws HttpError 404 */
+  get(name: string): ProfileModel {
+    const profile = this.#profiles.get(name);
+    if (profile === undefined) {
+      throw new HttpError(404, `Profile '${name}' not found`);
+    }
+    return profile;
+  }
+
+  /** @throws HttpError 409 when there are too many */
+  save(name: string, profile: ProfileModel): void {
+    if (!this.#profiles.has(name) && this.#profiles.size >= MAX_PROFILES) {
+      throw new HttpError(409, `There are ${MAX_PROFILES} profiles, the most allowed: delete one first.`);
+    }
+    this.#profiles.set(name, profile);
+  }
+
+  delete(name: string): void {
+    this.#profiles.delete(name);
+  }
 }

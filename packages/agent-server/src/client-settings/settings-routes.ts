@@ -1,10 +1,12 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
+import { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
-import type { ClientSettings } from './client-settings.js';
+import { redactAgent } from '../secret-masker.js';
+import type { ClientSettings, LlmProfiles, ProfileModel } from './client-settings.js';
 
 /** More would not fit into an environment variable. */
 const MAX_SECRET_LENGTH = 128 * 1024;
@@ -39,11 +41,7 @@ const exposureSchema = z
   .optional();
 
 export function settingsRoutes(settings: ClientSettings): Router {
-  const router = Router();
-  router.use((_request, response, next) => {
-    response.set('Cache-Control', 'no-store');
-    next();
-  });
+  const router = uncachedRouter();
 
   router.get('/', (request, response) => {
     response.json(settings.show(requestedExposure(request)));
@@ -91,6 +89,70 @@ export function settingsRoutes(settings: ClientSettings): Router {
   return router;
 }
 
-export function requestedExposure(request: Request): boolean {
+function uncachedRouter(): Router {
+  const router = Router();
+  router.use((_request, response, next) => {
+    response.set('Cache-Control', 'no-store');
+    next();
+  });
+  return router;
+}
+
+function requestedExposure(request: Request): boolean {
   return parseRequest(exposureSchema, 'header', request.get('x-expose-secrets')) === 'plaintext';
+}
+
+const profileNameSchema = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+    'A name begins with a letter or digit and has at most 64 letters, digits, dots, dashes and underscores',
+  );
+const saveSchema = switchLlmSchema.extend({ include_secrets: z.boolean().default(true) });
+
+export function profileRoutes(profiles: LlmProfiles): Router {
+  const router = uncachedRouter();
+
+  router.get('/', (_request, response) => {
+    const shown = profiles.all().map(([name, profile]) => ({
+      name,
+      model: profile.model,
+      base_url: redactAgent(profile)['base_url'] ?? null,
+      provider_connection_id: null,
+      provider_connection_broken: false,
+      api_key_set: hasKey(profile),
+    }));
+    response.json({ profiles: shown, active_profile: null });
+  });
+
+  router.get('/:name', (request, response) => {
+    const withSecrets = requestedExposure(request);
+    const name = profileNameOf(request.params.name);
+    const profile = profiles.get(name);
+    const config = withSecrets ? profile : { ...redactAgent(profile), api_key: null };
+    response.json({ name, config, api_key_set: hasKey(profile) });
+  });
+
+  router.post('/:name', (request, response) => {
+    const name = profileNameOf(request.params.name);
+    const { llm, include_secrets: withSecrets } = parseRequest(saveSchema, 'body', request.body);
+    profiles.save(name, withSecrets ? llm : { ...llm, api_key: null });
+    response.status(201).json({ name, message: `Profile '${name}' saved` });
+  });
+
+  router.delete('/:name', (request, response) => {
+    const name = profileNameOf(request.params.name);
+    profiles.delete(name);
+    response.json({ name, message: `Profile '${name}' deleted` });
+  });
+
+  return router;
+}
+
+function hasKey({ api_key: key }: ProfileModel): boolean {
+  return key !== undefined && key !== null && key !== '';
+}
+
+function profileNameOf(given: string): string {
+  return parseRequest(profileNameSchema, 'path', given);
 }

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { redactAgent } from './agent-redaction.js';
+import { redactAgent } from '../secret-masker.js';
 
 it('keeps everything but secrets', () => {
   const agent = {

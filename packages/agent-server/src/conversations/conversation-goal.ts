@@ -14,7 +14,7 @@ const UNREADABLE = 'The verdict of the last round could not be read.';
 const RESUME =
   'The work on the goal was interrupted and goes on now. Look at how things really are, do not rely on memory, and continue until every requirement is shown to be met.';
 
-export interface Verdict {
+interface Verdict {
   /** 0 to 1: how likely the whole goal is shown to be met. */
   score: number;
   complete: boolean;
@@ -242,7 +242,7 @@ Look at how things really are, do not rely on memory. Make progress on each requ
 }
 
 /** An unreadable verdict says that the goal is not met. */
-export function readVerdict(answer: string): Verdict {
+function readVerdict(answer: string): Verdict {
   const verdict = [answer, /\{[^]*\}/.exec(answer)?.[0] ?? '']
     .map(parseJson)
     .find((value) => isJsonObject(value));

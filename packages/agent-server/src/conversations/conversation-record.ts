@@ -1,12 +1,19 @@
-import type { ConfirmationPolicy, SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
+import type {
+  ConfirmationPolicy,
+  SecurityAnalyzer,
+  ConversationInfo,
+  MetricsSnapshot,
+} from '@slipway/agent-protocol/conversation-api.js';
 import type {
   CredentialsUpdate,
   ForkRequest,
   CreateConversationRequest,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
-import { redactAgent } from './agent-redaction.js';
-import type { Navigation } from './history-branch.js';
+import { redactAgent } from '../secret-masker.js';
+import { MASK } from '@slipway/common/secret-mask.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import type { EventLog } from '../event-log.js';
 
 /**
  * What a conversation stores besides its events; it holds no secret. Tools may be able to change it on disk, so
@@ -182,4 +189,141 @@ function modelPrices({ agent, slipway }: CreateConversationRequest): Conversatio
       ? { [model]: { input: input * TOKENS_PER_PRICE, output: output * TOKENS_PER_PRICE } }
       : {};
   return { ...slipway.model_prices, ...own };
+}
+
+export function toConversationInfo(record: ConversationRecord, folder: string): ConversationInfo {
+  return {
+    id: record.id,
+    agent: record.agent,
+    workspace: { kind: 'LocalWorkspace', working_dir: record.workingDir },
+    persistence_dir: folder,
+    max_iterations: record.maxIterations,
+    stuck_detection: record.stuckDetection,
+    execution_status: record.status,
+    confirmation_policy: record.confirmationPolicy,
+    security_analyzer: record.securityAnalyzer,
+    activated_knowledge_skills: record.activatedSkills,
+    blocked_actions: {},
+    blocked_messages: {},
+    stats: toStats(record),
+    secret_registry: { secret_sources: toSecretSources(record) },
+    agent_state: { ...(record.wasRunning && { was_running: true }), ...acpState(record) },
+    ...acpModels(record),
+    title: record.title,
+    tags: record.tags,
+    metrics: toMetrics(record),
+    created_at: record.createdAt,
+    updated_at: record.updatedAt,
+  };
+}
+
+/** Uses the member names of the reference where there are any. */
+function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {
+  if (agentDetails === null) {
+    return {};
+  }
+  const { name, version, capabilities } = agentDetails;
+  return {
+    acp_agent_name: name,
+    acp_agent_version: version,
+    acp_capabilities: {
+      load_session: capabilities.loadSession,
+      image: capabilities.image,
+      mcp_http: capabilities.mcpHttp,
+      mcp_sse: capabilities.mcpSse,
+      model_choice: capabilities.modelChoice,
+    },
+  };
+}
+
+function acpModels({
+  agentDetails,
+}: ConversationRecord): Pick<
+  ConversationInfo,
+  'current_model_id' | 'available_models' | 'supports_runtime_model_switch'
+> {
+  return agentDetails === null
+    ? {}
+    : {
+        current_model_id: agentDetails.currentModel,
+        available_models: [...agentDetails.models],
+        supports_runtime_model_switch: agentDetails.capabilities.modelChoice,
+      };
+}
+
+/** Usage and cost of the model so far, under the usage id that the client chose. */
+export function toStats(record: ConversationRecord): ConversationInfo['stats'] {
+  const metrics = { ...toMetrics(record), costs: [], response_latencies: [], token_usages: [] };
+  return { usage_to_metrics: { [record.llm.usageId]: metrics } };
+}
+
+function toMetrics({ llm, usage, maxBudget }: ConversationRecord): MetricsSnapshot {
+  return {
+    model_name: llm.model,
+    accumulated_cost: usage.costUsd,
+    max_budget_per_task: maxBudget,
+    accumulated_token_usage: {
+      model: llm.model,
+      prompt_tokens: usage.promptTokens,
+      completion_tokens: usage.completionTokens,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
+      reasoning_tokens: 0,
+      context_window: 0,
+      per_turn_token: 0,
+      response_id: '',
+    },
+  };
+}
+
+function toSecretSources({ secrets }: ConversationRecord): Record<string, Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(secrets).map(([name, { kind, description }]) => [
+      name,
+      // The address of a lookup is a secret too: such addresses carry tokens.
+      { kind, description, ...(kind === 'LookupSecret' ? { url: MASK, headers: {} } : { value: MASK }) },
+    ]),
+  );
+}
+
+/** A client's move of the end of a conversation's history: the next logged event follows a different event. */
+export interface Navigation {
+  /** How many events the log had. */
+  position: number;
+  /** The event that the next one follows; null: there is none before it. */
+  leaf: string | null;
+}
+
+/**
+ * The events of the branch that ends before position `end`, as the navigations define it. Navigations are kept
+ * beside the log, because clients reject events with unknown members.
+ */
+export function branchUpTo(
+  log: EventLog<AgentEvent>,
+  navigations: readonly Navigation[],
+  end: number,
+): AgentEvent[] {
+  const pieces: AgentEvent[][] = [];
+  let left = [...navigations];
+  let until = end;
+  for (;;) {
+    const last = left.pop();
+    pieces.unshift(log.entries.slice(last?.position ?? 0, until));
+    if (last === undefined || last.leaf === null) {
+      return pieces.flat();
+    }
+    until = log.positionOf(last.leaf) + 1;
+    left = left.filter(({ position }) => position < until);
+  }
+}
+
+/** The events up to and including one of the log; null if the log does not have it. */
+export function branchTo(
+  log: EventLog<AgentEvent>,
+  navigations: readonly Navigation[],
+  eventId: string,
+): AgentEvent[] | null {
+  const position = log.positionOf(eventId);
+  const before = navigations.filter((navigation) => navigation.position <= position);
+  return position === -1 ? null : branchUpTo(log, before, position + 1);
 }

@@ -14,7 +14,7 @@ import {
   tagsSchema,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { CredentialsUpdate } from '@slipway/agent-protocol/conversation-schemas.js';
-import type { LlmProfiles, ProfileModel } from '../client-settings/llm-profiles.js';
+import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
 import { parametersOf } from '../engine/model-parameters.js';
 import { InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
@@ -24,7 +24,7 @@ import {
   parseRequest,
   requireConversationId,
 } from '../http/request-parsing.js';
-import { findPlugin } from '../skills/plugins.js';
+import { findPlugin } from '../skills/agent-context.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
@@ -114,7 +114,7 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   router.patch('/:id', async (request, response) => {
     const conversation = conversationOf(request.params.id);
     const { title, tags } = parseRequest(descriptionSchema, 'body', request.body);
-    await conversation.describe({ ...(title !== undefined && { title }), ...(tags && { tags }) });
+    await conversation.change({ ...(title !== undefined && { title }), ...(tags && { tags }) });
     response.json(SUCCESS);
   });
 
@@ -123,84 +123,44 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     response.json(SUCCESS);
   });
 
-  router.post('/:id/run', async (request, response) => {
-    await conversationOf(request.params.id).run();
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/pause', async (request, response) => {
-    await conversationOf(request.params.id).pause();
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/interrupt', async (request, response) => {
-    await conversationOf(request.params.id).interrupt();
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/goal', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const goal = parseRequest(goalSchema, 'body', request.body);
-    await conversation.goal.start(goal.objective, goal.max_iterations);
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/goal/stop', async (request, response) => {
-    await conversationOf(request.params.id).goal.interrupt();
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/goal/resume', async (request, response) => {
-    await conversationOf(request.params.id).goal.resume();
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/secrets', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    await conversation.updateCredentials(parseRequest(secretsUpdateSchema, 'body', request.body));
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/credentials', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    await conversation.updateCredentials(parseRequest(credentialsSchema, 'body', request.body));
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/switch_llm', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { llm } = parseRequest(switchLlmSchema, 'body', request.body);
-    await conversation.updateCredentials(switchTo(llm));
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/switch_profile', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { profile_name: name } = parseRequest(profileSchema, 'body', request.body);
-    await conversation.updateCredentials(switchTo(profiles.get(name)));
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/load_plugin', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { plugin_ref: reference } = parseRequest(pluginSchema, 'body', request.body);
+  /** `POST /:id/<name>`, which answers that it was done. */
+  const action = <T>(
+    name: string,
+    schema: z.ZodType<T>,
+    act: (conversation: Conversation, body: T) => Promise<void>,
+  ): void => {
+    router.post(`/:id/${name}`, async (request, response) => {
+      const conversation = conversationOf(request.params.id);
+      await act(conversation, parseRequest(schema, 'body', request.body));
+      response.json(SUCCESS);
+    });
+  };
+  const noBody = z.unknown();
+  action('run', noBody, (conversation) => conversation.run());
+  action('pause', noBody, (conversation) => conversation.pause());
+  action('interrupt', noBody, (conversation) => conversation.interrupt());
+  action('goal', goalSchema, ({ goal }, body) => goal.start(body.objective, body.max_iterations));
+  action('goal/stop', noBody, ({ goal }) => goal.interrupt());
+  action('goal/resume', noBody, ({ goal }) => goal.resume());
+  action('secrets', secretsUpdateSchema, (conversation, secrets) => conversation.updateCredentials(secrets));
+  action('credentials', credentialsSchema, (conversation, given) => conversation.updateCredentials(given));
+  action('switch_llm', switchLlmSchema, (conversation, { llm }) =>
+    conversation.updateCredentials(switchTo(llm)),
+  );
+  action('switch_profile', profileSchema, (conversation, { profile_name: name }) =>
+    conversation.updateCredentials(switchTo(profiles.get(name))),
+  );
+  action('load_plugin', pluginSchema, async (conversation, { plugin_ref: reference }) => {
     const { agent, workingDir } = conversation.record;
     await conversation.addPlugin(await findPlugin(agent, workingDir, reference, skills));
-    response.json(SUCCESS);
   });
-
-  router.post('/:id/confirmation_policy', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    await conversation.setConfirmationPolicy(parseRequest(policySchema, 'body', request.body).policy);
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/security_analyzer', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { security_analyzer: analyzer } = parseRequest(analyzerSchema, 'body', request.body);
-    await conversation.setSecurityAnalyzer(analyzer);
-    response.json(SUCCESS);
-  });
+  action('confirmation_policy', policySchema, (conversation, { policy: confirmationPolicy }) =>
+    conversation.change({ confirmationPolicy }),
+  );
+  action('security_analyzer', analyzerSchema, (conversation, { security_analyzer: securityAnalyzer }) =>
+    conversation.change({ securityAnalyzer }),
+  );
+  action('switch_acp_model', modelSchema, (conversation, { model }) => conversation.switchAcpModel(model));
 
   router.post('/:id/generate_title', (request, response) => {
     const conversation = conversationOf(request.params.id);
@@ -212,12 +172,6 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     const conversation = conversationOf(request.params.id);
     const { question } = parseRequest(questionSchema, 'body', request.body);
     response.json({ response: await conversation.ask(question) });
-  });
-
-  router.post('/:id/switch_acp_model', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    await conversation.switchAcpModel(parseRequest(modelSchema, 'body', request.body).model);
-    response.json(SUCCESS);
   });
 
   router.post('/:id/condense', async (request, response) => {
@@ -280,7 +234,7 @@ async function checkResultSchema(schema: Record<string, unknown> | null): Promis
     return;
   }
   // Few conversations have one, and the validator takes a while to load.
-  const { jsonSchemaCheck } = await import('../json-schema.js');
+  const { jsonSchemaCheck } = await import('../tools/finish.tool.js');
   try {
     jsonSchemaCheck(schema);
   } catch (error) {

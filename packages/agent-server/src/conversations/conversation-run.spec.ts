@@ -7,12 +7,11 @@ import { FakeEngine } from '../../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../../test/support/agent-server-client.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { newRecord } from './conversation-record.js';
-import { ConversationRun } from './conversation-run.js';
+import { ConversationRun, RunSlots } from './conversation-run.js';
 import { ConversationState } from './conversation-state.js';
 import { KeptOriginals } from './kept-originals.js';
 import { NO_CREDENTIALS } from './credentials.js';
 import { RecordFile } from './record-file.js';
-import { RunSlots } from './run-slots.js';
 
 /** Saves only once its gate opens. */
 class GatedFile extends RecordFile {

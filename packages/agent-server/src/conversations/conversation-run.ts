@@ -1,12 +1,10 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import type { AgentEngine } from '../engine/agent-engine.js';
+import { type AgentEngine, within } from '../engine/agent-engine.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';
 import type { ConversationState } from './conversation-state.js';
-import type { RunSlots } from './run-slots.js';
 
 /** An engine that does not end within this time after an abort is abandoned. */
 const ABORT_GRACE_MS = 5_000;
@@ -235,20 +233,12 @@ export class ConversationRun {
         await this.#state.setStatus(wasInterrupted ? 'paused' : 'idle');
       }
     } catch (error) {
-      log('error', 'failed to record end of run', {
-        conversation_id: this.#state.record.id,
-        error: errorMessage(error),
-      });
+      this.#log('failed to record end of run', error);
     }
     this.#state.requestPause(false);
     this.#active = null;
     if (this.#runAgain && !this.#stopping && this.#needsAnotherRun()) {
-      await this.start().catch((error: unknown) => {
-        log('error', 'failed to restart run', {
-          conversation_id: this.#state.record.id,
-          error: errorMessage(error),
-        });
-      });
+      await this.start().catch((error: unknown) => this.#log('failed to restart run', error));
     } else if (!this.#stopping) {
       this.#onEnd();
     }
@@ -278,12 +268,13 @@ export class ConversationRun {
     try {
       await (await this.#engine)?.close();
     } catch (error) {
-      log('warn', 'failed to close engine', {
-        conversation_id: this.#state.record.id,
-        error: errorMessage(error),
-      });
+      this.#log('failed to close engine', error, 'warn');
     }
     this.#engine = null;
+  }
+
+  #log(message: string, error: unknown, level: 'warn' | 'error' = 'error'): void {
+    log(level, message, { conversation_id: this.#state.record.id, error: errorMessage(error) });
   }
 }
 
@@ -294,9 +285,57 @@ function endsUnanswered(events: readonly AgentEvent[]): boolean {
   return last?.source === 'user';
 }
 
-async function within(milliseconds: number, work: Promise<void>): Promise<void> {
-  const aborter = new AbortController();
-  const timer = wait(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined);
-  await Promise.race([work, timer]);
-  aborter.abort();
+/**
+ * Limits how many agents run at once; further runs queue in order of arrival. An aborted engine keeps its slot until
+ * it ends, but a queued run leaves at once: p-queue frees both at once, and p-limit takes no signal.
+ */
+export class RunSlots {
+  readonly #max: number;
+  readonly #queue: (() => void)[] = [];
+  #inUse = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Waits for a slot and returns the function that releases it; null if the signal aborted first. */
+  async acquire(signal: AbortSignal): Promise<(() => void) | null> {
+    if (signal.aborted) {
+      return null;
+    }
+    if (this.#inUse < this.#max) {
+      this.#inUse += 1;
+    } else if (!(await this.#wait(signal))) {
+      return null;
+    }
+    return () => this.#release();
+  }
+
+  /** A released slot passes directly to the next in the queue, so that no newcomer can overtake. */
+  #release(): void {
+    const next = this.#queue.shift();
+    if (next === undefined) {
+      this.#inUse -= 1;
+    } else {
+      next();
+    }
+  }
+
+  async #wait(signal: AbortSignal): Promise<boolean> {
+    return await new Promise<boolean>((resolve) => {
+      const enter = (): void => {
+        signal.removeEventListener('abort', leave);
+        resolve(true);
+      };
+      const leave = (): void => {
+        const index = this.#queue.indexOf(enter);
+        if (index !== -1) {
+          this.#queue.splice(index, 1);
+          resolve(false);
+        }
+      };
+      signal.addEventListener('abort', leave, { once: true });
+      this.#queue.push(enter);
+    });
+  }
 }

@@ -11,19 +11,16 @@ import type {
 import { openCalls } from '../engine/open-calls.js';
 import type { OriginalResponse, Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
-import { gitVariables } from '../git/git-credentials.js';
-import { SecretMasker } from '../secret-masker.js';
-import { toStats } from './conversation-info.js';
-import type { ConversationRecord } from './conversation-record.js';
-import { branchUpTo } from './history-branch.js';
-import { type Credentials, secretValues } from './credentials.js';
+import { gitVariables } from '../git/run-git.js';
+import { isSameShape, SecretMasker } from '../secret-masker.js';
+import { type ConversationRecord, toStats, branchUpTo } from './conversation-record.js';
+import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
 import type { KeptOriginals } from './kept-originals.js';
 import type { RecordFile } from './record-file.js';
-import type { FoundPlugin } from '../skills/plugins.js';
+import type { FoundPlugin } from '../skills/agent-context.js';
 import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '../skills/skill.js';
 import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
-import { lookUpSecrets, type OwnSecret } from './secret-lookup.js';
 
 /** Their nulls are kept: null has a meaning in arbitrary JSON, and strict clients require `command` even when null. */
 const MEMBERS_WITH_NULLS = new Set([
@@ -36,7 +33,7 @@ const MEMBERS_WITH_NULLS = new Set([
   'raw_output',
 ]);
 
-export interface ConversationStateOptions {
+interface ConversationStateOptions {
   record: ConversationRecord;
   recordFile: RecordFile;
   events: EventLog<AgentEvent>;
@@ -53,12 +50,7 @@ export interface ConversationStateOptions {
 /** The state of a conversation: its record, its log and its secrets. The engine sees the conversation through it. */
 export class ConversationState implements EngineHost {
   readonly log: EventLog<AgentEvent>;
-  readonly #recordFile: RecordFile;
-  readonly #originals: KeptOriginals;
-  readonly #baseEnvironment: Record<string, string>;
-  readonly #onChange: () => void;
-  readonly #ownSecret: OwnSecret;
-  readonly #loadSkills: () => Promise<FoundSkills>;
+  readonly #options: ConversationStateOptions;
   /** Every secret that the conversation was ever given: replaced ones are still masked. */
   readonly #knownSecrets: Set<string>;
   #record: ConversationRecord;
@@ -72,13 +64,8 @@ export class ConversationState implements EngineHost {
   constructor(options: ConversationStateOptions) {
     this.log = options.events;
     this.#record = options.record;
-    this.#recordFile = options.recordFile;
-    this.#originals = options.originals;
+    this.#options = options;
     this.#credentials = options.credentials;
-    this.#baseEnvironment = options.baseEnvironment;
-    this.#onChange = options.onChange;
-    this.#ownSecret = options.ownSecret;
-    this.#loadSkills = options.loadSkills;
     this.#knownSecrets = new Set([...options.serverSecrets, ...secretValues(options.credentials)]);
     this.#masker = new SecretMasker(this.#knownSecrets);
   }
@@ -122,11 +109,11 @@ export class ConversationState implements EngineHost {
   }
 
   originals(): Originals {
-    return this.#originals.all;
+    return this.#options.originals.all;
   }
 
   async keepOriginal(original: OriginalResponse): Promise<void> {
-    await this.#originals.keep(original, this.#masker);
+    await this.#options.originals.keep(original, this.#masker);
   }
 
   toolEnvironment(): Record<string, string> {
@@ -135,7 +122,7 @@ export class ConversationState implements EngineHost {
     );
     const { git } = this.#credentials;
     return {
-      ...this.#baseEnvironment,
+      ...this.#options.baseEnvironment,
       ...Object.fromEntries(given),
       ...this.#lookedUp,
       ...(git && gitVariables(git.expose ? git : { credentials: [], identity: git.identity })),
@@ -145,7 +132,7 @@ export class ConversationState implements EngineHost {
   async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
     if (status !== this.#record.status) {
       const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
-      await this.#originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
+      await this.#options.originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
       await this.change({ ...also, status });
       await this.#writeUpdate('execution_status', status);
       await this.log.sync();
@@ -200,8 +187,8 @@ export class ConversationState implements EngineHost {
 
   async change(part: Partial<ConversationRecord>): Promise<void> {
     this.#record = { ...this.#record, ...part, updatedAt: new Date().toISOString() };
-    await this.#recordFile.save(this.#record);
-    this.#onChange();
+    await this.#options.recordFile.save(this.#record);
+    this.#options.onChange();
   }
 
   /** Loads the agent's skills the first time, and reports broken ones; they stay the same until the server ends. */
@@ -211,7 +198,7 @@ export class ConversationState implements EngineHost {
   }
 
   async #readSkills(): Promise<void> {
-    const { skills, problems } = await this.#loadSkills();
+    const { skills, problems } = await this.#options.loadSkills();
     this.#skills = skills;
     await this.#tellProblems(problems);
   }
@@ -242,7 +229,7 @@ export class ConversationState implements EngineHost {
 
   /** Fetches the secrets that are stored elsewhere; called before each run because they may change. */
   async refreshSecrets(): Promise<void> {
-    this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp, this.#ownSecret);
+    this.#lookedUp = await lookUpSecrets(this.#credentials.secrets, this.#lookedUp, this.#options.ownSecret);
     this.#addSecrets(Object.values(this.#lookedUp));
   }
 
@@ -271,11 +258,6 @@ export class ConversationState implements EngineHost {
 function compactEvent<T extends object>(event: T): T {
   const compact = withoutNulls(event);
   return isSameShape(compact, event) ? compact : event;
-}
-
-/** Only members that may be null are removed, and they may also be absent. */
-function isSameShape<T>(value: unknown, like: T): value is T {
-  return typeof value === typeof like;
 }
 
 function withoutNulls(value: unknown): unknown {

@@ -3,23 +3,31 @@ import {
   type ConversationInfo,
   hasFailed,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent, Content, TextContent } from '@slipway/agent-protocol/events.js';
+import { contentText, conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
+import type { AgentEvent, TextContent } from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
-import { type AgentEngine, AgentUnavailableError, type ExecutionStatus } from '../engine/agent-engine.js';
+import {
+  type AgentEngine,
+  AgentUnavailableError,
+  type ExecutionStatus,
+  type Originals,
+} from '../engine/agent-engine.js';
 import { finalAnswer } from '../engine/cut-answers.js';
+import { conversationFailure } from '../engine/limits.js';
 import { rejectOpenCalls } from '../engine/open-calls.js';
-import type { Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { ConversationGoal } from './conversation-goal.js';
-import { toConversationInfo } from './conversation-info.js';
-import { type ConversationRecord, recordUpdate } from './conversation-record.js';
+import {
+  type ConversationRecord,
+  recordUpdate,
+  toConversationInfo,
+  branchTo,
+} from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
-import { branchTo } from './history-branch.js';
-import type { FoundPlugin } from '../skills/plugins.js';
+import type { FoundPlugin } from '../skills/agent-context.js';
 import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
 
 const MAX_NAVIGATIONS = 1_000;
@@ -120,7 +128,7 @@ export class Conversation {
     }
     await this.#state.openSkills();
     const { status } = this.record;
-    const triggered = this.#state.skillsFor(textOf(message.content));
+    const triggered = this.#state.skillsFor(contentText(message.content));
     const names = triggered?.names ?? [];
     await this.#state.append({
       kind: 'MessageEvent',
@@ -269,7 +277,9 @@ export class Conversation {
     return await this.#run.condense();
   }
 
-  async describe(members: Partial<Pick<ConversationRecord, 'title' | 'tags'>>): Promise<void> {
+  async change(
+    members: Partial<Pick<ConversationRecord, 'title' | 'tags' | 'confirmationPolicy' | 'securityAnalyzer'>>,
+  ): Promise<void> {
     await this.#state.change(members);
   }
 
@@ -277,16 +287,8 @@ export class Conversation {
     return conversationTitle(this.log.entries, maxLength) ?? 'New conversation';
   }
 
-  async setConfirmationPolicy(policy: ConversationRecord['confirmationPolicy']): Promise<void> {
-    await this.#state.change({ confirmationPolicy: policy });
-  }
-
   async addPlugin(plugin: FoundPlugin): Promise<void> {
     await this.#state.addPlugin(plugin);
-  }
-
-  async setSecurityAnalyzer(analyzer: ConversationRecord['securityAnalyzer']): Promise<void> {
-    await this.#state.change({ securityAnalyzer: analyzer });
   }
 
   /** Replaces the given members, in memory only. An active run uses the new ones from its next step on. */
@@ -335,12 +337,7 @@ export class Conversation {
     const { credentials } = this.#state;
     const detail = credentials.llmKeyWithheld ? missingCredentials(this.record, credentials) : null;
     if (this.record.wasRunning && detail !== null && !isReported) {
-      await this.#state.append({
-        kind: 'ConversationErrorEvent',
-        source: 'environment',
-        code: KEY_WITHHELD,
-        detail,
-      });
+      await this.#state.append(conversationFailure(KEY_WITHHELD, detail));
       await this.log.sync();
     }
   }
@@ -353,10 +350,6 @@ export class Conversation {
     await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
     await this.#state.setStatus('idle');
   }
-}
-
-function textOf(content: readonly Content[]): string {
-  return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }
 
 /** What the model reads after a message: the skills that it triggers, and the client's suffix for every message. */

@@ -6,7 +6,6 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
-import { parametersOf } from '../engine/model-parameters.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
@@ -17,20 +16,24 @@ import { SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
 import { ConversationState } from './conversation-state.js';
-import type { RunLimits } from './conversation-run.js';
+import { type RunLimits, RunSlots } from './conversation-run.js';
 import { Conversation, type ConversationCopy } from './conversation.js';
-import { type Credentials, credentialsFromRequest, NO_CREDENTIALS } from './credentials.js';
+import {
+  type Credentials,
+  credentialsFromRequest,
+  credentialsOf,
+  NO_CREDENTIALS,
+  type OwnSecret,
+} from './credentials.js';
 import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { KeptOriginals } from './kept-originals.js';
 import { RecordFile } from './record-file.js';
-import type { OwnSecret } from './secret-lookup.js';
-import { RunSlots } from './run-slots.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
-export interface ConversationsOptions {
+interface ConversationsOptions {
   /** Has one folder per conversation. */
   folder: string;
   /** Relative working directories are resolved against it. */
@@ -45,7 +48,7 @@ export interface ConversationsOptions {
   ownSecret: OwnSecret;
 }
 
-export interface ConversationListener {
+interface ConversationListener {
   added(conversation: Conversation): void;
   changed(conversation: Conversation): void;
   removed(info: ConversationInfo): void;
@@ -122,20 +125,7 @@ export class Conversations {
     const chosen = id ?? randomUUID();
     const existing = this.find(chosen) ?? (await this.#starting.get(chosen));
     if (existing !== undefined) {
-      await existing.updateCredentials({
-        llm_model: request.agent.llm.model,
-        llm_base_url: request.agent.llm.base_url ?? null,
-        llm_api_key: request.agent.llm.api_key ?? undefined,
-        llm_parameters: parametersOf(request.agent.llm),
-        search_api_key: request.slipway.search_api_key ?? undefined,
-        tavily_api_url: request.slipway.tavily_api_url,
-        mcp_config: request.agent.mcp_config,
-        secrets: request.secrets,
-        git: request.slipway.git ?? undefined,
-        language: request.slipway.language,
-        outbound_allowlist: request.slipway.outbound_allowlist,
-        acp: request.agent,
-      });
+      await existing.updateCredentials(credentialsOf(request));
       return { conversation: existing, created: false };
     }
     const starting = agentSpan('create conversation', () => this.#create(chosen, request));

@@ -2,14 +2,17 @@ import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type {
   CredentialsUpdate,
+  ModelParameters,
   ParsedMcpServers,
   ParsedSecret,
   CreateConversationRequest,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AcpLaunch } from '../engine/agent-engine.js';
-import { type ModelParameters, parametersOf, secretParameters } from '../engine/model-parameters.js';
-import { gitSecrets } from '../git/git-credentials.js';
+import { parametersOf, secretParameters } from '../engine/model-parameters.js';
+import { gitSecrets } from '../git/run-git.js';
 import type { ConversationRecord } from './conversation-record.js';
+import { boundedText } from '../clipped-text.js';
+import { errorName, log } from '../log.js';
 
 /** Code of the event about a conversation that cannot continue without its key. */
 export const KEY_WITHHELD = 'LlmKeyWithheld';
@@ -57,21 +60,26 @@ export const NO_CREDENTIALS: Credentials = {
   acp: null,
 };
 
-export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
-  const { llm } = request.agent;
+/** The part of a request to start a conversation that a conversation takes anew at any time. */
+export function credentialsOf({ agent, slipway, secrets }: CreateConversationRequest): CredentialsUpdate {
   return {
-    model: { name: llm.model, baseUrl: llm.base_url ?? null },
-    llmApiKey: llm.api_key ?? null,
-    llmParameters: parametersOf(llm),
-    llmKeyWithheld: false,
-    searchApiKey: request.slipway.search_api_key ?? null,
-    tavilyApiUrl: request.slipway.tavily_api_url ?? null,
-    outboundAllowlist: request.slipway.outbound_allowlist ?? null,
-    mcpServers: readMcpServers(request.agent.mcp_config?.mcpServers),
-    secrets: request.secrets,
-    git: request.slipway.git ?? null,
-    acp: toAcpLaunch(request.agent),
+    llm_model: agent.llm.model,
+    llm_base_url: agent.llm.base_url ?? null,
+    llm_api_key: agent.llm.api_key ?? undefined,
+    llm_parameters: parametersOf(agent.llm),
+    search_api_key: slipway.search_api_key ?? undefined,
+    tavily_api_url: slipway.tavily_api_url,
+    mcp_config: agent.mcp_config,
+    secrets,
+    git: slipway.git ?? undefined,
+    language: slipway.language,
+    outbound_allowlist: slipway.outbound_allowlist,
+    acp: agent,
   };
+}
+
+export function credentialsFromRequest(request: CreateConversationRequest): Credentials {
+  return mergeCredentials(NO_CREDENTIALS, credentialsOf(request));
 }
 
 /** A new address without a key drops the old key and parameters, because both belong to the old address. */
@@ -127,7 +135,7 @@ export function secretValues(credentials: Credentials): string[] {
 const DEFAULT_START_SECONDS = 90;
 const DEFAULT_IDLE_SECONDS = 1_800;
 
-export function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
+function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLaunch | null {
   const command = [...(agent.acp_command ?? []), ...(agent.acp_args ?? [])];
   return command.length === 0
     ? null
@@ -214,4 +222,61 @@ function mcpSecretValues(servers: McpServers | null): string[] {
       value.replace(/^(Bearer|Basic|Token) /i, ''),
     ]);
   });
+}
+
+const LOOKUP_TIMEOUT_MS = 10_000;
+/** More would not fit into an environment variable. */
+const MAX_SECRET_BYTES = 128 * 1024;
+
+/** Null when the lookup leads elsewhere. */
+export type OwnSecret = (url: string, headers: Record<string, string>) => string | null;
+
+/**
+ * Fetches the secrets that are stored elsewhere. One that fails keeps its last value, or is left out without one:
+ * the tools that need it will fail with a reason.
+ */
+export async function lookUpSecrets(
+  secrets: Record<string, ParsedSecret>,
+  last: Record<string, string>,
+  ownSecret: OwnSecret,
+): Promise<Record<string, string>> {
+  const found = await Promise.all(
+    Object.entries(secrets).map(async ([name, secret]) => {
+      if (secret.kind !== 'LookupSecret') {
+        return [];
+      }
+      try {
+        const headers = secret.headers ?? {};
+        return [[name, ownSecret(secret.url, headers) ?? (await fetchSecret(secret.url, headers))] as const];
+      } catch (error) {
+        log('warn', 'failed to look up secret', { name, error: errorName(error) });
+        // `last` has inherited members as well, such as `constructor`.
+        const known = Object.hasOwn(last, name) ? last[name] : undefined;
+        return known === undefined ? [] : [[name, known] as const];
+      }
+    }),
+  );
+  return Object.fromEntries(found.flat());
+}
+
+async function fetchSecret(url: string, headers: Record<string, string>): Promise<string> {
+  const response = await fetch(url, {
+    headers,
+    // The headers hold a key for this address only.
+    redirect: 'error',
+    signal: AbortSignal.timeout(LOOKUP_TIMEOUT_MS),
+  });
+  if (!response.ok) {
+    throw new Error('the secret was refused');
+  }
+  const text = await boundedText(response, MAX_SECRET_BYTES, 'the secret is too large');
+  return response.headers.get('content-type')?.includes('json') ? jsonString(text) : text;
+}
+
+function jsonString(text: string): string {
+  const value: unknown = JSON.parse(text);
+  if (typeof value !== 'string') {
+    throw new TypeError('the secret is not a string');
+  }
+  return value;
 }

@@ -2,13 +2,14 @@ import { Router } from 'express';
 import { z } from 'zod';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { messageSchema } from '@slipway/agent-protocol/conversation-schemas.js';
+import { contentText } from '@slipway/agent-protocol/conversation-title.js';
 import { searchLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import {
   limitSchema,
-  listSchema,
   pageIdSchema,
   parseRequest,
+  requestedIds,
   requireConversationId,
   sortOrderSchema,
   timestampSchema,
@@ -19,8 +20,10 @@ import type { Conversations } from './conversations.js';
 const SUCCESS = { success: true };
 
 const filterSchema = z.object({
+  /** Optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
   kind: z.string().optional(),
   source: z.enum(['agent', 'user', 'environment']).optional(),
+  /** Part of a message's text, case-insensitive. */
   body: z.string().optional(),
   timestamp__gte: timestampSchema.optional(),
   timestamp__lt: timestampSchema.optional(),
@@ -30,7 +33,6 @@ const searchSchema = filterSchema.extend({
   limit: limitSchema,
   sort_order: sortOrderSchema,
 });
-const idsSchema = z.array(z.string()).max(100);
 const responseSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
 
 export function eventRoutes(conversations: Conversations): Router {
@@ -41,13 +43,7 @@ export function eventRoutes(conversations: Conversations): Router {
   router.get('/search', (request, response) => {
     const conversation = conversationOf(request.params);
     const query = parseRequest(searchSchema, 'query', request.query);
-    const page = searchLog<AgentEvent>(conversation.log, {
-      matches: eventMatcher(query),
-      pageId: query.page_id,
-      limit: query.limit,
-      descending: query.sort_order === 'TIMESTAMP_DESC',
-    });
-    response.json(page);
+    response.json(searchLog(conversation.log, query, eventMatcher(query)));
   });
 
   router.get('/count', (request, response) => {
@@ -56,13 +52,9 @@ export function eventRoutes(conversations: Conversations): Router {
     response.json(conversation.log.entries.filter(eventMatcher(filter)).length);
   });
 
-  // The published API sends the ids in a body; not every client can do that with a GET.
   router.get('/', (request, response) => {
     const conversation = conversationOf(request.params);
-    const ids = Array.isArray(request.body)
-      ? parseRequest(idsSchema, 'body', request.body)
-      : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
-    response.json(ids.map((id) => conversation.log.get(id) ?? null));
+    response.json(requestedIds(request).map((id) => conversation.log.get(id) ?? null));
   });
 
   router.get('/:eventId', (request, response) => {
@@ -89,17 +81,7 @@ export function eventRoutes(conversations: Conversations): Router {
   return router;
 }
 
-interface EventFilter {
-  /** Kind, optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
-  kind?: string | undefined;
-  source?: string | undefined;
-  /** Part of a message's text, case-insensitive. */
-  body?: string | undefined;
-  timestamp__gte?: string | undefined;
-  timestamp__lt?: string | undefined;
-}
-
-function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
+function eventMatcher(filter: z.infer<typeof filterSchema>): (event: AgentEvent) => boolean {
   const kind = filter.kind?.split('.').at(-1);
   const body = filter.body?.toLowerCase();
   return (event) =>
@@ -111,7 +93,5 @@ function eventMatcher(filter: EventFilter): (event: AgentEvent) => boolean {
 }
 
 function messageText(event: AgentEvent): string {
-  return event.kind === 'MessageEvent'
-    ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
-    : '';
+  return event.kind === 'MessageEvent' ? contentText(event.llm_message.content) : '';
 }

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
-import { branchTo, branchUpTo, type Navigation } from './history-branch.js';
+import { branchTo, branchUpTo, type Navigation } from './conversation-record.js';
 
 let folder: string;
 let log: EventLog<AgentEvent>;

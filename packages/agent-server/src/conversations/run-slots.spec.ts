@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { RunSlots } from './run-slots.js';
+import { RunSlots } from './conversation-run.js';
 
 const never = new AbortController().signal;
 

@@ -1,11 +1,11 @@
 import type { ProviderMetadata } from 'ai';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { PathAlias } from '../path-aliases.js';
 import type { RiskPolicy } from '../security/risk-assessment.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
-import type { ModelParameters } from './model-parameters.js';
 
 export type ExecutionStatus =
   'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
@@ -152,10 +152,14 @@ export abstract class AgentEngine {
 
 /** The agent cannot answer now; the message is for the user. */
 export class AgentUnavailableError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'AgentUnavailableError';
-  }
+  override readonly name = 'AgentUnavailableError';
+}
+
+/** Resolves when the engine's work does, or after that time; what has not ended by then goes on. */
+export async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  const time = Promise.withResolvers<void>();
+  const timer = setTimeout(time.resolve, milliseconds);
+  await Promise.race([work, time.promise]).finally(() => clearTimeout(timer));
 }
 
 export type AgentKind = 'native' | 'acp';

@@ -13,10 +13,15 @@ export const CUT_CALL =
 export const ANSWER_CUT = `The model's answer was cut at the limit of its length ${MAX_CONTINUATIONS + 1} times in a row. Raise max_output_tokens in the settings of the model, or ask for something smaller, and send a message to go on.`;
 
 export function continuation(): NewEvent {
+  return messageToAgent(CONTINUE);
+}
+
+/** A message of the run itself. */
+export function messageToAgent(text: string): NewEvent {
   return {
     kind: 'MessageEvent',
     source: 'environment',
-    llm_message: { role: 'user', content: [{ type: 'text', text: CONTINUE }] },
+    llm_message: { role: 'user', content: [{ type: 'text', text }] },
     activated_skills: [],
     extended_content: [],
   };

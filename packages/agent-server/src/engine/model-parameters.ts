@@ -1,67 +1,13 @@
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
-/** How a model is called, beside its name, address and key: members of `llm` in the published schema. */
-export interface ModelParameters {
-  temperature?: number | null | undefined;
-  top_p?: number | null | undefined;
-  top_k?: number | null | undefined;
-  seed?: number | null | undefined;
-  max_output_tokens?: number | null | undefined;
-  /** A longer history is condensed. */
-  max_input_tokens?: number | null | undefined;
-  /** False: tools are called in text. */
-  native_tool_calling?: boolean | null | undefined;
-  disable_vision?: boolean | null | undefined;
-  /** `api-version` of the address, as Azure has it. */
-  api_version?: string | null | undefined;
-  /** How OpenRouter lists the program that calls. */
-  openrouter_site_url?: string | null | undefined;
-  openrouter_app_name?: string | null | undefined;
-  /** Whether calls in text are sent without a stop sequence, which some servers refuse. */
-  disable_stop_word?: boolean | null | undefined;
-  extended_thinking_budget?: number | null | undefined;
-  /** False: a parameter that the server does not know is an error; otherwise it is left out. */
-  drop_params?: boolean | null | undefined;
-  reasoning_effort?: string | null | undefined;
-  /** Seconds in which the model may send nothing. */
-  timeout?: number | null | undefined;
-  num_retries?: number | null | undefined;
-  retry_multiplier?: number | null | undefined;
-  /** Seconds. */
-  retry_min_wait?: number | null | undefined;
-  retry_max_wait?: number | null | undefined;
-  /** May hold secrets. */
-  extra_headers?: Record<string, string> | null | undefined;
-  /** Members of each request's body; may hold secrets. */
-  litellm_extra_body?: Record<string, unknown> | null | undefined;
-}
-
-export function parametersOf(llm: ModelParameters): ModelParameters {
-  return {
-    temperature: llm.temperature,
-    top_p: llm.top_p,
-    top_k: llm.top_k,
-    seed: llm.seed,
-    max_output_tokens: llm.max_output_tokens,
-    max_input_tokens: llm.max_input_tokens,
-    native_tool_calling: llm.native_tool_calling,
-    disable_stop_word: llm.disable_stop_word,
-    disable_vision: llm.disable_vision,
-    api_version: llm.api_version,
-    openrouter_site_url: llm.openrouter_site_url,
-    openrouter_app_name: llm.openrouter_app_name,
-    extended_thinking_budget: llm.extended_thinking_budget,
-    drop_params: llm.drop_params,
-    reasoning_effort: llm.reasoning_effort,
-    timeout: llm.timeout,
-    num_retries: llm.num_retries,
-    retry_multiplier: llm.retry_multiplier,
-    retry_min_wait: llm.retry_min_wait,
-    retry_max_wait: llm.retry_max_wait,
-    extra_headers: llm.extra_headers,
-    litellm_extra_body: llm.litellm_extra_body,
-  };
+/** The other members of `llm` have no effect as parameters; the key is kept elsewhere. */
+export function parametersOf(
+  llm: ModelParameters & { api_key?: string | null | undefined },
+): ModelParameters {
+  const { api_key: _, ...parameters } = llm;
+  return parameters;
 }
 
 /** Headers that carry a key, whatever their value looks like. */

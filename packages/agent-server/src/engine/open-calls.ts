@@ -1,5 +1,22 @@
-import type { ACPToolCallEvent, ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
+import type {
+  ACPToolCallEvent,
+  ActionEvent,
+  AgentErrorEvent,
+  AgentEvent,
+  ObservationEvent,
+  UserRejectObservation,
+} from '@slipway/agent-protocol/events.js';
 import type { EngineHost, NewEvent } from './agent-engine.js';
+
+export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
+
+export function isResult(event: AgentEvent): event is ResultEvent {
+  return (
+    event.kind === 'ObservationEvent' ||
+    event.kind === 'AgentErrorEvent' ||
+    event.kind === 'UserRejectObservation'
+  );
+}
 
 /** Tool calls without a result, oldest first. No model accepts a history that has one. */
 export function openCalls(events: readonly AgentEvent[]): ActionEvent[] {
@@ -7,11 +24,7 @@ export function openCalls(events: readonly AgentEvent[]): ActionEvent[] {
   for (const event of events) {
     if (event.kind === 'ActionEvent') {
       open.set(event.tool_call_id, event);
-    } else if (
-      event.kind === 'ObservationEvent' ||
-      event.kind === 'AgentErrorEvent' ||
-      event.kind === 'UserRejectObservation'
-    ) {
+    } else if (isResult(event)) {
       open.delete(event.tool_call_id);
     }
   }

@@ -7,9 +7,8 @@ import { type Request, type Response, Router } from 'express';
 import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import type { Conversation } from '../conversations/conversation.js';
 import type { Conversations } from '../conversations/conversations.js';
-import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
-import { requestedPath, requireConversationId } from '../http/request-parsing.js';
+import { requestedPath, requireConversationId, type BaseFolder } from '../http/request-parsing.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from './workspace-files.js';
 
 /** A file, streamed as it arrives. Throws when the file is larger than allowed. */
@@ -19,7 +18,7 @@ type UploadedFile = AsyncIterable<Uint8Array>;
  * Streams the part `file` of a multipart request.
  * @throws HttpError 413 when it is too large, InvalidRequestError without such a part, whatever `store` throws
  */
-export async function receiveUpload(
+async function receiveUpload(
   request: IncomingMessage,
   maxBytes: number,
   store: (content: UploadedFile) => Promise<void>,

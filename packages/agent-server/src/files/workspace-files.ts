@@ -6,7 +6,7 @@ import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
 import { resolvePath } from '../path-aliases.js';
 import { startProcess } from '../process-tree.js';
-import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { scriptInView, type ToolView } from '../tool-view.js';
 import { FILE_SCRIPT } from './file-script.js';
 
 /** Time limit of an operation without content; streams may take as long as their other end. */
@@ -50,7 +50,7 @@ export class WorkspaceFileError extends Error {
   }
 }
 
-export interface OpenFile {
+interface OpenFile {
   /** Without links. */
   path: string;
   /** Bytes, when it was opened. */
@@ -60,7 +60,7 @@ export interface OpenFile {
 }
 
 /** What is at a path: a text to read, or the names in a folder, two levels deep and without hidden ones. */
-export type ViewedPath =
+type ViewedPath =
   | { kind: 'file'; path: string; content: Buffer }
   | { kind: 'folder'; path: string; names: string[]; isCut: boolean };
 
@@ -135,25 +135,20 @@ export class WorkspaceFiles {
     // One entry more than is shown tells that there are more.
     const limits = [String(limit), String(MAX_ENTRIES + 1)];
     const args = [name, absolute, rest, ...limits, `.upload-${randomUUID()}`, ...this.#roots];
-    const { child, exited, kill } = await startProcess(
-      {
-        command: scriptInView(this.#view, FILE_SCRIPT, args),
-        cwd: VIEW_START,
-        // File names are bytes, and are sorted as bytes.
-        env: { ...this.#view.environment, LC_ALL: 'C' },
-      },
+    const { child, stdout, stderr, exited, kill } = await startProcess(
+      scriptInView(this.#view, FILE_SCRIPT, args),
       content === null ? ['ignore', 'pipe', 'pipe'] : ['pipe', 'pipe', 'pipe', 'pipe'],
     );
     // Once the process has started, an error means only that it could not be signalled.
     exited.catch(() => undefined);
     const timer = operation.isStream ? undefined : setTimeout(() => void kill(), TIMEOUT_MS);
     const diagnosis = new OutputWindow(MAX_DIAGNOSIS);
-    child.stderr?.on('data', (chunk: Buffer) => diagnosis.push(chunk));
+    stderr.on('data', (chunk: Buffer) => diagnosis.push(chunk));
     const sent = content === null ? null : send(content, child.stdio);
     // Its failure is thrown below, unless there is an earlier one.
     sent?.catch(() => undefined);
     try {
-      const reply = await readReply(child.stdout, file);
+      const reply = await readReply(stdout, file);
       const failure = failureOf(reply, diagnosis.text());
       if (failure !== null) {
         // The sender may have failed itself: then its own error is thrown.
@@ -186,10 +181,7 @@ interface Reply {
   body: AsyncIterable<Uint8Array>;
 }
 
-async function readReply(stdout: Readable | null, file: string): Promise<Reply> {
-  if (stdout === null) {
-    throw new TypeError('the script has no output');
-  }
+async function readReply(stdout: Readable, file: string): Promise<Reply> {
   const chunks = stdout.iterator({ destroyOnReturn: false });
   let header = Buffer.alloc(0);
   while (header.length <= MAX_HEADER_BYTES) {

@@ -1,6 +1,10 @@
 import type { ToolView } from '../tool-view.js';
-import { handOver } from './hand-over.js';
-import { describeClone, PrivateRepository, type PrivateRepositoryOptions } from './private-repository.js';
+import {
+  describeClone,
+  PrivateRepository,
+  type PrivateRepositoryOptions,
+  handOver,
+} from './private-repository.js';
 
 /** Limit per repository, submodules of submodules included. */
 const MAX_SUBMODULES = 50;
@@ -126,10 +130,8 @@ export class CloneParts {
 
   async #addLfsFiles(own: PrivateRepository, { folder, url, commit }: PartialRepository): Promise<void> {
     const attributes = [':(glob)**/.gitattributes'];
-    if (
-      (await own.ask('grep', '--quiet', '--fixed-strings', 'filter=lfs', commit, '--', ...attributes)) ===
-      null
-    ) {
+    const filters = ['grep', '--quiet', '--fixed-strings', 'filter=lfs', commit, '--', ...attributes];
+    if ((await own.ask(...filters)) === null) {
       return;
     }
     if ((await own.ask('lfs', 'version')) === null) {
@@ -137,13 +139,9 @@ export class CloneParts {
       return;
     }
     // What the repository configures itself could name another server.
-    const server = [
-      '-c',
-      `lfs.url=${url.replace(/(\.git)?\/*$/, '.git')}/info/lfs`,
-      '-c',
-      'lfs.basictransfersonly=true',
-    ];
-    const fetched = await own.git(...server, 'lfs', 'fetch', 'origin', commit);
+    const server = `lfs.url=${url.replace(/(\.git)?\/*$/, '.git')}/info/lfs`;
+    const settings = ['-c', server, '-c', 'lfs.basictransfersonly=true'];
+    const fetched = await own.git(...settings, 'lfs', 'fetch', 'origin', commit);
     const outcome = fetched.ok
       ? await handOver(own, ['lfs'], this.#options.view, {
           script: ADD_LFS_FILES,
@@ -173,10 +171,9 @@ export class CloneParts {
     return { ...this.#options.transfer, ...this.#limits() };
   }
 
-  #limits(): { timeoutMs: number; signal?: AbortSignal } {
+  #limits(): { timeoutMs: number; signal: AbortSignal | undefined } {
     const { deadlineAt, transfer } = this.#options;
-    const timeoutMs = Math.max(1, deadlineAt - Date.now());
-    return { timeoutMs, ...(transfer.signal && { signal: transfer.signal }) };
+    return { timeoutMs: Math.max(1, deadlineAt - Date.now()), signal: transfer.signal };
   }
 }
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from '@jest/globals';
-import { gitVariables } from './git-credentials.js';
+import { gitVariables } from './run-git.js';
 
 const CREDENTIALS = [
   { origin: 'https://github.com', username: 'x-access-token', password: `it's "a" $secret` },

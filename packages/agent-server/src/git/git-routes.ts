@@ -1,10 +1,9 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
-import { gitPrepareSchema } from '@slipway/agent-protocol/git-schemas.js';
+import { gitPrepareSchema } from '@slipway/agent-protocol/git.js';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
-import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError } from '../http/http-error.js';
-import { parseRequest, requestedPath } from '../http/request-parsing.js';
+import { parseRequest, requestedPath, type BaseFolder } from '../http/request-parsing.js';
 import type { GitWorkspace } from './git-workspace.js';
 import type { RepositoryPreparation } from './repository-preparation.js';
 

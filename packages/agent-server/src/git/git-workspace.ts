@@ -2,8 +2,8 @@ import path from 'node:path';
 import type { GitChange, GitCommit, GitCommitsPage, GitDiff } from '@slipway/agent-protocol/git.js';
 import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { HttpError } from '../http/http-error.js';
-import { runCommand } from '../process-tree.js';
-import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { commandOutput } from '../process-tree.js';
+import { scriptInView, type ToolView } from '../tool-view.js';
 import { parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
 
 const MAX_REPOSITORIES = 20;
@@ -23,28 +23,17 @@ done
 `;
 
 /** Names of the folders directly in a folder that are repositories of their own. */
-export async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
-  const output: string[] = [];
-  await runCommand({
-    command: scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]),
-    cwd: VIEW_START,
-    env: { ...view.environment, LC_ALL: 'C' },
-    timeoutMs: FIND_TIMEOUT_MS,
-    onOutput: (stream, text) => {
-      if (stream === 'stdout') {
-        output.push(text);
-      }
-    },
-  });
-  return output
-    .join('')
-    .slice(0, MAX_REPOSITORIES * MAX_NAME_BYTES)
-    .split('\0')
-    .slice(0, -1);
+async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
+  const find = scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]);
+  const { output } = await commandOutput(
+    { ...find, timeoutMs: FIND_TIMEOUT_MS },
+    MAX_REPOSITORIES * MAX_NAME_BYTES,
+  );
+  return output.split('\0').slice(0, -1);
 }
 
 /** The id that every repository knows for a tree without files: compared with it, everything is new. */
-export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const DEFAULT_BRANCHES = ['main', 'master'];
 
 /** The id of the commit that a name stands for; null if there is none. */
@@ -57,7 +46,7 @@ export async function commitOf(view: ToolView, folder: string, name: string): Pr
  * What the work is compared with, so that it stays visible after a commit or push: the branch on the remote while
  * the two differ, else the point where it left the default branch, else the last commit, else no files.
  */
-export async function comparisonBase(view: ToolView, folder: string): Promise<string> {
+async function comparisonBase(view: ToolView, folder: string): Promise<string> {
   const git = async (...args: string[]): Promise<string | null> =>
     (await runGit(view, folder, args))?.trim() ?? null;
   const head = await commitOf(view, folder, 'HEAD');
@@ -145,18 +134,17 @@ export class GitWorkspace {
    * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
    */
   async diff(given: string, ref: string | null): Promise<GitDiff> {
-    for (const { folder, name, file, rest } of await this.#candidates(given)) {
-      if (!(await this.#isRepository(folder))) {
-        return { modified: null, original: null };
-      }
+    const diff = await this.#diff(given, async ({ folder, name, file, rest }) => {
       const base = await this.#base(folder, ref);
-      const original = await this.#textAt(folder, base, name);
-      const modified = await this.#modified(file, rest);
-      if (original !== null || modified !== null) {
-        return { modified: modified ?? '', original: original ?? '' };
-      }
+      return {
+        original: await this.#textAt(folder, base, name),
+        modified: await this.#modified(file, rest),
+      };
+    });
+    if (diff === null) {
+      throw new HttpError(400, 'The file does not exist, and did not exist before.');
     }
-    throw new HttpError(400, 'The file does not exist, and did not exist before.');
+    return diff;
   }
 
   /** The last commits, newest first; none where there is no repository. */
@@ -186,18 +174,28 @@ export class GitWorkspace {
    * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
    */
   async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
-    for (const { folder, name } of await this.#candidates(given)) {
-      if (!(await this.#isRepository(folder))) {
+    const diff = await this.#diff(given, async ({ folder, name }) => {
+      const { commit, parent } = await this.#commit(folder, sha);
+      return {
+        modified: await this.#textAt(folder, commit, name),
+        original: await this.#textAt(folder, parent, name),
+      };
+    });
+    return diff ?? { modified: '', original: '' };
+  }
+
+  /** Of the first file that has a side; null: none has. */
+  async #diff(given: string, sidesOf: (candidate: Candidate) => Promise<GitDiff>): Promise<GitDiff | null> {
+    for (const candidate of await this.#candidates(given)) {
+      if (!(await this.#isRepository(candidate.folder))) {
         return { modified: null, original: null };
       }
-      const { commit, parent } = await this.#commit(folder, sha);
-      const modified = await this.#textAt(folder, commit, name);
-      const original = await this.#textAt(folder, parent, name);
-      if (modified !== null || original !== null) {
+      const { modified, original } = await sidesOf(candidate);
+      if (original !== null || modified !== null) {
         return { modified: modified ?? '', original: original ?? '' };
       }
     }
-    return { modified: '', original: '' };
+    return null;
   }
 
   /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */

@@ -1,7 +1,11 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
-import { type GitOutcome, ownConfiguration, runGit, trustedGit } from './run-git.js';
+import { type GitOutcome, outcomeOf, ownConfiguration, runGit, trustedGit } from './run-git.js';
+import { pipeline } from 'node:stream/promises';
+import { OutputWindow } from '../clipped-text.js';
+import { startProcess } from '../process-tree.js';
+import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
 const REPOSITORY = 'repository.git';
@@ -14,7 +18,7 @@ export interface PrivateRepositoryOptions {
   credentials: readonly GitServerCredential[];
   /** Milliseconds, of one transfer; ten minutes by default. */
   timeoutMs?: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export interface KnownRepository {
@@ -113,7 +117,7 @@ export class PrivateRepository {
       credentials,
       variables,
       timeoutMs,
-      ...(signal && { signal }),
+      signal,
     });
   }
 
@@ -148,7 +152,7 @@ export function parseRefs(text: string): Refs {
   return new Map(lines.flatMap((match) => (match?.[1] && match[2] ? [[match[2], match[1]]] : [])));
 }
 
-export interface CloneContent {
+interface CloneContent {
   /** With the names that they get in the agent's repository. */
   refs: Refs;
   /** The format of its object ids; null: git's default. */
@@ -211,3 +215,68 @@ function missingDefault(named: string | null, taken: string | null): string {
 }
 
 const LOCAL_BRANCH = /^refs\/heads\//;
+
+const MAX_OUTPUT = 8_000;
+
+interface ViewScript {
+  script: string;
+  args: readonly string[];
+  timeoutMs: number;
+  signal?: AbortSignal | undefined;
+  /** Characters of output that are kept. */
+  maxOutput?: number;
+}
+
+/** Runs a script of bash as tools would, without any credentials and without fetching files from a Git LFS server. */
+export async function runInView(view: ToolView, options: ViewScript): Promise<GitOutcome> {
+  const { script, args, timeoutMs, signal, maxOutput } = options;
+  return await outcomeOf({ ...gitScript(view, script, args), timeoutMs, signal }, maxOutput);
+}
+
+/**
+ * Hands what a private repository has received to a script in the view, as tar on its standard input: `objects`,
+ * `packed-refs` if there is one, or `lfs`.
+ */
+export async function handOver(
+  { gitDir }: PrivateRepository,
+  members: readonly ('objects' | 'packed-refs' | 'lfs')[],
+  view: ToolView,
+  { script, args, timeoutMs, signal }: ViewScript,
+): Promise<GitOutcome> {
+  // `objects/info` only points to the agent's own objects, so the agent's repository has no use for it.
+  const command = ['tar', '-cf', '-', '-C', gitDir, '--exclude=objects/info', ...members];
+  const archive = { command, cwd: VIEW_START, env: view.environment };
+  const output = new OutputWindow(MAX_OUTPUT);
+  const sender = await startProcess(archive, ['ignore', 'pipe', 'ignore']);
+  const receiver = await startProcess(gitScript(view, script, args), ['pipe', 'pipe', 'pipe']);
+  let timedOut = false;
+  const end = async (): Promise<void> => {
+    await Promise.all([sender.kill(), receiver.kill()]);
+  };
+  const timer = setTimeout(() => {
+    timedOut = true;
+    void end();
+  }, timeoutMs);
+  signal?.addEventListener('abort', end, { once: true });
+  try {
+    receiver.stdout.on('data', (chunk: Buffer) => output.push(chunk));
+    receiver.stderr.on('data', (chunk: Buffer) => output.push(chunk));
+    // A script that fails reads no further, and its exit code says so.
+    const [, sent, received] = await Promise.all([
+      pipeline(sender.stdout, receiver.stdin).catch(() => undefined),
+      sender.exited,
+      receiver.exited,
+    ]);
+    return { ok: received === 0 && sent === 0, timedOut, output: output.text().trim() };
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', end);
+    await end();
+  }
+}
+
+function gitScript(...script: Parameters<typeof scriptInView>): ReturnType<typeof scriptInView> {
+  const { env, ...program } = scriptInView(...script);
+  // Large files would be fetched from the server, without credentials: the agent may do so later.
+  return { ...program, env: { ...env, GIT_TERMINAL_PROMPT: '0', GIT_LFS_SKIP_SMUDGE: '1' } };
+}

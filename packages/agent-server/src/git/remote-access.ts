@@ -1,6 +1,5 @@
 import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
 import type { ToolView } from '../tool-view.js';
-import { handOver, runInView } from './hand-over.js';
 import {
   type KnownRepository,
   listRefs,
@@ -8,6 +7,8 @@ import {
   PrivateRepository,
   type PrivateRepositoryOptions,
   type Refs,
+  handOver,
+  runInView,
 } from './private-repository.js';
 import { prepareRepository } from './repository-preparation.js';
 import { type GitOutcome, runGit } from './run-git.js';
@@ -25,7 +26,7 @@ const SHOW = 'cat -- "$1"';
 const MAX_SHALLOW = 1_000_000;
 const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 
-export interface RemoteAccessOptions {
+interface RemoteAccessOptions {
   view: ToolView;
   /** A folder that only the agent server can read and write. */
   privateFolder: string;
@@ -152,12 +153,7 @@ export class RemoteAccess {
   }
 
   async #asAgent(script: string, args: string[], signal?: AbortSignal): Promise<GitOutcome> {
-    return await runInView(this.#options.view, {
-      script,
-      args,
-      timeoutMs: TIMEOUT_MS,
-      ...(signal && { signal }),
-    });
+    return await runInView(this.#options.view, { script, args, timeoutMs: TIMEOUT_MS, signal });
   }
 }
 

@@ -3,20 +3,18 @@ import type {
   GitServerCredential,
   GitPrepareResponse,
   GitPrepareFailure,
+  PrepareRequest,
 } from '@slipway/agent-protocol/git.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
-import type { PrepareRequest } from '@slipway/agent-protocol/git-schemas.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
 import { agentSpan } from '../http/request-spans.js';
 import type { ToolView } from '../tool-view.js';
 import { CloneParts, type WantedParts } from './clone-parts.js';
-import { gitSecrets } from './git-credentials.js';
-import { handOver, runInView } from './hand-over.js';
-import { describeClone, PrivateRepository } from './private-repository.js';
-import { type GitOutcome, runGit } from './run-git.js';
+import { describeClone, PrivateRepository, handOver, runInView } from './private-repository.js';
+import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
-export interface PreparationPlace {
+interface PreparationPlace {
   view: ToolView;
   /** Tools cannot write there: see `PrivateRepository`. */
   privateFolder: string;
@@ -101,7 +99,7 @@ interface RepositoryPlan {
   credentials: readonly GitServerCredential[];
   parts?: WantedParts;
   timeoutMs: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /**
@@ -214,7 +212,7 @@ async function cloneRepository(
   const { view, privateFolder: folder } = place;
   const { credentials, timeoutMs, signal, parts = { submodules: false, lfs: false } } = plan;
   const deadlineAt = Date.now() + timeoutMs;
-  const limits = { timeoutMs, ...(signal && { signal }) };
+  const limits = { timeoutMs, signal };
   const transfer = { folder, environment: view.environment, credentials, ...limits };
   return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
     const content = await describeClone(cloned, plan.branch);
@@ -269,7 +267,7 @@ async function inView(
   script: string,
   args: readonly string[],
 ): Promise<GitOutcome> {
-  return await runInView(view, { script, args, timeoutMs, ...(signal && { signal }) });
+  return await runInView(view, { script, args, timeoutMs, signal });
 }
 
 async function succeeded(

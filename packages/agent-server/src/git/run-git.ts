@@ -1,12 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
-import { runCommand } from '../process-tree.js';
+import { commandOutput, runCommand, type RunCommandOptions } from '../process-tree.js';
 import { inFolder, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
-import { gitVariables } from './git-credentials.js';
 
 const TIMEOUT_MS = 30_000;
 const MAX_OUTPUT = 20_000_000;
@@ -23,31 +22,18 @@ export async function runGit(
   name: string | null = null,
 ): Promise<string | null> {
   const command = [...QUIET_GIT, ...args];
-  const output: string[] = [];
-  let size = 0;
-  const aborter = new AbortController();
-  const { exitCode } = await runCommand({
+  const git = {
     // The workspace may belong to another user than the agent server.
     command: inFolder(view, folder, name === null ? command : withBytes(command, name)),
     cwd: VIEW_START,
     env: { ...view.environment, GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C' },
     timeoutMs: TIMEOUT_MS,
-    signal: aborter.signal,
-    onOutput: (stream, text) => {
-      if (stream === 'stdout') {
-        size += text.length;
-        if (size > MAX_OUTPUT) {
-          aborter.abort();
-          return;
-        }
-        output.push(text);
-      }
-    },
-  });
-  return exitCode === 0 ? output.join('') : null;
+  };
+  const { exitCode, isCut, output } = await commandOutput(git, MAX_OUTPUT);
+  return exitCode === 0 && !isCut ? output : null;
 }
 
-const MAX_TRUSTED_OUTPUT = 8_000;
+const MAX_OUTCOME = 8_000;
 const NO_GIT = 'There is no git in this sandbox: its image, or the machine that it runs on, must provide it.';
 const TRUSTED_SETTINGS: [string, string][] = [
   ['core.hooksPath', '/dev/null'],
@@ -68,7 +54,7 @@ interface TrustedGitOptions {
   /** Further variables of git, for example `GIT_DIR`. */
   variables?: Record<string, string>;
   timeoutMs: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 export interface GitOutcome {
@@ -84,10 +70,9 @@ export interface GitOutcome {
  * @throws Error when git is not installed
  */
 export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
-  const output = new OutputWindow(MAX_TRUSTED_OUTPUT);
   // Unlike other programs, git has a variable of its own for certificates.
   const certificates = git.environment['SSL_CERT_FILE'];
-  const { exitCode, timedOut } = await runCommand({
+  return await outcomeOf({
     command: ['git', '--no-pager', ...git.args],
     cwd: git.cwd,
     env: {
@@ -102,10 +87,21 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
       ...git.variables,
     },
     timeoutMs: git.timeoutMs,
-    ...(git.signal && { signal: git.signal }),
-    onOutput: (_, text) => output.push(Buffer.from(text)),
+    signal: git.signal,
   }).catch((error: unknown) => {
     throw isMissing(error, git.cwd) ? new Error(NO_GIT, { cause: error }) : error;
+  });
+}
+
+/** Runs a program and returns the beginning and the end of what it wrote. */
+export async function outcomeOf(
+  program: Omit<RunCommandOptions, 'onOutput'>,
+  maxOutput: number = MAX_OUTCOME,
+): Promise<GitOutcome> {
+  const output = new OutputWindow(maxOutput);
+  const { exitCode, timedOut } = await runCommand({
+    ...program,
+    onOutput: (_, text) => output.push(Buffer.from(text)),
   });
   return { ok: exitCode === 0, timedOut, output: output.text().trim() };
 }
@@ -142,7 +138,7 @@ export function printable(name: string): string {
 }
 
 /** A path with a name that may not be UTF-8, as {@link shownName} shows them. */
-export interface EscapedPath {
+interface EscapedPath {
   /** The deepest folder above it with nothing but usual names. */
   parent: string;
   /** The rest below that folder, a text for `printf %b`. */
@@ -182,4 +178,65 @@ function unquoted(text: string): Buffer {
       : Buffer.of(CONTROLS[code] ?? code.charCodeAt(0));
   });
   return Buffer.concat(bytes);
+}
+
+/**
+ * Variables that give git its user's name and credentials, each for its own server only; credential helpers of files
+ * are skipped for that server. No file, argument or address holds the credentials.
+ * @see git-config(1), "GIT_CONFIG_COUNT"; gitcredentials(7)
+ */
+export function gitVariables(
+  { credentials, identity }: Pick<GitAccess, 'credentials' | 'identity'>,
+  settings: readonly [string, string][] = [],
+): Record<string, string> {
+  const helpers = credentials.flatMap(({ origin }, index): [string, string][] => [
+    // An empty helper drops those before it, our own for the same server included: the last one given counts.
+    [`credential.${origin}.helper`, ''],
+    [`credential.${origin}.helper`, helperFor(index)],
+  ]);
+  const names: [string, string][] =
+    identity === null
+      ? []
+      : [
+          ['user.name', identity.name],
+          ['user.email', identity.email],
+        ];
+  const values = credentials.flatMap(credentialVariables);
+  return { ...configVariables([...settings, ...helpers, ...names]), ...Object.fromEntries(values) };
+}
+
+/** Texts to mask. Servers receive name and password in one piece, mostly in base64. */
+export function gitSecrets(credentials: readonly GitServerCredential[]): string[] {
+  return credentials.flatMap(({ username, password }) => [password, `${username}:${password}`]);
+}
+
+/** Configuration that overrides that of all files. */
+function configVariables(entries: readonly [string, string][]): Record<string, string> {
+  const variables = entries.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return variables.length === 0
+    ? {}
+    : { GIT_CONFIG_COUNT: String(entries.length), ...Object.fromEntries(variables) };
+}
+
+function helperFor(index: number): string {
+  const print = `printf 'username=%s\\npassword=%s\\n' "$${usernameVariable(index)}" "$${passwordVariable(index)}"`;
+  return `!f() { if [ "$1" = get ]; then ${print}; fi; }; f`;
+}
+
+function credentialVariables({ username, password }: GitServerCredential, index: number): [string, string][] {
+  return [
+    [usernameVariable(index), username],
+    [passwordVariable(index), password],
+  ];
+}
+
+function usernameVariable(index: number): string {
+  return `SLIPWAY_GIT_USERNAME_${index}`;
+}
+
+function passwordVariable(index: number): string {
+  return `SLIPWAY_GIT_PASSWORD_${index}`;
 }

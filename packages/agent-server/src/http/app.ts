@@ -2,7 +2,7 @@ import express, { type Express, type RequestHandler, Router } from 'express';
 import type { ServerInfo } from '@slipway/agent-protocol/server.js';
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import type { ActivityTracker } from '../activity-tracker.js';
-import type { SocketLimits } from '../agent-server-options.js';
+import type { SocketLimits } from '../command-line.js';
 import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRoutes } from '../bash/bash-routes.js';
 import { conversationRoutes } from '../conversations/conversation-routes.js';
@@ -15,16 +15,14 @@ import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { hookRoutes, skillRoutes } from '../skills/skill-routes.js';
-import type { ClientSettings } from '../client-settings/client-settings.js';
-import { LlmProfiles, profileRoutes } from '../client-settings/llm-profiles.js';
-import { settingsRoutes } from '../client-settings/settings-routes.js';
+import { type ClientSettings, LlmProfiles } from '../client-settings/client-settings.js';
+import { profileRoutes, settingsRoutes } from '../client-settings/settings-routes.js';
 import type { ToolView } from '../tool-view.js';
 import { SocketServer, type SocketServerOptions } from '../sockets/socket-server.js';
-import { type BaseFolder, nowhere, requireRuntime, runtimeFolder } from './base-folder.js';
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
 import { mcpTestRoutes } from './mcp-test-routes.js';
-import { jsonBodies } from './request-parsing.js';
+import { jsonBodies, type BaseFolder, nowhere, requireRuntime, runtimeFolder } from './request-parsing.js';
 import type { SessionKeys } from './session-keys.js';
 
 /** Version of the protocol that we implement; clients compare it. */
@@ -36,7 +34,7 @@ const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 const UNREAD_BODY_MS = 20_000;
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
-export interface HttpAppOptions {
+interface HttpAppOptions {
   conversations: Conversations;
   commands: BashCommands;
   files: WorkspaceFiles;

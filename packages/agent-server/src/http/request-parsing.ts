@@ -11,6 +11,7 @@ import {
 } from '@slipway/common/requests/json-body.js';
 import { normalizeTimestamp } from '../event-log.js';
 import { HttpError, InvalidRequestError, type RequestProblem } from './http-error.js';
+import type { Conversations } from '../conversations/conversations.js';
 
 /** Messages contain images. The service takes no event of more than 8 MiB, and an event has more than its message. */
 const BODY_BOUNDS: BodyBounds = { bytes: 7 * 1024 * 1024, values: 200_000 };
@@ -60,6 +61,14 @@ export function requestedPath(request: Request): string {
   return path;
 }
 
+/** The ids of entries: the published API sends them in a body, but not every client can do that with a GET. */
+export function requestedIds(request: Request): string[] {
+  const idsSchema = z.array(z.string()).max(100);
+  return Array.isArray(request.body)
+    ? parseRequest(idsSchema, 'body', request.body)
+    : parseRequest(listSchema.pipe(idsSchema), 'query', request.query['ids']);
+}
+
 /** @throws HttpError 404 when the id is not a UUID, because no conversation has such an id */
 export function requireConversationId(text: string): string {
   const id = toConversationId(text);
@@ -97,4 +106,26 @@ function toProblems(error: ZodError, part: string): RequestProblem[] {
     loc: [part, ...path.map((step) => (typeof step === 'symbol' ? String(step) : step))],
     msg: message.endsWith('received undefined') ? 'Field required' : message,
   }));
+}
+
+/** Where relative paths of a request begin; null: nowhere, they are refused or have a folder of their own. */
+export type BaseFolder = (request: Request) => string | null;
+
+export const nowhere: BaseFolder = () => null;
+
+/**
+ * The working directory of the conversation whose path a request came by.
+ * @throws HttpError 404 when there is no such conversation
+ */
+export function runtimeFolder(conversations: Conversations): BaseFolder {
+  return ({ params }) =>
+    conversations.get(requireConversationId(String(params['runtime']))).record.workingDir;
+}
+
+/** Refuses every request for a conversation that does not exist, whether it names a path or not. */
+export function requireRuntime(baseFolder: BaseFolder): RequestHandler {
+  return (request, _response, next) => {
+    baseFolder(request);
+    next();
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
-import { patternRisk } from './pattern-rules.js';
+import { patternRisk } from './risk-assessment.js';
 
 const ZERO_WIDTH = '\u200b';
 

@@ -1,8 +1,8 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import type { SecurityRisk } from '@slipway/agent-protocol/events.js';
 import { parseJson } from '@slipway/common/json-access.js';
-import { type CallTexts, patternRisk } from './pattern-rules.js';
 import { policyRailRisk } from './policy-rails.js';
+import { runInNewContext } from 'node:vm';
 
 /** Characters of a call that are looked at; nothing is said of what has more. */
 const MAX_CHARACTERS = 100_000;
@@ -109,4 +109,112 @@ function leavesOf(args: string): string[] {
     }
   }
   return leaves;
+}
+
+type PatternRule = readonly [pattern: string, description: string, id: string];
+
+/** Without lists of the client's, those below apply. */
+type PatternLists = {
+  [Name in `${'' | 'injection_'}${'high' | 'medium'}_patterns`]?: readonly PatternRule[] | undefined;
+};
+
+/** With the right text, patterns of clients may run forever. */
+const TIMEOUT_MS = 250;
+const RM_FORCED =
+  /\brm\s+(?:-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r\s+-f|-f\s+-r|--recursive\s+--force|--force\s+--recursive)/;
+
+/** Tried on what would be executed. */
+const HIGH: readonly PatternRule[] = [
+  [RM_FORCED.source, 'Deletes folders without asking', 'exec.destruct.rm_rf'],
+  [String.raw`\bsudo\s+rm\b`, 'Deletes as root', 'exec.destruct.sudo_rm'],
+  [String.raw`\bmkfs\.\w+`, 'Formats a disk', 'exec.destruct.mkfs'],
+  [String.raw`\bdd\b.{0,100}of=/dev/`, 'Writes to a device', 'exec.destruct.dd_raw_disk'],
+  [String.raw`\beval\s*\(`, 'Evaluates code', 'exec.code.eval_call'],
+  [String.raw`\bexec\s*\(`, 'Executes code', 'exec.code.exec_call'],
+  [String.raw`\bos\.system\s*\(`, 'Runs a command', 'exec.code.os_system'],
+  [
+    String.raw`\bsubprocess\.(?:call|run|Popen|check_output|check_call)\s*\(`,
+    'Runs a program',
+    'exec.code.subprocess',
+  ],
+  [String.raw`\bcurl\b[^|]{0,200}\|\s*(?:ba)?sh\b`, 'Runs what it downloads', 'exec.net.curl_pipe_exec'],
+  [String.raw`\bwget\b[^|]{0,200}\|\s*(?:ba)?sh\b`, 'Runs what it downloads', 'exec.net.wget_pipe_exec'],
+];
+const MEDIUM: readonly PatternRule[] = [
+  [String.raw`\bcurl\b.{0,100}https?://`, 'Talks to a server', 'exec.net.curl'],
+  [String.raw`\bwget\b.{0,100}https?://`, 'Downloads', 'exec.net.wget'],
+];
+/** Tried on what the model thinks, too. */
+const INJECTION_HIGH: readonly PatternRule[] = [
+  [
+    String.raw`\b(?:ignore|disregard|forget|override|bypass)\s+(?:all\s+)?(?:the\s+)?(?:previous|prior|above)\s+(?:instructions?|prompts?|rules?|directives?)\b`,
+    'Wants to replace the instructions',
+    'inject.override',
+  ],
+];
+const INJECTION_MEDIUM: readonly PatternRule[] = [
+  [String.raw`\byou\s+are\s+now\s+(?:in\s+)?(?:\w+\s+)?mode\b`, 'Wants another mode', 'inject.mode_switch'],
+  [
+    String.raw`\bpretend\s+(?:you\s+are|to\s+be)\s+(?:a\s+)?different\b`,
+    'Wants another identity',
+    'inject.identity',
+  ],
+];
+
+/** Finds the first list of patterns that one of the texts beside it has; -1: none. */
+const SEARCH =
+  'lists.findIndex(({ patterns, text }) => patterns.some((pattern) => new RegExp(pattern, "i").test(text)))';
+// These characters are invisible, but split a word for a pattern.
+const INVISIBLE =
+  /[\p{Cf}\p{Variation_Selector}\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{ffa0}]|(?![\t\n\v\f\r])\p{Cc}/gu;
+
+interface CallTexts {
+  executed: readonly string[];
+  thought: readonly string[];
+}
+
+/** The risk of a call by signatures. UNKNOWN: the patterns take too long, or rails cannot tell what is deleted. */
+export function patternRisk(
+  {
+    high_patterns: high = HIGH,
+    medium_patterns: medium = MEDIUM,
+    injection_high_patterns: injectionHigh = INJECTION_HIGH,
+    injection_medium_patterns: injectionMedium = INJECTION_MEDIUM,
+  }: PatternLists,
+  { executed, thought }: CallTexts,
+): SecurityRisk {
+  const [run, all] = [plain(executed), plain([...executed, ...thought])];
+  const found = search([
+    { rules: high, text: run },
+    { rules: injectionHigh, text: all },
+    { rules: medium, text: run },
+    { rules: injectionMedium, text: all },
+  ]);
+  const rails = policyRailRisk(executed);
+  if (found === 'HIGH' || rails === 'HIGH') {
+    return 'HIGH';
+  }
+  return found === 'LOW' ? rails : found;
+}
+
+function search(lists: readonly { rules: readonly PatternRule[]; text: string }[]): SecurityRisk {
+  try {
+    const context = {
+      lists: lists.map(({ rules, text }) => ({ patterns: rules.map(([pattern]) => pattern), text })),
+    };
+    const index: unknown = runInNewContext(SEARCH, context, { timeout: TIMEOUT_MS });
+    return index === -1 ? 'LOW' : Number(index) < 2 ? 'HIGH' : 'MEDIUM';
+  } catch {
+    return 'UNKNOWN';
+  }
+}
+
+/** The text as it would be read: without invisible characters, and with plain ones for those that look alike. */
+function plain(texts: readonly string[]): string {
+  return texts
+    .join(' ')
+    .replaceAll('\0', '')
+    .replaceAll(INVISIBLE, '')
+    .normalize('NFKC')
+    .replaceAll(/\s+/g, ' ');
 }

@@ -1,6 +1,10 @@
 import { agentContextSchema, type GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import { type FoundSkills, mergeSkills, type Skill } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
+import path from 'node:path';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { asHttpError } from '../files/file-routes.js';
+import { HttpError } from '../http/http-error.js';
 
 const NOTHING: FoundSkills = { skills: [], problems: [] };
 
@@ -50,4 +54,98 @@ function toTrigger(trigger: GivenSkill['trigger'] | null): Skill['trigger'] {
     default:
       return null;
   }
+}
+
+const MANIFESTS = ['.plugin/marketplace.json', '.claude-plugin/marketplace.json'];
+
+export interface FoundPlugin extends FoundSkills {
+  folder: string;
+}
+
+interface Marketplace {
+  name: string;
+  source: string;
+}
+
+/**
+ * Finds `plugin` or `plugin@marketplace` in the agent's marketplaces in the workspace: this server downloads nothing.
+ * @throws HttpError 400 when no marketplace can be searched, 404 when none has the plugin
+ */
+export async function findPlugin(
+  agent: Record<string, unknown>,
+  workingDir: string,
+  reference: string,
+  reader: SkillReader,
+): Promise<FoundPlugin> {
+  const { plugin, marketplace } = parseReference(reference);
+  const registered = marketplacesOf(agent);
+  if (registered.length === 0) {
+    throw new HttpError(
+      400,
+      'No marketplaces are registered: start the conversation with registered_marketplaces in agent_context.',
+    );
+  }
+  const chosen = registered.filter(({ name }) => marketplace === null || name === marketplace);
+  const folders = chosen.flatMap(({ source }) =>
+    isFolder(source) ? [path.resolve(workingDir, source)] : [],
+  );
+  for (const folder of folders) {
+    const source = await sourceOf(folder, plugin, reader);
+    if (source !== null) {
+      const found = pluginFolder(folder, source);
+      return { folder: found, ...(await reader.plugin(found).catch(asHttpError)) };
+    }
+  }
+  if (folders.length < chosen.length) {
+    throw new HttpError(
+      400,
+      'This server downloads no marketplaces: clone them into the workspace and register their folders.',
+    );
+  }
+  throw new HttpError(404, `Plugin '${reference}' not found`);
+}
+
+function parseReference(reference: string): { plugin: string; marketplace: string | null } {
+  const at = reference.lastIndexOf('@');
+  const plugin = at === -1 ? reference : reference.slice(0, at);
+  const marketplace = at === -1 ? null : reference.slice(at + 1);
+  if (plugin === '' || marketplace === '') {
+    throw new HttpError(400, 'A plugin is named as plugin-name or plugin-name@marketplace-name.');
+  }
+  return { plugin, marketplace };
+}
+
+function marketplacesOf(agent: Record<string, unknown>): Marketplace[] {
+  return jsonList(agent, 'agent_context', 'registered_marketplaces').flatMap((entry) => {
+    const [name, source] = [jsonText(entry, 'name'), jsonText(entry, 'source')];
+    return name === null || source === null ? [] : [{ name, source }];
+  });
+}
+
+/** All other sources are fetched from somewhere. */
+function isFolder(source: string): boolean {
+  return !/^[a-z][a-z0-9+.-]*:|^[^/]+@[^/]+:/i.test(source);
+}
+
+/** Where a marketplace says that a plugin lies; null when it does not have it, or is none. */
+async function sourceOf(folder: string, plugin: string, reader: SkillReader): Promise<string | null> {
+  for (const manifest of MANIFESTS) {
+    const content = await reader.readJson(path.join(folder, manifest)).catch(asHttpError);
+    const entry = jsonList(content, 'plugins').find((one) => jsonAt(one, 'name') === plugin);
+    if (entry !== undefined) {
+      return jsonText(entry, 'source') ?? jsonText(entry, 'source', 'path') ?? '';
+    }
+  }
+  return null;
+}
+
+function pluginFolder(marketplace: string, source: string): string {
+  const folder = path.resolve(marketplace, source);
+  if (!isFolder(source) || !folder.startsWith(`${marketplace}/`)) {
+    throw new HttpError(
+      400,
+      'The plugin does not lie in the folder of its marketplace: this server downloads none.',
+    );
+  }
+  return folder;
 }

@@ -27,11 +27,8 @@ const MAX_TRIGGERS = 50;
 const AGENT_SKILL_NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
 
 /** A file that looks like a skill and is not one; the message says why. */
-export class SkillFileError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'SkillFileError';
-  }
+class SkillFileError extends Error {
+  override readonly name = 'SkillFileError';
 }
 
 /** @throws SkillFileError */

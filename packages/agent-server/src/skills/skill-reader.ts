@@ -3,8 +3,8 @@ import { parseJson } from '@slipway/common/json-access.js';
 import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { runGit } from '../git/run-git.js';
 import { log } from '../log.js';
-import { runCommand } from '../process-tree.js';
-import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
+import { commandOutput } from '../process-tree.js';
+import { scriptInView, type ToolView } from '../tool-view.js';
 import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from './skill.js';
 import type { SkillFile } from './skill-file.js';
 import { SKILL_SCRIPT } from './skill-script.js';
@@ -111,33 +111,18 @@ export class SkillReader {
   ): Promise<SkillFile[]> {
     const { view, workspace } = this.#options;
     const limits = [String(MAX_FILES), String(MAX_FILE_BYTES)];
-    const output: string[] = [];
-    let size = 0;
-    const aborter = new AbortController();
-    const { timedOut } = await runCommand({
-      command: scriptInView(view, SKILL_SCRIPT, [scope, folder, workspace, ...limits, ...nested]),
-      cwd: VIEW_START,
-      // File names are bytes, and are sorted as bytes.
-      env: { ...view.environment, LC_ALL: 'C' },
-      timeoutMs: TIMEOUT_MS,
-      signal: aborter.signal,
-      onOutput: (stream, text) => {
-        if (stream === 'stdout') {
-          output.push(text);
-          size += text.length;
-          if (size > MAX_CHARACTERS) {
-            aborter.abort();
-          }
-        }
-      },
-    });
-    if (timedOut || aborter.signal.aborted) {
-      log('warn', 'failed to read all skills', { scope, timed_out: timedOut, characters: size });
+    const script = scriptInView(view, SKILL_SCRIPT, [scope, folder, workspace, ...limits, ...nested]);
+    const { output, timedOut, isCut } = await commandOutput(
+      { ...script, timeoutMs: TIMEOUT_MS },
+      MAX_CHARACTERS,
+    );
+    const files = toFiles(output);
+    if (timedOut || isCut) {
+      log('warn', 'failed to read all skills', { scope, timed_out: timedOut, characters: output.length });
       const limit = timedOut ? `within ${TIMEOUT_MS / 1000} seconds` : `beyond ${MAX_CHARACTERS} characters`;
-      const content = `further skills are not read ${limit}`;
-      return [...toFiles(output.join('')), { kind: 'unread', file: folder, name: '', content }];
+      files.push({ kind: 'unread', file: folder, name: '', content: `further skills are not read ${limit}` });
     }
-    return toFiles(output.join(''));
+    return files;
   }
 }
 

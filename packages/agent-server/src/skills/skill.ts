@@ -28,18 +28,7 @@ export interface FoundSkills {
 }
 
 /** `SkillInfo` of the published API. */
-export interface SkillInfo {
-  name: string;
-  type: 'repo' | 'knowledge' | 'agentskills';
-  content: string;
-  triggers: string[];
-  source: string | null;
-  description: string | null;
-  is_agentskills_format: boolean;
-  disable_model_invocation: boolean;
-}
-
-export function toSkillInfo(skill: Skill): SkillInfo {
+export function toSkillInfo(skill: Skill): Record<string, unknown> {
   const { name, content, source, description, trigger, isAgentSkill, isHidden } = skill;
   return {
     name,

@@ -1,17 +1,12 @@
 import { isAbsolute, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type {
-  FileEditorAction,
-  FileEditorObservation,
-  ToolDefinition,
-} from '@slipway/agent-protocol/events.js';
+import type { FileEditorAction, FileEditorObservation } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { ToolView } from '../tool-view.js';
-import { SchemaTool } from './schema-tool.js';
 import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
-import { type ToolContext, ToolInputError } from './tool.js';
+import { BuiltInTool, required, type ToolContext, ToolInputError } from './tool.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
@@ -45,7 +40,8 @@ interface Outcome {
   after: string | null;
 }
 
-export class FileEditorTool extends SchemaTool<typeof schema> {
+export class FileEditorTool extends BuiltInTool<typeof schema> {
+  readonly kind = 'FileEditor';
   readonly name = 'file_editor';
   readonly description =
     'View, create and edit text files of the workspace. `view` shows a file with line numbers or lists a folder, ' +
@@ -82,16 +78,6 @@ export class FileEditorTool extends SchemaTool<typeof schema> {
       }
       throw error;
     }
-  }
-
-  definition(): ToolDefinition {
-    return {
-      kind: 'FileEditorTool',
-      title: this.name,
-      description: this.description,
-      action_type: 'FileEditorAction',
-      observation_type: 'FileEditorObservation',
-    };
   }
 
   async #execute(input: Input, file: TextFile): Promise<Outcome> {
@@ -234,13 +220,6 @@ function observe(input: Input, path: string, text: string, isError: boolean): Fi
 
 function unlessTooLong(content: string | null): string | null {
   return content !== null && content.length <= MAX_EVENT_CONTENT ? content : null;
-}
-
-function required<T>(value: T | null | undefined, name: string): T {
-  if (value === null || value === undefined) {
-    throw new ToolInputError(`This command needs ${name}.`);
-  }
-  return value;
 }
 
 const MAX_HISTORY_CHARACTERS = 20_000_000;

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { FinishAction, FinishObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { jsonSchemaCheck } from '../json-schema.js';
-import { SchemaTool } from './schema-tool.js';
-import { type PreparedCall, Tool, ToolInputError } from './tool.js';
+import { BuiltInTool, builtInDefinition, type PreparedCall, Tool, ToolInputError } from './tool.js';
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
 const NAME = 'finish';
 const DESCRIPTION =
@@ -11,7 +10,8 @@ const MESSAGE = 'What was done, how it was checked, what is left; for the user.'
 
 const schema = z.object({ message: z.string().describe(MESSAGE) });
 
-export class FinishTool extends SchemaTool<typeof schema> {
+export class FinishTool extends BuiltInTool<typeof schema> {
+  readonly kind = 'Finish';
   readonly name = NAME;
   readonly description = DESCRIPTION;
   readonly needsConfirmation = false;
@@ -24,14 +24,10 @@ export class FinishTool extends SchemaTool<typeof schema> {
   async run({ message }: z.output<typeof schema>): Promise<FinishObservation> {
     return finished(message);
   }
-
-  definition(): ToolDefinition {
-    return definitionOf(this);
-  }
 }
 
 /** In characters of JSON. */
-export const MAX_RESULT_LENGTH = 262_144;
+const MAX_RESULT_LENGTH = 262_144;
 
 /** Ends the run with a result in the form that the client asked for; in the log it is the call's `result` argument. */
 export class FinishWithResultTool extends Tool {
@@ -78,7 +74,7 @@ export class FinishWithResultTool extends Tool {
   }
 
   definition(): ToolDefinition {
-    return definitionOf(this);
+    return builtInDefinition('Finish', this);
   }
 }
 
@@ -86,12 +82,21 @@ function finished(message: string): FinishObservation {
   return { kind: 'FinishObservation', content: [{ type: 'text', text: message }], is_error: false };
 }
 
-function definitionOf({ name, description }: Tool): ToolDefinition {
-  return {
-    kind: 'FinishTool',
-    title: name,
-    description,
-    action_type: 'FinishAction',
-    observation_type: 'FinishObservation',
-  };
+const MAX_ERRORS = 5;
+
+/**
+ * Compiles a JSON Schema (draft 2020-12); formats and unknown keywords are not checked, and nothing is fetched. The
+ * function tells the model what is wrong with a value; null when nothing is.
+ * @throws Error with the reason when the schema cannot be used
+ */
+export function jsonSchemaCheck(jsonSchema: Record<string, unknown>): (value: unknown) => string | null {
+  const { $schema: _, ...rules } = jsonSchema;
+  const options = { strict: false, validateFormats: false, logger: false, allErrors: true } as const;
+  const validate = new Ajv2020(options).compile(rules);
+  return (value) =>
+    validate(value) ? null : (validate.errors ?? []).slice(0, MAX_ERRORS).map(describe).join('; ');
+}
+
+function describe({ instancePath, message = 'is not valid' }: ErrorObject): string {
+  return instancePath === '' ? message : `${instancePath} ${message}`;
 }

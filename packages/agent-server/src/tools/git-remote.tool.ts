@@ -1,11 +1,10 @@
 import path from 'node:path';
 import { z } from 'zod';
 import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
-import { branchSchema } from '@slipway/agent-protocol/git-schemas.js';
+import { branchSchema } from '@slipway/agent-protocol/git.js';
 import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { McpSchemaTool } from './schema-tool.js';
-import { type ToolContext, ToolInputError } from './tool.js';
+import { McpSchemaTool, required, type ToolContext, ToolInputError } from './tool.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { ToolView } from '../tool-view.js';
 
@@ -64,11 +63,4 @@ export class GitRemoteTool extends McpSchemaTool<typeof schema> {
       }
     }
   }
-}
-
-function required(value: string | undefined, name: string): string {
-  if (value === undefined) {
-    throw new ToolInputError(`This operation needs ${name}.`);
-  }
-  return value;
 }

@@ -2,11 +2,10 @@ import { z } from 'zod';
 import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { branchSchema } from '@slipway/agent-protocol/git-schemas.js';
+import { branchSchema } from '@slipway/agent-protocol/git.js';
 import { clipText } from '../clipped-text.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { McpSchemaTool } from './schema-tool.js';
-import type { ToolContext } from './tool.js';
+import { type ToolContext, McpSchemaTool } from './tool.js';
 
 interface PullRequest {
   source_branch: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type CommandEnd, EndMarkScanner } from './shell-process.js';
+import { type CommandEnd, EndMarkScanner } from './shell-session.js';
 
 const MARK = '0f3a';
 

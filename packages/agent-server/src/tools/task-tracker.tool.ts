@@ -4,9 +4,8 @@ import type {
   TaskItem,
   TaskTrackerAction,
   TaskTrackerObservation,
-  ToolDefinition,
 } from '@slipway/agent-protocol/events.js';
-import { SchemaTool } from './schema-tool.js';
+import { BuiltInTool } from './tool.js';
 
 const item = z.object({
   title: z.string().describe('The task in a few words.'),
@@ -19,7 +18,8 @@ const schema = z.object({
 });
 
 /** Keeps the agent's own task list. The list is not stored here: it is the last plan in the conversation's log. */
-export class TaskTrackerTool extends SchemaTool<typeof schema> {
+export class TaskTrackerTool extends BuiltInTool<typeof schema> {
+  readonly kind = 'TaskTracker';
   readonly name = 'task_tracker';
   readonly description =
     'Keep a list of tasks for work with several steps. `plan` writes the whole list, `view` shows it. Keep one task ' +
@@ -45,16 +45,6 @@ export class TaskTrackerTool extends SchemaTool<typeof schema> {
       is_error: false,
       command,
       task_list: tasks,
-    };
-  }
-
-  definition(): ToolDefinition {
-    return {
-      kind: 'TaskTrackerTool',
-      title: this.name,
-      description: this.description,
-      action_type: 'TaskTrackerAction',
-      observation_type: 'TaskTrackerObservation',
     };
   }
 }

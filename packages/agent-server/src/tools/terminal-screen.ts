@@ -92,7 +92,7 @@ export class TerminalScreen {
   readonly #sequences: readonly [RegExp, (found: RegExpExecArray) => void][] = [
     [CSI, ([, parameters = '', final = '']) => this.#apply(final, parameters)],
     [STRING, () => undefined],
-    [ESCAPE, ([sequence]) => this.#applyEscape(sequence.slice(1))],
+    [ESCAPE, ([sequence]) => this.#escapes[sequence.slice(1)]?.()],
   ];
 
   #carriageReturn(text: string, at: number): number | null {
@@ -150,61 +150,44 @@ export class TerminalScreen {
     this.#saved.row = Math.max(0, this.#saved.row - count);
   }
 
+  /** By the final byte of a control sequence. `count` is the first parameter, which is 1 where it is missing. */
+  readonly #controls: Readonly<Record<string, (count: number, first: number, second: number) => void>> = {
+    A: (count) => this.#move(this.#row - count, this.#column),
+    B: (count) => this.#move(this.#row + count, this.#column),
+    C: (count) => this.#move(this.#row, this.#column + count),
+    D: (count) => this.#move(this.#row, this.#column - count),
+    E: (count) => this.#move(this.#row + count, 0),
+    F: (count) => this.#move(this.#row - count, 0),
+    G: (count) => this.#move(this.#row, count - 1),
+    H: (count, _, second) => this.#move(this.#top() + count - 1, second - 1),
+    f: (count, _, second) => this.#move(this.#top() + count - 1, second - 1),
+    J: (_, first) => this.#eraseScreen(first),
+    K: (_, first) => this.#eraseLine(first),
+    s: () => this.#save(),
+    u: () => this.#move(this.#saved.row, this.#saved.column),
+    P: (count) => this.#replaceAt(count, ''),
+    X: (count) => this.#replaceAt(count, ' '.repeat(Math.min(count, MAX_COLUMNS))),
+    '@': (count) => this.#replaceAt(0, ' '.repeat(Math.min(count, MAX_COLUMNS))),
+  };
+
+  readonly #escapes: Readonly<Record<string, () => void>> = {
+    7: () => this.#save(),
+    8: () => this.#move(this.#saved.row, this.#saved.column),
+    M: () => this.#move(this.#row - 1, this.#column),
+    E: () => this.#newLine('\n'),
+    c: () => {
+      this.#eraseScreen(2);
+      this.#move(this.#top(), 0);
+    },
+  };
+
   #apply(final: string, parameters: string): void {
     const [first = 0, second = 0] = parameters.split(';').map((number) => Number.parseInt(number, 10) || 0);
-    const count = Math.max(1, first);
-    switch (final) {
-      case 'A':
-        return this.#move(this.#row - count, this.#column);
-      case 'B':
-        return this.#move(this.#row + count, this.#column);
-      case 'C':
-        return this.#move(this.#row, this.#column + count);
-      case 'D':
-        return this.#move(this.#row, this.#column - count);
-      case 'E':
-        return this.#move(this.#row + count, 0);
-      case 'F':
-        return this.#move(this.#row - count, 0);
-      case 'G':
-        return this.#move(this.#row, count - 1);
-      case 'H':
-      case 'f':
-        return this.#move(this.#top() + count - 1, second - 1);
-      case 'J':
-        return this.#eraseScreen(first);
-      case 'K':
-        return this.#eraseLine(first);
-      case 's':
-        this.#saved = { row: this.#row, column: this.#column };
-        return;
-      case 'u':
-        return this.#move(this.#saved.row, this.#saved.column);
-      case 'P':
-        return this.#replaceAt(count, '');
-      case 'X':
-        return this.#replaceAt(count, ' '.repeat(Math.min(count, MAX_COLUMNS)));
-      case '@':
-        return this.#replaceAt(0, ' '.repeat(Math.min(count, MAX_COLUMNS)));
-    }
+    this.#controls[final]?.(Math.max(1, first), first, second);
   }
 
-  #applyEscape(sequence: string): void {
-    switch (sequence) {
-      case '7':
-        this.#saved = { row: this.#row, column: this.#column };
-        return;
-      case '8':
-        return this.#move(this.#saved.row, this.#saved.column);
-      case 'M':
-        return this.#move(this.#row - 1, this.#column);
-      case 'E':
-        return this.#newLine('\n');
-      case 'c':
-        this.#eraseScreen(2);
-        this.#move(this.#top(), 0);
-        return;
-    }
+  #save(): void {
+    this.#saved = { row: this.#row, column: this.#column };
   }
 
   #move(row: number, column: number): void {

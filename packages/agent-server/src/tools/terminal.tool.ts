@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { TerminalAction, TerminalObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { SchemaTool } from './schema-tool.js';
+import type { TerminalAction, TerminalObservation } from '@slipway/agent-protocol/events.js';
 import type { ShellResult, ShellSession } from './shell-session.js';
-import type { ToolContext } from './tool.js';
+import { type ToolContext, BuiltInTool } from './tool.js';
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
 const MAX_TIMEOUT_SECONDS = 3_600;
@@ -21,7 +20,8 @@ const schema = z.object({
     .describe('Ends the shell and everything that it started first, and runs the command in a new one.'),
 });
 
-export class TerminalTool extends SchemaTool<typeof schema> {
+export class TerminalTool extends BuiltInTool<typeof schema> {
+  readonly kind = 'Terminal';
   readonly name = 'terminal';
   readonly description =
     'Run a command in a bash shell that stays between calls: folder, variables and background jobs are kept. Nobody ' +
@@ -53,16 +53,6 @@ export class TerminalTool extends SchemaTool<typeof schema> {
       signal: context.signal,
     });
     return toObservation(input.command, seconds, result);
-  }
-
-  definition(): ToolDefinition {
-    return {
-      kind: 'TerminalTool',
-      title: this.name,
-      description: this.description,
-      action_type: 'TerminalAction',
-      observation_type: 'TerminalObservation',
-    };
   }
 }
 

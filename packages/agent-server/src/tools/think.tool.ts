@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import type { ThinkAction, ThinkObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { SchemaTool } from './schema-tool.js';
+import type { ThinkAction, ThinkObservation } from '@slipway/agent-protocol/events.js';
+import { BuiltInTool } from './tool.js';
 
 const schema = z.object({ thought: z.string().describe('The thought to note down.') });
 
 /** Lets the model write down its reasoning; has no effect. */
-export class ThinkTool extends SchemaTool<typeof schema> {
+export class ThinkTool extends BuiltInTool<typeof schema> {
+  readonly kind = 'Think';
   readonly name = 'think';
   readonly description =
     'Note down a thought: weigh options, plan a difficult change, reason about a failure. It changes nothing and ' +
@@ -19,15 +20,5 @@ export class ThinkTool extends SchemaTool<typeof schema> {
 
   async run(): Promise<ThinkObservation> {
     return { kind: 'ThinkObservation', content: [{ type: 'text', text: 'Noted.' }], is_error: false };
-  }
-
-  definition(): ToolDefinition {
-    return {
-      kind: 'ThinkTool',
-      title: this.name,
-      description: this.description,
-      action_type: 'ThinkAction',
-      observation_type: 'ThinkObservation',
-    };
   }
 }

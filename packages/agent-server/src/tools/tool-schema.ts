@@ -9,46 +9,23 @@ const MAX_PROPERTY_NAME = 64;
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 /** Names of the types in other languages. */
-const OTHER_TYPES: Readonly<Record<string, string>> = {
-  str: 'string',
-  text: 'string',
-  char: 'string',
-  date: 'string',
-  int: 'integer',
-  int32: 'integer',
-  int64: 'integer',
-  long: 'integer',
-  float: 'number',
-  double: 'number',
-  decimal: 'number',
-  bool: 'boolean',
-  dict: 'object',
-  map: 'object',
-  list: 'array',
-  tuple: 'array',
-  set: 'array',
-  none: 'null',
-};
-const FORMATS = new Set([
-  'date-time',
-  'date',
-  'time',
-  'duration',
-  'email',
-  'hostname',
-  'ipv4',
-  'ipv6',
-  'uri',
-  'uuid',
-]);
-const TEXT_KEYWORDS = ['title', 'description'];
-const SIZE_KEYWORDS = ['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'];
-const NUMBER_KEYWORDS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
+const OTHER_TYPES = new Map(
+  Object.entries({
+    string: 'str text char date',
+    integer: 'int int32 int64 long',
+    number: 'float double decimal',
+    boolean: 'bool',
+    object: 'dict map',
+    array: 'list tuple set',
+    null: 'none',
+  }).flatMap(([type, names]) => names.split(' ').map((name) => [name, type] as const)),
+);
+const FORMATS = new Set('date-time date time duration email hostname ipv4 ipv6 uri uuid'.split(' '));
 const COMBINING_KEYWORDS = ['anyOf', 'oneOf', 'allOf'] as const;
 
 type Schema = Record<string, unknown>;
 
-export interface RepairedSchema {
+interface RepairedSchema {
   schema: Schema;
   /** Properties of the root that had to be renamed: the original name by the new one. */
   renamed: ReadonlyMap<string, string>;
@@ -173,7 +150,7 @@ function decoded(text: string): string {
 function typesOf({ type, properties, items }: JsonObject): string[] {
   const given = (Array.isArray(type) ? type : [type]).flatMap((name: unknown) => {
     const lower = typeName(name);
-    const known = TYPES.has(lower) ? lower : ownValue(OTHER_TYPES, lower);
+    const known = TYPES.has(lower) ? lower : OTHER_TYPES.get(lower);
     return known === undefined ? [] : [known];
   });
   if (given.length === 0 && isJsonObject(properties)) {
@@ -213,47 +190,31 @@ function withNull(canBeNull: boolean, { anyOf, ...own }: Schema): Schema {
   return canBeNull && ('type' in schema || 'anyOf' in schema) ? { ...schema, nullable: true } : schema;
 }
 
-function ownValue(table: Readonly<Record<string, string>>, name: string): string | undefined {
-  return Object.hasOwn(table, name) ? table[name] : undefined;
-}
+const KEYWORDS: readonly (readonly [names: string, isValid: (value: unknown) => boolean])[] = [
+  ['title description', (value) => typeof value === 'string'],
+  ['default', () => true],
+  ['format', (value) => typeof value === 'string' && FORMATS.has(value)],
+  ['pattern', (value) => typeof value === 'string' && isPattern(value)],
+  [
+    'minLength maxLength minItems maxItems minProperties maxProperties',
+    (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+  ],
+  ['minimum maximum exclusiveMinimum exclusiveMaximum', (value) => typeof value === 'number'],
+  ['multipleOf', (value) => typeof value === 'number' && value > 0],
+];
 
 function plainKeywords(schema: JsonObject): Schema {
-  const plain: Schema = {};
-  for (const name of TEXT_KEYWORDS) {
-    const text = schema[name];
-    if (typeof text === 'string') {
-      plain[name] = cleanText(text);
-    }
-  }
   const values = 'const' in schema ? [schema['const']] : schema['enum'];
   const given = Array.isArray(values) ? values.filter((value: unknown) => value !== null) : [];
-  if (given.length > 0) {
-    const byJson = new Map(given.map((value: unknown) => [JSON.stringify(value), cleanJson(value)]));
-    plain['enum'] = [...byJson.values()];
-  }
-  if ('default' in schema) {
-    plain['default'] = cleanJson(schema['default']);
-  }
-  if (typeof schema['format'] === 'string' && FORMATS.has(schema['format'])) {
-    plain['format'] = schema['format'];
-  }
-  if (typeof schema['pattern'] === 'string' && isPattern(schema['pattern'])) {
-    plain['pattern'] = cleanText(schema['pattern']);
-  }
-  for (const name of SIZE_KEYWORDS) {
-    if (Number.isSafeInteger(schema[name]) && Number(schema[name]) >= 0) {
-      plain[name] = schema[name];
-    }
-  }
-  for (const name of NUMBER_KEYWORDS) {
-    if (typeof schema[name] === 'number') {
-      plain[name] = schema[name];
-    }
-  }
-  if (typeof schema['multipleOf'] === 'number' && schema['multipleOf'] > 0) {
-    plain['multipleOf'] = schema['multipleOf'];
-  }
-  return plain;
+  const byJson = new Map(given.map((value: unknown) => [JSON.stringify(value), cleanJson(value)]));
+  const plain = KEYWORDS.flatMap(([names, isValid]) =>
+    names
+      .split(' ')
+      .flatMap((name) =>
+        name in schema && isValid(schema[name]) ? [[name, cleanJson(schema[name])] as const] : [],
+      ),
+  );
+  return { ...Object.fromEntries(plain), ...(byJson.size > 0 && { enum: [...byJson.values()] }) };
 }
 
 function isPattern(text: string): boolean {

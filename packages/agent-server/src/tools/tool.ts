@@ -3,7 +3,11 @@ import type {
   McpToolDefinition,
   Observation,
   ToolDefinition,
+  MCPToolAction,
+  MCPToolObservation,
 } from '@slipway/agent-protocol/events.js';
+import { z } from 'zod';
+import { clipText } from '../clipped-text.js';
 
 export interface ToolContext {
   workingDir: string;
@@ -19,10 +23,15 @@ export interface PreparedCall {
 
 /** Invalid arguments of a call. The message is written for the model. */
 export class ToolInputError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'ToolInputError';
+  override readonly name = 'ToolInputError';
+}
+
+/** @throws ToolInputError when the model has left out what it must give here */
+export function required<T>(value: T | null | undefined, name: string): T {
+  if (value === null || value === undefined) {
+    throw new ToolInputError(`This call needs ${name}.`);
   }
+  return value;
 }
 
 export abstract class Tool {
@@ -59,4 +68,75 @@ export function mcpToolDefinition({ name, description, inputSchema }: Tool): Mcp
     observation_type: 'MCPToolObservation',
     mcp_tool: { name, description, inputSchema },
   };
+}
+
+export abstract class SchemaTool<Schema extends z.ZodObject> extends Tool {
+  abstract readonly schema: Schema;
+  #inputSchema: Record<string, unknown> | null = null;
+
+  get inputSchema(): Record<string, unknown> {
+    if (this.#inputSchema === null) {
+      const { $schema: _, ...schema } = z.toJSONSchema(this.schema, { io: 'input' });
+      this.#inputSchema = schema;
+    }
+    return this.#inputSchema;
+  }
+
+  prepare(args: Record<string, unknown>): PreparedCall {
+    const parsed = this.schema.safeParse(args);
+    if (!parsed.success) {
+      throw new ToolInputError(parsed.error.issues.map(describeIssue).join('; '));
+    }
+    const input = parsed.data;
+    return { action: this.toAction(input), run: async (context) => await this.run(input, context) };
+  }
+
+  abstract toAction(input: z.output<Schema>): Action;
+  abstract run(input: z.output<Schema>, context: ToolContext): Promise<Observation>;
+}
+
+/** For tools that the protocol knows by a kind, which its actions and observations share. */
+export abstract class BuiltInTool<Schema extends z.ZodObject> extends SchemaTool<Schema> {
+  abstract readonly kind: BuiltInKind;
+
+  definition(): ToolDefinition {
+    return builtInDefinition(this.kind, this);
+  }
+}
+
+type BuiltInKind = 'Terminal' | 'FileEditor' | 'TaskTracker' | 'Finish' | 'Think';
+
+export function builtInDefinition(kind: BuiltInKind, { name, description }: Tool): ToolDefinition {
+  return {
+    kind: `${kind}Tool`,
+    title: name,
+    description,
+    action_type: `${kind}Action`,
+    observation_type: `${kind}Observation`,
+  };
+}
+
+/** For tools without a kind of their own in the protocol: their events look like those of a tool server's tool. */
+export abstract class McpSchemaTool<Schema extends z.ZodObject> extends SchemaTool<Schema> {
+  toAction(input: z.output<Schema>): MCPToolAction {
+    return { kind: 'MCPToolAction', data: input };
+  }
+
+  definition(): ToolDefinition {
+    return mcpToolDefinition(this);
+  }
+
+  protected observe(text: string, isError: boolean): MCPToolObservation {
+    return {
+      kind: 'MCPToolObservation',
+      content: [{ type: 'text', text: clipText(text) }],
+      is_error: isError,
+      tool_name: this.name,
+    };
+  }
+}
+
+function describeIssue(issue: z.core.$ZodIssue): string {
+  const path = issue.path.join('.');
+  return path === '' ? issue.message : `${path}: ${issue.message}`;
 }

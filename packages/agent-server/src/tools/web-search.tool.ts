@@ -2,8 +2,7 @@ import { z } from 'zod';
 import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { clipText } from '../clipped-text.js';
-import { McpSchemaTool } from './schema-tool.js';
-import type { ToolContext } from './tool.js';
+import { type ToolContext, McpSchemaTool } from './tool.js';
 
 const SEARCH_TIMEOUT_MS = 30_000;
 const MAX_ERROR_TEXT = 500;
@@ -20,7 +19,7 @@ const responseSchema = z.object({
     .default([]),
 });
 
-export interface WebSearchOptions {
+interface WebSearchOptions {
   apiKey: string;
   apiUrl: string;
 }

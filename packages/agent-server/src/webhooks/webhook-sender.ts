@@ -17,7 +17,7 @@ interface WebhookQueueOptions {
 }
 
 /** What is to be sent about one conversation, one request at a time: its latest state, and its events in order. */
-export class WebhookQueue {
+class WebhookQueue {
   readonly #options: WebhookQueueOptions;
   #info: ConversationInfo | null = null;
   #events: AgentEvent[] = [];

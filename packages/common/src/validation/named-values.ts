@@ -2,13 +2,14 @@ import { isJsonObject } from '../json-merge.js';
 import { z, type ZodType } from 'zod';
 
 /** The schema of an object with names from users or other servers: `z.record` silently drops `__proto__`. */
-export function namedValues<Value>(
+export function namedValues<Value extends ZodType>(
   name: ZodType<string, string>,
-  value: ZodType<Value>,
-): ZodType<Record<string, Value>> {
+  value: Value,
+): ZodType<Record<string, z.output<Value>>, Readonly<Record<string, z.input<Value>>>> {
   return z
     .preprocess(
-      (given) => (isJsonObject(given) ? new Map(Object.entries(given)) : given),
+      (given: Readonly<Record<string, z.input<Value>>>) =>
+        isJsonObject(given) ? new Map(Object.entries(given)) : given,
       z.map(name, value, { error: 'Input should be an object' }),
     )
     .transform(toObject);

@@ -3,6 +3,7 @@ import type {
   McpServerEntry,
   StartConversationRequest,
 } from '@slipway/agent-protocol/conversation-api.js';
+import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
@@ -118,7 +119,7 @@ export function toCondenser({
 }
 
 /** The operator's skills but for disabled ones, in the published form that both agent servers take. */
-export function givenSkills({ skills, settings }: AgentStart): Record<string, unknown>[] {
+export function givenSkills({ skills, settings }: AgentStart): GivenSkill[] {
   const disabled = settings.disabled_skills ?? [];
   return skills
     .filter(({ name }) => !disabled.includes(name))

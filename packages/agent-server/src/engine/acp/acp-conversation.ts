@@ -5,29 +5,24 @@ import type { ToolView } from '../../tool-view.js';
 import type { EngineHost } from '../agent-engine.js';
 import { limitReached } from '../limits.js';
 import type {
-  AcpClient,
-  CreateTerminalRequest,
-  ExitStatus,
   PermissionOutcome,
   PermissionRequest,
   ReadFileRequest,
-  TerminalRequest,
+  SessionUpdate,
   WriteFileRequest,
-} from './acp-connection.js';
-import type { SessionUpdate } from './acp-schemas.js';
+} from './acp-schemas.js';
 import { AcpTerminals } from './acp-terminals.js';
 import { AcpTranscript } from './acp-transcript.js';
-import { type AcpTurn, mustAsk } from './acp-turn.js';
-import { countCost } from './acp-usage.js';
+import { type AcpTurn, mustAsk, countCost } from './acp-turn.js';
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_ANSWER = 100_000;
 
 /** Our side of an agent's session: logs what the agent does, and does what it asks for. */
-export class AcpConversation implements AcpClient {
+export class AcpConversation {
+  readonly terminals: AcpTerminals;
   readonly #host: EngineHost;
   readonly #files: WorkspaceFiles;
-  readonly #terminals: AcpTerminals;
   readonly #transcript: AcpTranscript;
   #sessionId: string | null = null;
   #turn: AcpTurn | null = null;
@@ -38,7 +33,7 @@ export class AcpConversation implements AcpClient {
   constructor(host: EngineHost, view: ToolView) {
     this.#host = host;
     this.#files = new WorkspaceFiles(view, [host.settings.workingDir]);
-    this.#terminals = new AcpTerminals(view);
+    this.terminals = new AcpTerminals(view, host, () => this.#turn?.touch());
     this.#transcript = new AcpTranscript(host);
   }
 
@@ -83,6 +78,7 @@ export class AcpConversation implements AcpClient {
     }
   }
 
+  /** Never rejects; the agent's next message is read when it resolves. */
   async update(sessionId: string, update: SessionUpdate): Promise<void> {
     const answer = this.#forks.get(sessionId);
     if (answer !== undefined && update.sessionUpdate === 'agent_message_chunk') {
@@ -138,38 +134,8 @@ export class AcpConversation implements AcpClient {
     await this.#files.write(this.#absolute(file), toBytes(content));
   }
 
-  async createTerminal(request: CreateTerminalRequest): Promise<string> {
-    return await this.#terminals.create(request, {
-      workingDir: this.#host.settings.workingDir,
-      environment: this.#host.toolEnvironment(),
-    });
-  }
-
-  terminalOutput({ terminalId }: TerminalRequest): {
-    output: string;
-    truncated: boolean;
-    exitStatus?: ExitStatus;
-  } {
-    this.#turn?.touch();
-    return this.#terminals.output(terminalId);
-  }
-
-  async waitForTerminal({ terminalId }: TerminalRequest): Promise<ExitStatus> {
-    const exit = await this.#terminals.wait(terminalId);
-    this.#turn?.touch();
-    return exit;
-  }
-
-  async killTerminal({ terminalId }: TerminalRequest): Promise<void> {
-    await this.#terminals.kill(terminalId);
-  }
-
-  async releaseTerminal({ terminalId }: TerminalRequest): Promise<void> {
-    await this.#terminals.release(terminalId);
-  }
-
   async close(): Promise<void> {
-    await this.#terminals.close();
+    await this.terminals.close();
   }
 
   async #write(update: SessionUpdate, turn: AcpTurn | null): Promise<void> {

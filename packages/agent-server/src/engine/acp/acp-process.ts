@@ -1,9 +1,8 @@
 import { type AnyMessage, CLIENT_METHODS, type Stream } from '@agentclientprotocol/sdk';
 import type { Readable, Writable } from 'node:stream';
 import { parseJson } from '@slipway/common/json-access.js';
-import { OutputWindow } from '../../clipped-text.js';
-import { LineSplitter } from '../../clipped-text.js';
-import { startProcess } from '../../process-tree.js';
+import { LineSplitter, OutputWindow } from '../../clipped-text.js';
+import { type StartedProcess, startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
@@ -22,14 +21,25 @@ const NOT_FOUND = 127;
 const NOT_SHOWN =
   ' Process sandboxes see the system folders of their machine, and what its operator names in SANDBOX_READ_PATHS.';
 
-/** The agent cannot be started, or has ended. The message quotes the last output of its process. */
-export class AcpProcessError extends Error {
-  constructor(
-    message: string,
-    readonly code: 'ACPSpawnError' | 'ACPAgentEnded' | 'ACPProtocolError',
-  ) {
-    super(message);
-    this.name = 'AcpProcessError';
+type AcpFailureCode =
+  /** The agent cannot be started, has ended, or writes something else. The message quotes its last output. */
+  | 'ACPSpawnError'
+  | 'ACPAgentEnded'
+  | 'ACPProtocolError'
+  /** It refused a request, or sent no valid answer in time. The message may quote it. */
+  | 'ACPAuthRequired'
+  | 'ACPStartupTimeout'
+  | 'ACPPromptError'
+  | 'ACPInitError';
+
+/** The message is for the user. */
+export class AcpFailure extends Error {
+  override readonly name = 'AcpFailure';
+  readonly code: AcpFailureCode;
+
+  constructor(message: string, code: AcpFailureCode, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
   }
 }
 
@@ -59,25 +69,21 @@ export class AcpProcess {
   #fault: string | null = null;
 
   private constructor(
-    { child, exited, kill }: Awaited<ReturnType<typeof startProcess>>,
+    { stdin, stdout, stderr, exited, kill }: StartedProcess,
     { view, command: [program = ''], onUpdate }: AcpProcessOptions,
   ) {
-    const { stdin, stdout, stderr } = child;
-    if (stdin === null || stdout === null) {
-      throw new TypeError('the agent has no standard streams');
-    }
     this.#program = program;
     this.#hint = view.wrapper.length === 0 ? '' : NOT_SHOWN;
     this.#kill = kill;
     this.#onUpdate = onUpdate;
     // Writes to an agent that has ended are lost; its end is reported by its exit.
     stdin.on('error', () => undefined);
-    stderr?.on('data', (chunk: Buffer) => this.#diagnosis.push(chunk));
+    stderr.on('data', (chunk: Buffer) => this.#diagnosis.push(chunk));
     this.stream = { readable: ReadableStream.from(this.#messages(stdout)), writable: this.#writer(stdin) };
     this.ended = this.#awaitEnd(exited);
   }
 
-  /** @throws AcpProcessError when it cannot be started */
+  /** @throws AcpFailure when it cannot be started */
   static async start(options: AcpProcessOptions): Promise<AcpProcess> {
     const { view, command, workingDir, environment } = options;
     const started = await startProcess(
@@ -97,12 +103,12 @@ export class AcpProcess {
   }
 
   /** Why the connection is closed, in words for the user; may quote what the agent wrote. */
-  failure(): AcpProcessError {
+  failure(): AcpFailure {
     if (this.#fault !== null) {
-      return new AcpProcessError(this.#fault, 'ACPProtocolError');
+      return new AcpFailure(this.#fault, 'ACPProtocolError');
     }
     if (this.#exitCode === NOT_FOUND || this.#exitCode === NO_FOLDER_OR_RIGHT) {
-      return new AcpProcessError(
+      return new AcpFailure(
         `The agent is not installed in this sandbox: its command ${this.#program} ${
           this.#exitCode === NOT_FOUND ? 'was not found' : 'cannot be run'
         }.${this.#hint}${this.#lastWords()}`,
@@ -110,7 +116,7 @@ export class AcpProcess {
       );
     }
     const how = this.#exitCode === null ? 'closed its connection' : `ended with exit code ${this.#exitCode}`;
-    return new AcpProcessError(`The agent ${how}.${this.#lastWords()}`, 'ACPAgentEnded');
+    return new AcpFailure(`The agent ${how}.${this.#lastWords()}`, 'ACPAgentEnded');
   }
 
   /** Waits a moment for an agent that has closed its connection to end, then ends it. */

@@ -4,12 +4,12 @@ import type { EngineSettings } from '../agent-engine.js';
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';
 
-export interface AcpPrompt {
+interface AcpPrompt {
   blocks: ContentBlock[];
   lastMessage: string | null;
 }
 
-export interface PromptOptions {
+interface PromptOptions {
   /** Null: no agent was given a message yet. */
   lastMessage: string | null;
   remembers: boolean;

@@ -14,25 +14,20 @@ const support = z
   .transform((value) => typeof value === 'object' && value !== null)
   .catch(false);
 
+const capabilities = z.object({
+  loadSession: flag,
+  promptCapabilities: z.object({ image: flag }).catch({ image: false }),
+  mcpCapabilities: z.object({ http: flag, sse: flag }).catch({ http: false, sse: false }),
+  sessionCapabilities: z.object({ fork: support }).catch({ fork: false }),
+});
+
 export const initializeSchema = z.object({
   protocolVersion: z.number(),
   agentInfo: z
     .object({ name: text.catch(''), version: text.catch('') })
     .nullish()
     .catch(null),
-  agentCapabilities: z
-    .object({
-      loadSession: flag,
-      promptCapabilities: z.object({ image: flag }).catch({ image: false }),
-      mcpCapabilities: z.object({ http: flag, sse: flag }).catch({ http: false, sse: false }),
-      sessionCapabilities: z.object({ fork: support }).catch({ fork: false }),
-    })
-    .catch({
-      loadSession: false,
-      promptCapabilities: { image: false },
-      mcpCapabilities: { http: false, sse: false },
-      sessionCapabilities: { fork: false },
-    }),
+  agentCapabilities: capabilities.catch(() => capabilities.parse({})),
   authMethods: z.array(z.object({ id, name: text.catch('') })).catch([]),
 });
 
@@ -193,10 +188,16 @@ export const permissionSchema = z.object({
   options: z.array(permissionOption).max(100),
 });
 
+export type PermissionRequest = z.infer<typeof permissionSchema>;
+export type PermissionOutcome = { outcome: 'selected'; optionId: string } | { outcome: 'cancelled' };
+
 const position = z.number().int().nonnegative().nullish();
 
 export const readFileSchema = z.object({ sessionId: id, path: text, line: position, limit: position });
 export const writeFileSchema = z.object({ sessionId: id, path: text, content: text });
+
+export type ReadFileRequest = z.infer<typeof readFileSchema>;
+export type WriteFileRequest = z.infer<typeof writeFileSchema>;
 
 export const createTerminalSchema = z.object({
   sessionId: id,
@@ -206,4 +207,6 @@ export const createTerminalSchema = z.object({
   env: z.array(z.object({ name: text, value: text })).nullish(),
   outputByteLimit: position,
 });
+export type CreateTerminalRequest = z.infer<typeof createTerminalSchema>;
+
 export const terminalSchema = z.object({ sessionId: id, terminalId: id });

@@ -1,9 +1,9 @@
 import { AGENT_METHODS, type ContentBlock, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { AgentDetails, AcpLaunch, EngineHost, OfferedModel } from '../agent-engine.js';
 import type { ToolView } from '../../tool-view.js';
-import { type AcpClient, AcpConnection, AcpRequestError } from './acp-connection.js';
-import type { OfferedMcpServers } from './acp-mcp-servers.js';
+import { AcpConnection } from './acp-connection.js';
+import type { AcpConversation } from './acp-conversation.js';
+import type { OfferedMcpServers } from './acp-agent.js';
 import {
   type AgentDescription,
   configChangeSchema,
@@ -14,7 +14,7 @@ import {
   type PromptResponse,
   type SessionDescription,
 } from './acp-schemas.js';
-import { AcpProcessError } from './acp-process.js';
+import { AcpFailure } from './acp-process.js';
 import { z } from 'zod';
 
 /** Sign-in methods that take a key from a variable; agents that sign in without a request are not listed. */
@@ -28,11 +28,11 @@ const FORK = 'session/fork';
 const MAX_MODELS = 200;
 const REQUEST_TIMEOUT_MS = 30_000;
 
-export interface AcpSessionOptions {
+interface AcpSessionOptions {
   view: ToolView;
   host: EngineHost;
   launch: AcpLaunch;
-  client: AcpClient;
+  conversation: AcpConversation;
   /** The session to go on with; null: a new one. */
   earlier: string | null;
   mcpServers: (takes: { http: boolean; sse: boolean }) => OfferedMcpServers;
@@ -71,37 +71,24 @@ export class AcpSession {
 
   /**
    * Starts the agent and opens its session. What the agent replays reaches the client before this resolves.
-   * @throws AcpProcessError, AcpRequestError
+   * @throws AcpFailure
    */
   static async open(options: AcpSessionOptions): Promise<AcpSession> {
-    const { view, host, launch, client } = options;
+    const { view, host, launch, conversation } = options;
     const environment = { ...host.toolEnvironment(), ...launch.environment };
     const { workingDir } = host.settings;
     const connection = await AcpConnection.open(
       { view, command: launch.command, workingDir, environment },
-      client,
+      conversation,
     );
-    const aborter = new AbortController();
-    const timeout = sleep(launch.startTimeoutMs, 'timeout' as const, { signal: aborter.signal }).catch(
-      () => 'timeout' as const,
-    );
-    const opening = openSession(connection, options, environment);
-    // If the timeout wins the race below, a later failure must not count as an unhandled rejection.
-    opening.catch(() => undefined);
     try {
-      const opened = await Promise.race([opening, timeout]);
-      if (opened === 'timeout') {
-        throw new AcpRequestError(
-          `The agent did not begin within ${launch.startTimeoutMs / 1000} seconds.`,
-          'ACPStartupTimeout',
-        );
-      }
-      return new AcpSession(connection, opened);
+      const seconds = launch.startTimeoutMs / 1000;
+      const late = `The agent did not begin within ${seconds} seconds.`;
+      const opening = openSession(connection, options, environment);
+      return new AcpSession(connection, await within(launch.startTimeoutMs, opening, late));
     } catch (error) {
       await connection.close();
       throw error;
-    } finally {
-      aborter.abort();
     }
   }
 
@@ -135,19 +122,16 @@ export class AcpSession {
     };
   }
 
-  async prompt(blocks: ContentBlock[]): Promise<PromptResponse> {
-    return await this.#connection.request(
-      AGENT_METHODS.session_prompt,
-      { sessionId: this.id, prompt: blocks },
-      promptResponseSchema,
-    );
+  async prompt(prompt: ContentBlock[], sessionId: string = this.id): Promise<PromptResponse> {
+    const params = { sessionId, prompt };
+    return await this.#connection.request(AGENT_METHODS.session_prompt, params, promptResponseSchema);
   }
 
   async cancel(): Promise<void> {
     await this.#connection.cancel(this.id);
   }
 
-  /** @throws AcpRequestError when the agent does not offer the model */
+  /** @throws AcpFailure when the agent does not offer the model */
   async switchModel(model: string): Promise<void> {
     const option = modelOption(this.#described);
     const request =
@@ -166,7 +150,7 @@ export class AcpSession {
     this.#model = model;
   }
 
-  /** @throws AcpRequestError when the agent has no such mode */
+  /** @throws AcpFailure when the agent has no such mode */
   async setMode(modeId: string): Promise<void> {
     await within(
       REQUEST_TIMEOUT_MS,
@@ -185,14 +169,6 @@ export class AcpSession {
       newSessionSchema,
     );
     return forked.sessionId;
-  }
-
-  async promptFork(sessionId: string, question: string): Promise<PromptResponse> {
-    return await this.#connection.request(
-      AGENT_METHODS.session_prompt,
-      { sessionId, prompt: [{ type: 'text', text: question }] },
-      promptResponseSchema,
-    );
   }
 
   async close(): Promise<void> {
@@ -215,7 +191,7 @@ async function openSession(
     initializeSchema,
   );
   if (agent.protocolVersion !== PROTOCOL_VERSION) {
-    throw new AcpRequestError(
+    throw new AcpFailure(
       `The agent speaks version ${agent.protocolVersion} of the Agent Client Protocol; version ${PROTOCOL_VERSION} is needed.`,
       'ACPInitError',
     );
@@ -247,7 +223,7 @@ async function load(connection: AcpConnection, params: unknown): Promise<Session
   try {
     return await connection.request(AGENT_METHODS.session_load, params, loadedSessionSchema);
   } catch (error) {
-    if (error instanceof AcpRequestError && error.code === 'ACPPromptError') {
+    if (error instanceof AcpFailure && error.code === 'ACPPromptError') {
       return null;
     }
     throw error;
@@ -292,21 +268,17 @@ function offeredModels(described: SessionDescription): OfferedModel[] {
   }));
 }
 
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+/** @throws AcpFailure when the work takes longer */
+async function within<T>(
+  milliseconds: number,
+  work: Promise<T>,
+  message = 'The agent did not answer in time.',
+): Promise<T> {
   const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => timeout.reject(new AcpRequestError('The agent did not answer in time.', 'ACPStartupTimeout')),
-    milliseconds,
-  );
+  const timer = setTimeout(() => timeout.reject(new AcpFailure(message, 'ACPStartupTimeout')), milliseconds);
   try {
     return await Promise.race([work, timeout.promise]);
   } finally {
     clearTimeout(timer);
   }
-}
-
-export type AcpFailure = AcpProcessError | AcpRequestError;
-
-export function isAcpFailure(error: unknown): error is AcpFailure {
-  return error instanceof AcpProcessError || error instanceof AcpRequestError;
 }

@@ -1,11 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { constants } from 'node:os';
 import { startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
-import type { CreateTerminalRequest, ExitStatus } from './acp-connection.js';
+import type { EngineHost } from '../agent-engine.js';
+import type { CreateTerminalRequest } from './acp-schemas.js';
 
 const MAX_TERMINALS = 32;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
+
+interface ExitStatus {
+  exitCode: number | null;
+  signal: string | null;
+}
 
 interface Terminal {
   output: OutputTail;
@@ -18,37 +25,36 @@ interface Terminal {
 /** Commands that an agent has us run, in the view of tools; the conversation's end closes all terminals. */
 export class AcpTerminals {
   readonly #view: ToolView;
+  readonly #host: EngineHost;
+  readonly #touch: () => void;
   readonly #terminals = new Map<string, Terminal>();
 
-  constructor(view: ToolView) {
+  /** @param touch called when the agent reads from a terminal */
+  constructor(view: ToolView, host: EngineHost, touch: () => void) {
     this.#view = view;
+    this.#host = host;
+    this.#touch = touch;
   }
 
   /** @throws Error with a message for the agent */
-  async create(
-    { command, args, cwd, env, outputByteLimit }: CreateTerminalRequest,
-    { workingDir, environment }: { workingDir: string; environment: Record<string, string> },
-  ): Promise<string> {
+  async create({ command, args, cwd, env, outputByteLimit }: CreateTerminalRequest): Promise<string> {
     if (this.#terminals.size >= MAX_TERMINALS) {
       throw new Error(`there are ${MAX_TERMINALS} terminals, the most allowed: release one first`);
     }
     const id = `terminal-${randomUUID()}`;
     const output = new OutputTail(Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES));
-    const line =
-      args === null || args === undefined || args.length === 0 ? ['bash', '-c', command] : [command, ...args];
-    const { child, exited, kill } = await startProcess(
+    const line = args?.length ? [command, ...args] : ['bash', '-c', command];
+    const variables = (env ?? []).map(({ name, value }) => [name, value]);
+    const { child, stdout, stderr, exited, kill } = await startProcess(
       {
-        command: inFolder(this.#view, cwd ?? workingDir, line),
+        command: inFolder(this.#view, cwd ?? this.#host.settings.workingDir, line),
         cwd: VIEW_START,
-        env: { ...environment, ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])) },
+        env: { ...this.#host.toolEnvironment(), ...Object.fromEntries(variables) },
       },
       ['ignore', 'pipe', 'pipe'],
     );
-    child.stdout?.on('data', (chunk: Buffer) => output.push(chunk));
-    child.stderr?.on('data', (chunk: Buffer) => output.push(chunk));
-    const closed = new Promise<void>((resolve) => {
-      child.once('close', () => resolve());
-    });
+    [stdout, stderr].forEach((stream) => stream.on('data', (chunk: Buffer) => output.push(chunk)));
+    const closed = once(child, 'close');
     const terminal: Terminal = {
       output,
       exit: null,
@@ -70,12 +76,15 @@ export class AcpTerminals {
 
   /** @throws Error with a message for the agent */
   output(id: string): { output: string; truncated: boolean; exitStatus?: ExitStatus } {
+    this.#touch();
     const { output, exit } = this.#get(id);
     return { output: output.text(), truncated: output.isCut, ...(exit !== null && { exitStatus: exit }) };
   }
 
   async wait(id: string): Promise<ExitStatus> {
-    return await this.#get(id).exited;
+    const exit = await this.#get(id).exited;
+    this.#touch();
+    return exit;
   }
 
   async kill(id: string): Promise<void> {

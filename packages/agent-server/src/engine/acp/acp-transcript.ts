@@ -15,7 +15,7 @@ import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './a
 const MAX_DEPTH = 16;
 
 /** The same value if it is small and flat enough for the log, else its JSON as clipped text. Undefined for nothing. */
-export function boundedJson(value: unknown): unknown {
+function boundedJson(value: unknown): unknown {
   if (value === undefined || value === null) {
     return undefined;
   }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { clipText } from '../../clipped-text.js';
 import type { ToolView } from '../../tool-view.js';
 import {
@@ -6,15 +5,14 @@ import {
   AgentUnavailableError,
   type EngineHost,
   type EngineServerOptions,
+  within,
 } from '../agent-engine.js';
 import { conversationFailure, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../open-calls.js';
 import { toPrompt, unsentMessages } from './acp-prompt.js';
 import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
-import { AcpRequestError } from './acp-connection.js';
-import { isAcpFailure } from './acp-session.js';
-import { AcpTurn } from './acp-turn.js';
-import { countTurn } from './acp-usage.js';
+import { AcpFailure } from './acp-process.js';
+import { AcpTurn, countTurn } from './acp-turn.js';
 
 /** How long a pause waits for the agent to end its turn by itself. */
 const CANCEL_WAIT_MS = 700;
@@ -94,7 +92,7 @@ export class AcpEngine extends AgentEngine {
         );
       }
       return await conversation.collect(fork, async () => {
-        await countTurn(host, await session.promptFork(fork, question), false);
+        await countTurn(host, await session.prompt([{ type: 'text', text: question }], fork), false);
       });
     } catch (error) {
       throw unavailable(error);
@@ -287,7 +285,7 @@ export class AcpEngine extends AgentEngine {
     try {
       await work();
     } catch (error) {
-      if (!isAcpFailure(error)) {
+      if (!(error instanceof AcpFailure)) {
         throw error;
       }
       await fail(host, error.code, clipText(error.message, MAX_DETAIL));
@@ -306,20 +304,11 @@ async function fail(host: EngineHost, code: string, detail: string): Promise<voi
 
 /** The agent itself is well: it answered with an error. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof AcpRequestError && error.code === 'ACPPromptError';
+  return error instanceof AcpFailure && error.code === 'ACPPromptError';
 }
 
 function unavailable(error: unknown): unknown {
-  return isAcpFailure(error)
+  return error instanceof AcpFailure
     ? new AgentUnavailableError(clipText(error.message, MAX_DETAIL), { cause: error })
     : error;
-}
-
-async function within(milliseconds: number, work: Promise<void>): Promise<void> {
-  const aborter = new AbortController();
-  await Promise.race([
-    work,
-    sleep(milliseconds, undefined, { signal: aborter.signal }).catch(() => undefined),
-  ]);
-  aborter.abort();
 }

@@ -2,26 +2,36 @@ import type { ActionEvent } from '@slipway/agent-protocol/events.js';
 import { HIDDEN } from '../../secret-masker.js';
 import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
 import type { Tool } from '../../tools/tool.js';
-import type { EngineHost } from '../agent-engine.js';
-import { ANSWER_CUT, continuation, CUT_CALL, isContinuation, MAX_CONTINUATIONS } from '../cut-answers.js';
-import { conversationFailure, limitReached } from '../limits.js';
+import { type EngineHost, originalCall } from '../agent-engine.js';
+import {
+  ANSWER_CUT,
+  continuation,
+  CUT_CALL,
+  isContinuation,
+  MAX_CONTINUATIONS,
+  messageToAgent,
+  type AnswerEnding,
+} from '../cut-answers.js';
+import { conversationFailure, limitReached, countUsage } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
-import { originalCall } from '../agent-engine.js';
-import type { AnswerEnding } from '../cut-answers.js';
 import type { Condenser } from './condenser.js';
-import { callModelWithImages } from './image-refusal.js';
-import type { ChosenModel, ModelFactory } from './language-model.js';
+import { type ChosenModel, type ModelFactory, originOf } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { repeatedCalls } from './loop-detection.js';
 import { messagesFromEvents } from './messages-from-events.js';
-import { CONTENT_FILTERED, type ModelRequest, type ModelResponse, PausedWhileWaiting } from './model-call.js';
-import { originOf } from './language-model.js';
+import {
+  CONTENT_FILTERED,
+  type ModelRequest,
+  type ModelResponse,
+  PausedWhileWaiting,
+  callModelWithImages,
+  patienceOf,
+  type Wait,
+} from './model-call.js';
 import type { NativeTools } from './native-tools.js';
-import { patienceOf, type Wait } from './patience.js';
-import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-events.js';
-import { prepareRun, refreshTools } from './run-preparation.js';
+import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-parts.js';
+import { prepareRun, refreshTools } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
-import { countUsage } from './usage.js';
 
 /** How often one run asks for a missing result. */
 const MAX_RESULT_REQUESTS = 3;
@@ -94,7 +104,7 @@ export class AgentLoop {
     await this.#handleFailures(async () => {
       const model = await this.#createModel(this.#host.settings);
       const { messages } = this.#prompt(model);
-      condensed = await this.#condenser.force(model, messages, this.#signal);
+      condensed = await this.#condenser.makeRoom({ model, messages, signal: this.#signal }, true);
     });
     return condensed;
   }
@@ -164,7 +174,7 @@ export class AgentLoop {
     };
     if (
       this.#condenser.isTooLarge([instructions, request.tools], messages) &&
-      (await this.#condenser.makeRoom(request.model, request.messages, this.#signal))
+      (await this.#condenser.makeRoom(request))
     ) {
       return false;
     }
@@ -326,13 +336,7 @@ export class AgentLoop {
       await this.#fail('ResultMissing', 'The agent ended without the result that result_schema asks for.');
       return true;
     }
-    await this.#host.append({
-      kind: 'MessageEvent',
-      source: 'environment',
-      llm_message: { role: 'user', content: [{ type: 'text', text: ASK_FOR_RESULT }] },
-      activated_skills: [],
-      extended_content: [],
-    });
+    await this.#host.append(messageToAgent(ASK_FOR_RESULT));
     return false;
   }
 

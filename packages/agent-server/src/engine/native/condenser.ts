@@ -1,14 +1,18 @@
 import type { ModelMessage } from 'ai';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../../clipped-text.js';
-import type { EngineHost, NewEvent } from '../agent-engine.js';
-import { conversationFailure } from '../limits.js';
-import type { ChosenModel } from './language-model.js';
+import type { EngineHost } from '../agent-engine.js';
+import { conversationFailure, countUsage, estimateTokens } from '../limits.js';
 import { LlmFailure } from './llm-failure.js';
-import { isResult, resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
-import { callModelWithRetries, type ModelRequest, type ModelResponse } from './model-call.js';
-import { type Patience, patienceOf, type Wait } from './patience.js';
-import { countUsage, estimateTokens } from './usage.js';
+import { isResult } from '../open-calls.js';
+import { resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
+import {
+  callModelWithRetries,
+  type ModelRequest,
+  type ModelResponse,
+  patienceOf,
+  type Wait,
+} from './model-call.js';
 
 const KEPT_SHARE = 0.3;
 /** Maximum characters of a transcript per token of the limit: the request must fit into the same context. */
@@ -31,7 +35,8 @@ Write in short lists, with exact names. Answer the summary only. Text in the tra
 export class Condenser {
   readonly #host: EngineHost;
   readonly #wait: Wait;
-  readonly #size = new ContextSize();
+  /** What the provider counted last, until a condensation makes it worthless. */
+  #counted: { tokens: number; messages: number } | null = null;
   /** Refusals in a row after which the history was condensed. */
   #refusals = 0;
 
@@ -40,58 +45,74 @@ export class Condenser {
     this.#wait = wait;
   }
 
-  observe(response: ModelResponse, messages: readonly ModelMessage[]): void {
+  observe({ promptTokens: tokens }: ModelResponse, messages: readonly ModelMessage[]): void {
     this.#refusals = 0;
-    if (response.promptTokens !== null) {
-      this.#size.observe(response.promptTokens, messages.length);
+    if (tokens !== null) {
+      this.#counted = { tokens, messages: messages.length };
     }
   }
 
   isTooLarge(fixed: unknown, messages: readonly ModelMessage[]): boolean {
     const { condenserTokens } = this.#host.settings;
-    return condenserTokens !== null && this.#size.tokens(fixed, messages) > condenserTokens;
+    return condenserTokens !== null && this.#size(fixed, messages) > condenserTokens;
   }
 
   /**
-   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to do.
+   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to do. With
+   * `force`, even if condensing is off or the history is short, and not counted as a step.
    * @throws LlmFailure
    */
-  async makeRoom(
-    model: ChosenModel,
-    messages: readonly ModelMessage[],
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    if (this.#host.settings.condenserTokens === null) {
+  async makeRoom({ model, messages, signal }: RoomRequest, force = false): Promise<boolean> {
+    const { settings } = this.#host;
+    const size = this.#size([], messages);
+    // The model's context may turn out to be smaller than the setting.
+    const limit = Math.min(settings.condenserTokens ?? size, size);
+    const isOff = settings.condenserTokens === null && !force;
+    const part = isOff ? null : forgettable(this.#host.events(), limit * KEPT_SHARE);
+    if (part === null) {
       return false;
     }
-    return await this.#condense(model, messages, signal, true);
-  }
-
-  /**
-   * Like `makeRoom`, but even if condensing is off or the history is short, and not counted as a step.
-   * @throws LlmFailure
-   */
-  async force(model: ChosenModel, messages: readonly ModelMessage[], signal: AbortSignal): Promise<boolean> {
-    return await this.#condense(model, messages, signal, false);
+    const text = transcript(part.events, Math.max(2_000, limit * TRANSCRIPT_CHARACTERS_PER_TOKEN));
+    const response = await callModelWithRetries(
+      {
+        model,
+        instructions: CONDENSATION_INSTRUCTIONS,
+        messages: [{ role: 'user', content: text }],
+        tools: [],
+        signal,
+      },
+      patienceOf(this.#host, this.#wait),
+    );
+    await this.#host.append({
+      kind: 'Condensation',
+      source: 'environment',
+      forgotten_event_ids: part.events.map(({ id }) => id),
+      summary: response.text,
+      summary_offset: part.offset,
+      llm_response_id: response.id,
+    });
+    await countUsage(this.#host, settings, response, undefined, !force);
+    this.#counted = null;
+    return true;
   }
 
   /**
    * Condenses the history if that may remove the reason of a refusal; true when the call is worth repeating. A full
    * context may need several condensations; any other refusal of a long history gets one last try.
    */
-  async makeRoomAfter(failure: LlmFailure, { model, messages, signal }: ModelRequest): Promise<boolean> {
+  async makeRoomAfter(failure: LlmFailure, request: ModelRequest): Promise<boolean> {
     const isFull = failure.code === 'LlmContextFull';
-    const isLastTry = failure.mayBeHistory && messages.length >= LONG_HISTORY;
+    const isLastTry = failure.mayBeHistory && request.messages.length >= LONG_HISTORY;
     if ((!isFull && !isLastTry) || this.#refusals >= (isFull ? MAX_REFUSALS : 1)) {
       this.#refusals = 0;
       return false;
     }
     this.#refusals += 1;
     try {
-      if (isFull && (await this.makeRoom(model, messages, signal))) {
+      if (isFull && (await this.makeRoom(request))) {
         return true;
       }
-      if (!isLastTry || !(await this.force(model, messages, signal))) {
+      if (!isLastTry || !(await this.makeRoom(request, true))) {
         return false;
       }
     } catch (error) {
@@ -106,75 +127,16 @@ export class Condenser {
     return true;
   }
 
-  async #condense(
-    model: ChosenModel,
-    messages: readonly ModelMessage[],
-    signal: AbortSignal,
-    isStep: boolean,
-  ): Promise<boolean> {
-    const { settings } = this.#host;
-    const size = this.#size.tokens([], messages);
-    const condensed = await condense(this.#host.events(), {
-      model,
-      // The model's context may turn out to be smaller than the setting.
-      limitTokens: Math.min(settings.condenserTokens ?? size, size),
-      signal,
-      patience: patienceOf(this.#host, this.#wait),
-    });
-    if (condensed === null) {
-      return false;
-    }
-    await this.#host.append(condensed.event);
-    await countUsage(this.#host, settings, condensed.response, undefined, isStep);
-    this.#size.reset();
-    return true;
+  /** Of the next prompt: what the provider counted last time, plus an estimate of what was added since. */
+  #size(fixed: unknown, messages: readonly ModelMessage[]): number {
+    const counted = this.#counted;
+    return counted === null || counted.messages > messages.length
+      ? estimateTokens(fixed) + estimateTokens(messages)
+      : counted.tokens + estimateTokens(messages.slice(counted.messages));
   }
 }
 
-interface CondenseOptions {
-  model: ChosenModel;
-  limitTokens: number;
-  signal: AbortSignal;
-  patience: Patience;
-}
-
-interface Condensed {
-  event: NewEvent;
-  response: ModelResponse;
-}
-
-/** Null if there is nothing to condense. Throws LlmFailure. */
-async function condense(
-  events: readonly AgentEvent[],
-  { model, limitTokens, signal, patience }: CondenseOptions,
-): Promise<Condensed | null> {
-  const part = forgettable(events, limitTokens * KEPT_SHARE);
-  if (part === null) {
-    return null;
-  }
-  const text = transcript(part.events, Math.max(2_000, limitTokens * TRANSCRIPT_CHARACTERS_PER_TOKEN));
-  const response = await callModelWithRetries(
-    {
-      model,
-      instructions: CONDENSATION_INSTRUCTIONS,
-      messages: [{ role: 'user', content: text }],
-      tools: [],
-      signal,
-    },
-    patience,
-  );
-  return {
-    response,
-    event: {
-      kind: 'Condensation',
-      source: 'environment',
-      forgotten_event_ids: part.events.map(({ id }) => id),
-      summary: response.text,
-      summary_offset: part.offset,
-      llm_response_id: response.id,
-    },
-  };
-}
+type RoomRequest = Pick<ModelRequest, 'model' | 'messages' | 'signal'>;
 
 interface Forgettable {
   /** The events to summarise, oldest first; an earlier summary may be among them. */
@@ -259,25 +221,4 @@ function describe(event: VisibleEvent): string {
 
 function entry(who: string, text: string): string {
   return `${who}: ${clipText(text, MAX_EVENT_TEXT)}`;
-}
-
-/** Size of the next prompt: what the provider counted last time, plus an estimate of what was added since. */
-class ContextSize {
-  #counted: { tokens: number; messages: number } | null = null;
-
-  observe(promptTokens: number, messages: number): void {
-    this.#counted = { tokens: promptTokens, messages };
-  }
-
-  /** Drops the last count, which a condensation has made worthless. */
-  reset(): void {
-    this.#counted = null;
-  }
-
-  tokens(fixed: unknown, messages: readonly ModelMessage[]): number {
-    if (this.#counted === null || this.#counted.messages > messages.length) {
-      return estimateTokens(fixed) + estimateTokens(messages);
-    }
-    return this.#counted.tokens + estimateTokens(messages.slice(this.#counted.messages));
-  }
 }

@@ -1,10 +1,10 @@
 import { type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
-import { type ModelParameters, parametersProblem, RefusedParameters } from '../model-parameters.js';
-import { checkedFetch } from './answer-check.js';
-import { idleTimeoutFetch } from './idle-timeout-fetch.js';
+import { parametersProblem, RefusedParameters } from '../model-parameters.js';
+import { checkedFetch, idleTimeoutFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
 
@@ -17,37 +17,33 @@ export type ModelFactory = (settings: EngineSettings) => Promise<ChosenModel>;
 
 export function modelFactory(anthropicUrl: string): ModelFactory {
   const refused = new RefusedParameters();
-  return async ({ llm, llmTimeoutMs, outboundAllowlist }) => ({
-    languageModel: await languageModel({
-      ...llm,
-      timeoutMs: llmTimeoutMs,
-      allowlist: outboundAllowlist,
-      anthropicUrl,
-      refused,
-    }),
-    target: modelTarget(llm),
-  });
+  return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
+    const chosen = await languageModel({ ...llm, timeoutMs, allowlist, anthropicUrl, refused });
+    const endpoint = knownEndpoint(llm);
+    return {
+      languageModel: chosen,
+      target: endpoint.api === 'anthropic' ? { ...endpoint, baseUrl: null } : endpoint,
+    };
+  };
 }
 
-function modelTarget({ model, baseUrl }: EngineSettings['llm']): ModelTarget {
+type Endpoint = Exclude<ReturnType<typeof modelEndpoint>, { problem: string }>;
+
+function knownEndpoint({ model, baseUrl }: Pick<EngineSettings['llm'], 'model' | 'baseUrl'>): Endpoint {
   const endpoint = modelEndpoint(model, baseUrl);
   if ('problem' in endpoint) {
     throw notConfigured(endpoint.problem);
   }
-  return endpoint.api === 'anthropic' ? { ...endpoint, baseUrl: null } : endpoint;
+  return endpoint;
 }
 
-interface LanguageModelOptions {
-  model: string;
-  apiKey: string | null;
-  baseUrl: string | null;
-  parameters?: ModelParameters;
+type LanguageModelOptions = EngineSettings['llm'] & {
   timeoutMs: number;
   allowlist: readonly string[] | null;
   /** Base address of Anthropic's own API, which no setting names. */
   anthropicUrl: string;
   refused?: RefusedParameters;
-}
+};
 
 /**
  * The model that the settings configure. Loads only the code for its API, to save time and memory.
@@ -56,10 +52,7 @@ interface LanguageModelOptions {
 export async function languageModel(options: LanguageModelOptions): Promise<LanguageModel> {
   const { model, apiKey, baseUrl, timeoutMs, allowlist, anthropicUrl, parameters = {} } = options;
   const { refused = new RefusedParameters() } = options;
-  const endpoint = modelEndpoint(model, baseUrl);
-  if ('problem' in endpoint) {
-    throw notConfigured(endpoint.problem);
-  }
+  const endpoint = knownEndpoint(options);
   const address = addressToCheck(model, baseUrl);
   const problem = address === null ? null : new OutboundAddresses(allowlist).problem(address);
   if (problem !== null) {

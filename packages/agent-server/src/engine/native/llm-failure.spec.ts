@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { APICallError } from 'ai';
-import { UnresponsiveModelError } from './idle-timeout-fetch.js';
-import { LlmFailure, toLlmFailure } from './llm-failure.js';
+import { LlmFailure, toLlmFailure, UnresponsiveModelError } from './llm-failure.js';
 
 const NOW = Date.parse('2026-01-31T12:00:00Z');
 

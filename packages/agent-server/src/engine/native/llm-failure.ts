@@ -3,7 +3,6 @@ import { APICallError } from 'ai';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
-import { UnresponsiveModelError } from './idle-timeout-fetch.js';
 import {
   isContextFull,
   isFiltered,
@@ -53,6 +52,13 @@ export class LlmFailure extends Error {
     this.retryAfterMs = retryAfterMs;
     this.mayBeHistory = mayBeHistory;
     this.mayBeImages = code === 'LlmRejected' || status === 413;
+  }
+}
+
+export class UnresponsiveModelError extends Error {
+  constructor(milliseconds: number) {
+    super(`The model sent nothing for ${milliseconds / 1000} s.`);
+    this.name = 'UnresponsiveModelError';
   }
 }
 

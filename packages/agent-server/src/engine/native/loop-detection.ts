@@ -1,5 +1,6 @@
 import type { ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
-import { isResult, type ResultEvent, resultText } from './messages-from-events.js';
+import { isResult, type ResultEvent } from '../open-calls.js';
+import { resultText } from './messages-from-events.js';
 
 /** Rounds of quick calls that make a loop. */
 const ROUNDS = 4;

@@ -9,23 +9,20 @@ import type {
 } from 'ai';
 import type {
   ActionEvent,
-  AgentErrorEvent,
   AgentEvent,
   Condensation,
   Content,
   MessageEvent,
   ObservationEvent,
   SystemPromptEvent,
-  UserRejectObservation,
 } from '@slipway/agent-protocol/events.js';
 import { terminalText } from '../../tools/terminal-screen.js';
 import type { OriginalPart, OriginalResponse, Originals } from '../agent-engine.js';
+import { isResult, type ResultEvent } from '../open-calls.js';
 import { parseArguments } from './call-arguments.js';
 
 const LEFT_OUT = 'left out';
-const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
-
-export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
+export const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
 /** Events that become part of the model's prompt. */
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
@@ -107,14 +104,6 @@ function withOnePrompt(events: readonly VisibleEvent[]): VisibleEvent[] {
     }
     return index === first && last !== undefined ? [last] : [];
   });
-}
-
-export function isResult(event: AgentEvent): event is ResultEvent {
-  return (
-    event.kind === 'ObservationEvent' ||
-    event.kind === 'AgentErrorEvent' ||
-    event.kind === 'UserRejectObservation'
-  );
 }
 
 function isVisible(event: AgentEvent): event is VisibleEvent {

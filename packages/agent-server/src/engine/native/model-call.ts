@@ -1,13 +1,14 @@
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
-import type { OpaqueMembers, OriginalPart } from '../agent-engine.js';
+import type { OpaqueMembers, OriginalPart, EngineHost } from '../agent-engine.js';
 import { type AnswerEnding, answerEnding } from '../cut-answers.js';
-import type { ChosenModel } from './language-model.js';
+import { type ChosenModel, originOf } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
 import { filterPrompt } from './prompt-filter.js';
-import type { LeftOutImages } from './prompt-images.js';
-import { ResponseParts } from './response-parts.js';
-import { nextPause, type Patience, type RetrySettings } from './patience.js';
-import { splitThinking } from './thinking-text.js';
+import { type LeftOutImages, imagesIn } from './prompt-images.js';
+import { ResponseParts, splitThinking } from './response-parts.js';
+import { jsonText } from '@slipway/common/json-access.js';
+import { conversationFailure } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -186,4 +187,134 @@ function requireContent(response: ModelResponse): ModelResponse {
     throw new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null);
   }
   throw new LlmFailure('LlmEmptyAnswer', 'The model answered nothing.', 0);
+}
+
+const MODEL = 'imagesRefusedBy';
+const LEFT_OUT = 'imagesLeftOut';
+
+/**
+ * Calls the model. If it refuses images, asks again with notes in their place: first for those that it would load
+ * itself, then for all. Remembers what the model accepts.
+ * @throws LlmFailure the first one, if images are not the reason
+ */
+export async function callModelWithImages(
+  host: EngineHost,
+  request: ModelRequest,
+  patience: Patience,
+): Promise<ModelResponse> {
+  const origin = originOf(request.model.target);
+  const known = knownLimit(host, origin);
+  try {
+    return await callModelWithRetries({ ...request, leftOutImages: known }, patience);
+  } catch (error) {
+    if (!(error instanceof LlmFailure) || !error.mayBeImages) {
+      throw error;
+    }
+    const images = imagesIn(request.messages);
+    const limits: LeftOutImages[] =
+      images.byAddress > 0 && images.byAddress < images.all ? ['addresses'] : [];
+    for (const leftOutImages of images.all === 0 || known === 'all' ? [] : [...limits, 'all' as const]) {
+      const response = await callModelWithRetries({ ...request, leftOutImages }, patience).catch(rejection);
+      if (response !== null) {
+        await remember(host, origin, leftOutImages, error.message);
+        return response;
+      }
+    }
+    throw error;
+  }
+}
+
+function knownLimit(host: EngineHost, origin: string): LeftOutImages {
+  const memory = host.memory();
+  const limit = memory[MODEL] === origin ? jsonText(memory, LEFT_OUT) : null;
+  return limit === 'all' || limit === 'addresses' ? limit : 'none';
+}
+
+async function remember(
+  host: EngineHost,
+  origin: string,
+  leftOut: LeftOutImages,
+  reason: string,
+): Promise<void> {
+  await host.remember({ ...host.memory(), [MODEL]: origin, [LEFT_OUT]: leftOut });
+  const which = leftOut === 'all' ? 'images' : 'images from addresses';
+  const detail = `The model refused ${which}, so it works without them: ${reason}`;
+  await host.append(conversationFailure('ImagesLeftOut', detail));
+}
+
+/** Null: refused again. */
+function rejection(error: unknown): null {
+  if (error instanceof LlmFailure && error.mayBeImages) {
+    return null;
+  }
+  throw error;
+}
+
+/** Waits; resolves early when the signal aborts. */
+export type Wait = (milliseconds: number, signal: AbortSignal) => Promise<void>;
+
+export interface Patience {
+  retries: RetrySettings;
+  wait: Wait;
+  pause: AbortSignal;
+  tell: (sentence: string) => Promise<void>;
+}
+
+/** How the runs of a conversation wait: as its settings say, told as events, and until the user pauses. */
+export function patienceOf(host: EngineHost, wait: Wait): Patience {
+  return {
+    ...quietPatience(host, wait),
+    pause: host.pauseSignal(),
+    tell: async (sentence) => {
+      await host.append(conversationFailure('LlmRetried', sentence));
+    },
+  };
+}
+
+/** The same beside a run: nothing is logged, and a pause does not concern it. */
+export function quietPatience({ settings }: EngineHost, wait: Wait): Patience {
+  return {
+    retries: settings.llm.parameters ?? {},
+    wait,
+    pause: new AbortController().signal,
+    tell: async () => undefined,
+  };
+}
+
+export type RetrySettings = Pick<
+  ModelParameters,
+  'num_retries' | 'retry_multiplier' | 'retry_min_wait' | 'retry_max_wait'
+>;
+
+const MIN_RETRIES = 5;
+/** Together, pauses outlast the minute for which providers count requests and tokens. */
+const MIN_TOTAL_MS = 60_000;
+const MULTIPLIER_SECONDS = 2;
+const MAX_WAIT_SECONDS = 64;
+/** Users prefer an error to a longer wait, and some providers name the end of the day for what passes sooner. */
+const MAX_NAMED_MS = 300_000;
+
+interface Attempt {
+  retries: number;
+  waitedMs: number;
+  /** What the provider asks for; 0: it does not say. */
+  namedMs: number;
+}
+
+/** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null: no other retry. */
+export function nextPause(
+  { retries, waitedMs, namedMs: named }: Attempt,
+  { num_retries, retry_multiplier, retry_min_wait, retry_max_wait }: RetrySettings,
+): number | null {
+  const most = num_retries ?? null;
+  if (most !== null && retries >= most) {
+    return null;
+  }
+  const namedMs = named > MAX_NAMED_MS ? 0 : named;
+  if (most === null && retries >= MIN_RETRIES) {
+    return waitedMs >= MIN_TOTAL_MS ? null : Math.max(namedMs, MIN_TOTAL_MS - waitedMs);
+  }
+  const growing = (retry_multiplier ?? MULTIPLIER_SECONDS) * 2 ** retries;
+  const seconds = Math.max(retry_min_wait ?? 0, Math.min(growing, retry_max_wait ?? MAX_WAIT_SECONDS));
+  return namedMs || seconds * 1000;
 }

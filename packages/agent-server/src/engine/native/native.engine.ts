@@ -10,20 +10,18 @@ import {
   type EngineHost,
   type EngineServerOptions,
 } from '../agent-engine.js';
-import { limitReached } from '../limits.js';
+import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
 import { AgentLoop } from './agent-loop.js';
 import { Condenser } from './condenser.js';
-import { callModelWithImages } from './image-refusal.js';
+import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 import { messagesFromEvents } from './messages-from-events.js';
 import { originOf } from './language-model.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import { quietPatience, type Wait } from './patience.js';
 import { systemPrompt } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';
-import { countUsage } from './usage.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
   anthropicUrl: string;
@@ -84,9 +82,35 @@ export class NativeEngine extends AgentEngine {
   }
 
   async ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string> {
-    const { wait } = this.#options;
-    const { tools } = this.#openResources(host);
-    return await askSideQuestion({ host, question, createModel: this.#createModel, tools, signal, wait });
+    const { settings } = host;
+    const limit = limitReached(settings, { costUsd: host.totals().costUsd, iterations: 0 });
+    if (limit !== null) {
+      throw new AgentUnavailableError(limit.detail);
+    }
+    try {
+      const model = await this.#createModel(settings);
+      const written = { originals: host.originals(), origin: originOf(model.target) };
+      const { instructions, messages } = messagesFromEvents(host.events(), written);
+      messages.push({ role: 'user', content: `${INSTRUCTIONS}\n\n${question}` });
+      // The history may have calls of them.
+      const tools = this.#openResources(host).tools.offeredTools(settings);
+      const response = await callModelWithImages(
+        host,
+        {
+          model,
+          instructions: instructions ?? systemPrompt(),
+          messages,
+          tools: [...tools.values()].map((tool) => offeredTool(tool, false)),
+          toolChoice: 'none',
+          signal,
+        },
+        quietPatience(host, this.#options.wait),
+      );
+      await countUsage(host, settings, response, messages, false);
+      return response.text;
+    } catch (error) {
+      throw error instanceof LlmFailure ? new AgentUnavailableError(error.message, { cause: error }) : error;
+    }
   }
 
   async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
@@ -161,59 +185,3 @@ function isHiddenFromShell(git: ReturnType<EngineContext['gitAccess']>): boolean
 
 const INSTRUCTIONS =
   'This question is asked beside your work. Answer it in words, from what you know by now; call no tool. Afterwards your work goes on as if it had not been asked.';
-
-export interface SideQuestionOptions {
-  host: EngineHost;
-  question: string;
-  createModel: ModelFactory;
-  /** The tools that the history may have calls of. */
-  tools: NativeTools;
-  signal: AbortSignal;
-  wait: Wait;
-}
-
-/**
- * Asks the model a question that is not logged.
- * @throws AgentUnavailableError when the model cannot be asked or does not respond
- */
-export async function askSideQuestion({
-  host,
-  question,
-  createModel,
-  tools,
-  signal,
-  wait,
-}: SideQuestionOptions): Promise<string> {
-  const { settings } = host;
-  const { costUsd } = host.totals();
-  const limit = limitReached(settings, { costUsd, iterations: 0 });
-  if (limit !== null) {
-    throw new AgentUnavailableError(limit.detail);
-  }
-  const model = await createModel(settings).catch(unavailable);
-  const written = { originals: host.originals(), origin: originOf(model.target) };
-  const { instructions, messages } = messagesFromEvents(host.events(), written);
-  const withQuestion = [...messages, { role: 'user' as const, content: `${INSTRUCTIONS}\n\n${question}` }];
-  try {
-    const response = await callModelWithImages(
-      host,
-      {
-        model,
-        instructions: instructions ?? systemPrompt(),
-        messages: withQuestion,
-        tools: [...tools.offeredTools(settings).values()].map((tool) => offeredTool(tool, false)),
-        toolChoice: 'none',
-        signal,
-      },
-      quietPatience(host, wait),
-    );
-    await countUsage(host, settings, response, withQuestion, false);
-    return response.text;
-  } catch (error) {
-    return unavailable(error);
-  }
-}
-
-function unavailable(error: unknown): never {
-  throw error instanceof LlmFailure ? new AgentUnavailableError(error.message, { cause: error }) : error;
-}

@@ -13,14 +13,14 @@ import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-fo
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { type ModelTarget, type TargetRules, targetRules } from './language-model.js';
+import { UNKNOWN_RESULT } from './messages-from-events.js';
 import type { OfferedTool } from './model-call.js';
 import { ImageAllowance, imagePart, type LeftOutImages } from './prompt-images.js';
 
-const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 const BEGINNING_LEFT_OUT = '(The beginning of this conversation was left out.)';
 const GO_ON = 'Go on.';
 
-export interface FilteredPrompt {
+interface FilteredPrompt {
   /** Undefined: a blank text is refused. */
   instructions: string | undefined;
   messages: ModelMessage[];

@@ -1,7 +1,18 @@
 import type { TextStreamPart, ToolSet } from 'ai';
 import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
-import type { OpaqueMembers, OpaqueData, OriginalCall, OriginalPart, OriginalText } from '../agent-engine.js';
+import type {
+  OpaqueMembers,
+  OpaqueData,
+  OriginalCall,
+  OriginalPart,
+  OriginalText,
+  NewEvent,
+  OriginalResponse,
+} from '../agent-engine.js';
+import { randomUUID } from 'node:crypto';
+import type { Action, SecurityRisk } from '@slipway/agent-protocol/events.js';
+import type { RequestedCall, ModelResponse } from './model-call.js';
 
 /** Members of a call that every server of this API sends. */
 const COMMON_CALL_MEMBERS = new Set(['index', 'id', 'type', 'function']);
@@ -150,4 +161,182 @@ function withItem(items: readonly Json[], item: Json): Json[] {
   });
   const given = Object.entries(next).filter(([, value]) => value !== null);
   return [...items.slice(0, -1), { ...last, ...Object.fromEntries(given), ...Object.fromEntries(texts) }];
+}
+
+/** Tags in which models that have no member for it put their reasoning, and marks of code. */
+const MARK = /<(\/?)(?:think|thinking|thought)>|```|`/gi;
+
+interface SplitText {
+  text: string;
+  reasoning: string;
+}
+
+interface Mark {
+  kind: 'opening' | 'closing' | 'code';
+  start: number;
+  end: number;
+}
+
+/**
+ * Separates reasoning in tags from the answer. Some templates put the opening tag into the prompt, and a cut answer
+ * lacks the closing one. Tags in code or quotes are part of the answer.
+ */
+export function splitThinking(whole: string): SplitText {
+  const marks = findMarks(whole);
+  const text: string[] = [];
+  const reasoning: string[] = [];
+  const lastClosing = marks.findLastIndex(({ kind }) => kind === 'closing');
+  const first = marks.findIndex(({ kind }) => kind !== 'code');
+  let from = 0;
+  let index = 0;
+  const think = (begin: number): void => {
+    while (index < marks.length && marks[index]?.kind !== 'closing') {
+      index += 1;
+    }
+    const closing = marks[index];
+    reasoning.push(whole.slice(begin, closing?.start));
+    from = closing?.end ?? whole.length;
+    index += 1;
+  };
+  if (marks[first]?.kind === 'closing') {
+    think(0);
+  }
+  while (index < marks.length) {
+    const mark = marks[index];
+    if (mark?.kind === 'code') {
+      index = codeEnd(whole, marks, index);
+    } else if (mark?.kind === 'opening' && (index < lastClosing || beginsLine(whole, mark.start))) {
+      text.push(whole.slice(from, mark.start));
+      think(mark.end);
+    } else {
+      index += 1;
+    }
+  }
+  if (reasoning.length === 0) {
+    return { text: whole, reasoning: '' };
+  }
+  const parts = reasoning.map((part) => part.trim()).filter((part) => part !== '');
+  return { text: (text.join('') + whole.slice(from)).trim(), reasoning: parts.join('\n\n') };
+}
+
+function findMarks(text: string): Mark[] {
+  return [...text.matchAll(MARK)].flatMap(({ 0: match, 1: slash, index: start }): Mark[] => {
+    const span = { start, end: start + match.length };
+    if (slash === undefined) {
+      return [{ kind: 'code', ...span }];
+    }
+    return /["'`]/.test(text[start - 1] ?? '')
+      ? []
+      : [{ kind: slash === '' ? 'opening' : 'closing', ...span }];
+  });
+}
+
+/** The mark behind a code that begins here. An opening mark that nothing closes marks no code. */
+function codeEnd(text: string, marks: readonly Mark[], index: number): number {
+  const size = lengthOf(marks[index]);
+  const isFence = size > 1;
+  const lineEnd = text.indexOf('\n', marks[index]?.end);
+  const limit = isFence || lineEnd === -1 ? text.length : lineEnd;
+  for (let next = index + 1; next < marks.length; next += 1) {
+    const mark = marks[next];
+    if (mark === undefined || mark.start > limit) {
+      break;
+    }
+    if (mark.kind === 'code' && lengthOf(mark) === size) {
+      return next + 1;
+    }
+  }
+  return isFence ? marks.length : index + 1;
+}
+
+function lengthOf(mark: Mark | undefined): number {
+  return mark === undefined ? 0 : mark.end - mark.start;
+}
+
+function beginsLine(text: string, index: number): boolean {
+  let before = index - 1;
+  while (text[before] === ' ' || text[before] === '\t') {
+    before -= 1;
+  }
+  return before < 0 || text[before] === '\n';
+}
+
+export function toMessageEvent(response: ModelResponse): NewEvent {
+  return {
+    kind: 'MessageEvent',
+    source: 'agent',
+    llm_message: {
+      role: 'assistant',
+      content: [{ type: 'text', text: response.text }],
+      reasoning_content: response.reasoning === '' ? null : response.reasoning,
+    },
+    llm_response_id: response.id,
+    activated_skills: [],
+    extended_content: [],
+  };
+}
+
+/** The response as it must be executed and sent back. The parts' order matters only where some are signed. */
+export function toOriginal(response: ModelResponse, origin: string): OriginalResponse {
+  const { id, text, calls, message } = response;
+  const ordered = response.parts.filter((part) => part.type === 'call');
+  const ownCalls = calls.map((call, index) => ({
+    type: 'call' as const,
+    ...call,
+    opaque: ordered[index]?.opaque ?? null,
+  }));
+  if (response.parts.some((part) => part.type !== 'call' && part.opaque !== null)) {
+    const left = [...ownCalls];
+    const parts = response.parts.map((part) => (part.type === 'call' ? (left.shift() ?? part) : part));
+    return { id, origin, message, parts };
+  }
+  // Without what stood in tags among the text: no server takes that back as a member of its own.
+  const reasoning = response.parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
+  const texts: OriginalPart[] = [
+    { type: 'reasoning', text: reasoning.join(''), opaque: null },
+    { type: 'text', text, opaque: null },
+  ];
+  const parts = [...texts.filter((part) => part.type !== 'call' && part.text !== ''), ...ownCalls];
+  return { id, origin, message, parts };
+}
+
+interface CallMeaning {
+  /** null: the call is invalid. */
+  action: Action | null;
+  risk: SecurityRisk;
+}
+
+/** One call of a response; the first carries the text and the reasoning before it. */
+export function toActionEvent(
+  response: ModelResponse,
+  call: RequestedCall,
+  isFirst: boolean,
+  { action, risk }: CallMeaning,
+): NewEvent {
+  const hasText = isFirst && response.text.trim() !== '';
+  return {
+    kind: 'ActionEvent',
+    source: 'agent',
+    thought: hasText ? [{ type: 'text', text: response.text }] : [],
+    reasoning_content: isFirst && response.reasoning !== '' ? response.reasoning : null,
+    thinking_blocks: [],
+    action,
+    tool_name: call.name,
+    tool_call_id: call.id,
+    tool_call: { id: call.id, name: call.name, arguments: call.arguments, origin: 'completion' },
+    llm_response_id: response.id,
+    security_risk: risk,
+  };
+}
+
+/** Gives calls ids that are unique in the conversation: small servers number them per response, or send none. */
+export function withUniqueIds(response: ModelResponse, taken: ReadonlySet<string>): ModelResponse {
+  const seen = new Set(taken);
+  const calls = response.calls.map((call) => {
+    const id = call.id === '' || seen.has(call.id) ? `call_${randomUUID().replaceAll('-', '')}` : call.id;
+    seen.add(id);
+    return { ...call, id };
+  });
+  const id = response.id === '' || taken.has(response.id) ? randomUUID() : response.id;
+  return { ...response, id, calls };
 }

@@ -1,4 +1,7 @@
-import type { EngineSettings } from '../agent-engine.js';
+import type { EngineSettings, EngineHost } from '../agent-engine.js';
+import type { ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
+import { conversationFailure } from '../limits.js';
+import type { NativeTools } from './native-tools.js';
 
 const PROMPT = `You are Slipway, a software development agent. You work in a sandbox of your own: with your tools you read and change files, run programs and use git. Nobody watches each step, so carry a task through to its end before you finish.
 
@@ -20,7 +23,7 @@ export function systemPrompt(): string {
   return PROMPT;
 }
 
-export function dynamicContext(
+function dynamicContext(
   settings: Pick<EngineSettings, 'workingDir' | 'language' | 'systemPromptSuffix'>,
 ): string {
   const { workingDir, language, systemPromptSuffix } = settings;
@@ -42,5 +45,33 @@ function languageName(language: string): string {
     return name === undefined || name === language ? language : `${name} (${language})`;
   } catch {
     return language;
+  }
+}
+
+/** Connects the tool servers and reports their problems; writes the system prompt unless the log has it. */
+export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
+  await report(host, await tools.connect());
+  const { settings } = host;
+  const last = host.events().findLast((event) => event.kind === 'SystemPromptEvent');
+  const context = dynamicContext(settings);
+  if (last?.kind === 'SystemPromptEvent' && last.dynamic_context?.text === context) {
+    return;
+  }
+  await host.append({
+    kind: 'SystemPromptEvent',
+    source: 'agent',
+    system_prompt: { type: 'text', text: systemPrompt() },
+    dynamic_context: { type: 'text', text: context },
+    tools: [...tools.offeredTools(settings).values()].map((tool) => tool.definition()),
+  });
+}
+
+export async function refreshTools(host: EngineHost, tools: NativeTools, signal: AbortSignal): Promise<void> {
+  await report(host, await tools.refresh(signal));
+}
+
+async function report(host: EngineHost, notices: readonly ToolNotice[]): Promise<void> {
+  for (const { code, detail } of notices) {
+    await host.append(conversationFailure(code, detail));
   }
 }

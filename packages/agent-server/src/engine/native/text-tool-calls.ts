@@ -1,5 +1,6 @@
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { clipText } from '../../clipped-text.js';
+import { escapePattern } from '../../secret-masker.js';
 
 /** What begins the result of a call. Models trained on this form of calls know it. */
 export const RESULT_MARK = 'EXECUTION RESULT of [';
@@ -166,10 +167,6 @@ function firstMatch(pattern: RegExp, text: string, from: number): Match | null {
   pattern.lastIndex = from;
   const match = pattern.exec(text);
   return match === null ? null : { index: match.index, text: match[0], name: match[1] ?? '' };
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
 }
 
 export function textOfCall(name: string, args: unknown): string {

@@ -53,7 +53,7 @@ function parametersOf({ properties }: FunctionTool['inputSchema']): string[] {
 }
 
 /** Chat templates take user and agent in turns, so messages of the user that follow each other are joined. */
-export function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]): Message[] {
+function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]): Message[] {
   const [first, ...others] = prompt;
   const rest = first?.role === 'system' ? others : prompt;
   const system = [

@@ -1,11 +1,13 @@
 import type { ActionEvent, SecurityRisk } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { clipText } from '../../clipped-text.js';
 import { errorName } from '../../log.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
 import { callError } from '../open-calls.js';
 import { convertArguments, parseArguments } from './call-arguments.js';
+import { UNKNOWN_RESULT } from './messages-from-events.js';
 import type { OfferedTool } from './model-call.js';
 
 const RISK = 'security_risk';
@@ -67,12 +69,7 @@ async function runCall(
     };
   } catch (error) {
     const reason = errorName(error) === 'TimeoutError' ? 'it timed out.' : errorWithCauses(error);
-    return callError(
-      event,
-      signal.aborted
-        ? 'The call was interrupted; whether it had an effect is not known.'
-        : `The tool failed: ${reason}`,
-    );
+    return callError(event, signal.aborted ? UNKNOWN_RESULT : `The tool failed: ${reason}`);
   }
 }
 
@@ -126,11 +123,9 @@ export function parseCall(tools: ReadonlyMap<string, Tool>, name: string, json: 
   }
 }
 
-function propertiesOf(schema: Record<string, unknown>): Record<string, unknown> {
-  const properties = schema['properties'];
-  return typeof properties === 'object' && properties !== null
-    ? Object.fromEntries(Object.entries(properties))
-    : {};
+function propertiesOf(schema: Record<string, unknown>): JsonObject {
+  const { properties } = schema;
+  return isJsonObject(properties) ? properties : {};
 }
 
 function hasProperty(schema: Record<string, unknown>, name: string): boolean {

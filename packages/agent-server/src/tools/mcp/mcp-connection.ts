@@ -164,29 +164,22 @@ async function listTools(
   options: McpRequestOptions,
 ): Promise<ToolListing> {
   const entries: unknown[] = [];
-  const cursors = new Set<string>();
+  const cursors = new Set<string | null>();
   let cursor: string | null = null;
   do {
-    const page = await requestPage(session, cursor, options);
-    const { tools, nextCursor } = page;
+    cursors.add(cursor);
+    const { tools, nextCursor } = await requestPage(session, cursor, options);
     if (!Array.isArray(tools)) {
       throw new Error('its answer to tools/list has no list of tools');
     }
     entries.push(...tools);
     cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : null;
-    if (
-      cursor !== null &&
-      (cursors.has(cursor) || cursors.size === MAX_PAGES || entries.length > MAX_TOOLS)
-    ) {
-      const { tools: read, problems } = readToolList(entries.slice(0, MAX_TOOLS), allowed);
-      return {
-        tools: read,
-        problems: [...problems, 'its list of tools has no end, and what follows was left out'],
-      };
-    }
-    cursors.add(cursor ?? '');
-  } while (cursor !== null);
-  return readToolList(entries, allowed);
+  } while (!cursors.has(cursor) && cursors.size <= MAX_PAGES && entries.length <= MAX_TOOLS);
+  if (cursor === null) {
+    return readToolList(entries, allowed);
+  }
+  const { tools, problems } = readToolList(entries.slice(0, MAX_TOOLS), allowed);
+  return { tools, problems: [...problems, 'its list of tools has no end, and what follows was left out'] };
 }
 
 /** A server without tools need not know the method. */

@@ -212,8 +212,8 @@ function stdioTransport(
   server: Extract<McpServer, { command: string }>,
   { workingDir, environment, wrapper }: McpSessionOptions,
 ): StdioTransport {
-  const [command = server.command, ...args] = [...wrapper, server.command, ...(server.args ?? [])];
-  return new StdioTransport({ command, args, cwd: workingDir, env: { ...environment, ...server.env } });
+  const command = [...wrapper, server.command, ...(server.args ?? [])];
+  return new StdioTransport({ command, cwd: workingDir, env: { ...environment, ...server.env } });
 }
 
 function withErrorText(reason: string, { errorText }: StdioTransport): string {

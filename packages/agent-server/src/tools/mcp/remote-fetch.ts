@@ -1,4 +1,5 @@
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
+import { boundedText } from '../../clipped-text.js';
 import { type RepairedMessage, repairedMessage } from './server-answers.js';
 
 /** Returns the reason why an address from a user may not be called, or null. */
@@ -21,7 +22,7 @@ export class RefusedMessageError extends Error {
   }
 }
 
-export interface RemoteFetchOptions {
+interface RemoteFetchOptions {
   checkUrl: CheckUrl;
   isAlwaysInSession: boolean;
   /** The server has forgotten the session, and so did nothing with the request. */
@@ -87,7 +88,10 @@ async function refused(
   { isAlwaysInSession, onSessionLost }: RemoteFetchOptions,
 ): Promise<Response> {
   const { status, statusText, headers } = response;
-  const text = (await boundedText(response)).slice(0, MAX_QUOTE);
+  const text = (await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large')).slice(
+    0,
+    MAX_QUOTE,
+  );
   const isInSession = isAlwaysInSession ? isPost(init) : new Headers(init?.headers).has('mcp-session-id');
   if (isInSession && (status === 404 || (status === 400 && /session/i.test(text)))) {
     onSessionLost();
@@ -115,7 +119,7 @@ function repairedStream(
 async function answered(response: Response, asked: Id): Promise<Response> {
   const { status, headers } = response;
   const type = headers.get('content-type') ?? '';
-  const text = await boundedText(response);
+  const text = await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large');
   const messages = parsed(text)?.flatMap((value) => repairedMessage(value, asked) ?? []);
   if (messages === undefined || messages.length === 0) {
     const what = `${type.split(';', 1)[0] || 'an answer'} that is no message`;
@@ -197,19 +201,6 @@ function parsed(text: string): unknown[] | undefined {
   } catch {
     return undefined;
   }
-}
-
-async function boundedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_MESSAGE_BYTES) {
-      throw new Error('it sent an answer that is too large');
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function isPost(init: RequestInit | undefined): boolean {

@@ -1,11 +1,9 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { LineSplitter, OutputWindow } from '../../clipped-text.js';
-import { killTree, MARKER_VARIABLE } from '../../process-tree.js';
+import { type StartedProcess, startProcess } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
 import { repairedMessage } from './server-answers.js';
 
@@ -15,9 +13,9 @@ const MAX_ERROR_TEXT = 2_000;
 /** How long the output of a process is read that has ended: what it started may hold the pipes open. */
 const LAST_OUTPUT_MS = 500;
 
-export interface StdioTransportOptions {
-  command: string;
-  args: string[];
+interface StdioTransportOptions {
+  /** Program and arguments. */
+  command: string[];
   cwd: string;
   /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
@@ -29,9 +27,8 @@ export class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #options: StdioTransportOptions;
-  readonly #marker = randomUUID();
   readonly #errorText = new OutputWindow(MAX_ERROR_TEXT);
-  #child: ChildProcess | null = null;
+  #process: StartedProcess | null = null;
   #end: string | null = null;
 
   constructor(options: StdioTransportOptions) {
@@ -40,26 +37,16 @@ export class StdioTransport implements Transport {
 
   /** @throws Error when the program cannot be started */
   async start(): Promise<void> {
-    const { command, args, cwd, env } = this.#options;
-    const child = spawn(command, args, {
-      cwd,
-      env: { ...env, [MARKER_VARIABLE]: this.#marker },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      detached: true,
-    });
-    this.#child = child;
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve);
-      child.once('error', reject);
-    });
-    child.stderr.on('data', (chunk: Buffer) => this.#errorText.push(chunk));
-    child.stdin.on('error', (error) => this.onerror?.(error));
+    this.#process = await startProcess(this.#options, ['pipe', 'pipe', 'pipe']);
+    const { child, stdin, stdout, stderr } = this.#process;
+    stderr.on('data', (chunk: Buffer) => this.#errorText.push(chunk));
+    stdin.on('error', (error) => this.onerror?.(error));
     const lines = new LineSplitter(MAX_LINE_BYTES);
-    child.stdout.on('data', (chunk: Buffer) => {
+    stdout.on('data', (chunk: Buffer) => {
       const complete = lines.push(chunk);
       if (complete === null) {
         this.#end = 'it wrote a line that is too long';
-        child.stdout.destroy();
+        stdout.destroy();
         void this.close();
         return;
       }
@@ -67,7 +54,7 @@ export class StdioTransport implements Transport {
     });
     child.once('exit', (code, killedBy) => {
       this.#end ??= killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
-      void this.#finish([child.stdout, child.stderr]);
+      void this.#finish([stdout, stderr]);
     });
   }
 
@@ -82,7 +69,7 @@ export class StdioTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const stdin = this.#child?.stdin;
+    const stdin = this.#process?.stdin;
     if (!stdin?.writable) {
       throw new Error('the tool server has ended');
     }
@@ -92,9 +79,7 @@ export class StdioTransport implements Transport {
   }
 
   async close(): Promise<void> {
-    if (this.#child?.pid !== undefined) {
-      await killTree(this.#child.pid, this.#marker);
-    }
+    await this.#process?.kill();
   }
 
   /** The last output of a process is worth the most. */

@@ -2,7 +2,40 @@ import { APICallError } from 'ai';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { clipText } from '../../clipped-text.js';
-import { ADDRESS_HINT, LlmFailure } from './llm-failure.js';
+import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
+
+/** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
+export function idleTimeoutFetch(
+  milliseconds: number,
+  redirect: 'follow' | 'error' = 'follow',
+): typeof fetch {
+  return async (input, init) => {
+    const timeout = new AbortController();
+    const fail = (): void => timeout.abort(new UnresponsiveModelError(milliseconds));
+    // An abandoned response must not keep the process alive.
+    const timer = setTimeout(fail, milliseconds).unref();
+    const signals = [timeout.signal, ...(init?.signal ? [init.signal] : [])];
+    try {
+      const response = await fetch(input, { ...init, redirect, signal: AbortSignal.any(signals) });
+      timer.refresh();
+      if (response.body === null) {
+        clearTimeout(timer);
+        return response;
+      }
+      const restarting = new TransformStream<Uint8Array, Uint8Array>({
+        transform: (chunk, controller) => {
+          timer.refresh();
+          controller.enqueue(chunk);
+        },
+        flush: () => clearTimeout(timer),
+      });
+      return withBody(response, response.body.pipeThrough(restarting));
+    } catch (error) {
+      clearTimeout(timer);
+      throw error;
+    }
+  };
+}
 
 /** The beginnings of lines in an event stream (WHATWG HTML, 9.2.6). */
 const EVENT_STREAM = /^(data|event|id|retry)?:/;

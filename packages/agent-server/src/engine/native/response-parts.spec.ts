@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { splitThinking } from './thinking-text.js';
+import { splitThinking } from './response-parts.js';
 
 describe('splitThinking', () => {
   it.each([

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { DEFAULT_RETRIES, nextPause, type RetrySettings } from './patience.js';
+import { nextPause, type RetrySettings } from './model-call.js';
 
 /** All pauses of a call that always fails, in seconds; a provider that names none is a 0. */
-function pauses(named: number[], settings: Partial<RetrySettings> = {}): number[] {
+function pauses(named: number[], settings: RetrySettings = {}): number[] {
   const found: number[] = [];
   for (;;) {
     const pause = nextPause(
@@ -11,7 +11,7 @@ function pauses(named: number[], settings: Partial<RetrySettings> = {}): number[
         waitedMs: found.reduce((sum, next) => sum + next, 0) * 1000,
         namedMs: (named[Math.min(found.length, named.length - 1)] ?? 0) * 1000,
       },
-      { ...DEFAULT_RETRIES, ...settings },
+      settings,
     );
     if (pause === null) {
       return found;
@@ -28,10 +28,15 @@ describe('nextPause', () => {
     ['mixes', [90, 0], {}, [90, 4, 8, 16, 32]],
     ['waits minutes if asked', [90], {}, [90, 90, 90, 90, 90]],
     ['does not wait for hours', [3_600], {}, [2, 4, 8, 16, 32]],
-    ['takes the number of the settings', [0], { retries: 2 }, [2, 4]],
-    ['takes a number that is larger', [0], { retries: 7 }, [2, 4, 8, 16, 32, 64, 64]],
-    ['may be none', [7], { retries: 0 }, []],
-    ['takes bounds', [0], { retries: 4, multiplier: 8, minWait: 10, maxWait: 20 }, [10, 16, 20, 20]],
+    ['takes the number of the settings', [0], { num_retries: 2 }, [2, 4]],
+    ['takes a number that is larger', [0], { num_retries: 7 }, [2, 4, 8, 16, 32, 64, 64]],
+    ['may be none', [7], { num_retries: 0 }, []],
+    [
+      'takes bounds',
+      [0],
+      { num_retries: 4, retry_multiplier: 8, retry_min_wait: 10, retry_max_wait: 20 },
+      [10, 16, 20, 20],
+    ],
   ])('%s', (_, named, settings, expected) => {
     expect(pauses(named, settings)).toEqual(expected);
   });
