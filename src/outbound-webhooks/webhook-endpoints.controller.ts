@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
@@ -17,6 +17,7 @@ import {
   WebhookEndpointIdDto,
   WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
+import { WEBHOOK_MODELS, WEBHOOKS } from './webhook-event.dto.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 
 const CREATE =
@@ -58,6 +59,7 @@ const BAD_URL = {
 };
 
 @ApiTags('Webhook endpoints')
+@ApiExtraModels(...WEBHOOK_MODELS)
 @Controller('api/v1/webhook-endpoints')
 export class WebhookEndpointsController {
   constructor(private readonly endpoints: WebhookEndpointsService) {}
@@ -72,6 +74,7 @@ export class WebhookEndpointsController {
     examples: NEW_ENDPOINTS,
     problems: [TOO_MANY],
     invalid: BAD_URL,
+    webhooks: WEBHOOKS,
   })
   async create(
     @CurrentUser() { id: userId }: AuthUser,

@@ -7,6 +7,7 @@ import {
   ApiResponse,
   type ApiResponseNoStatusOptions,
   getSchemaPath,
+  type OpenAPIObject,
 } from '@nestjs/swagger';
 import type { ErrorCode, InputProblem } from '../errors/domain-error.js';
 import type { DtoClass } from '../validation/field.js';
@@ -37,6 +38,8 @@ export interface RouteRules {
   invalid?: InputProblem | string;
   /** "Try it out" offers the first. */
   examples?: Record<string, BodyExample>;
+  /** What is sent later because of the request. */
+  webhooks?: OpenAPIObject['webhooks'];
 }
 
 interface RouteDocumentation extends RouteRules {

@@ -1,7 +1,10 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
+import { z } from 'zod';
 import type { DocumentedProblem } from '../../common/openapi/api-route.js';
+import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageId } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import { documentedField, type FieldOptions, fieldRule } from '../../common/validation/field.js';
@@ -112,32 +115,17 @@ export class StreamQueryDto {
   last_event_id?: string;
 }
 
-/** What every event has; other members depend on its kind. */
-@ApiSchema({
-  name: 'Event',
+const { $schema: _draft, ...EVENT } = z.toJSONSchema(eventSchema, { io: 'input' });
+
+@ApiSchema({ name: 'Event' })
+@SchemaRules({
+  ...EVENT,
   description:
-    'One event of a conversation, as its agent server wrote it: what else it has depends on its kind.',
+    'An event of a conversation as its agent server wrote it, with further members if it had some; agent servers of later versions may write further kinds. Of an event above 4 MiB the longest texts are cut, and if that is not enough, nested members are left out.',
+  discriminator: { propertyName: 'kind' },
+  example: EVENT_EXAMPLE,
 })
-export class ConversationEventDto {
-  @ApiProperty({ example: 'b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f' })
-  id: string;
-
-  @ApiProperty({
-    description: 'ISO 8601; UTC where no zone is given.',
-    example: '2026-11-21T09:30:00.123456',
-  })
-  timestamp: string;
-
-  @ApiProperty({ description: 'agent, user or environment.', example: 'agent' })
-  source: string;
-
-  @ApiProperty({
-    description:
-      'For example MessageEvent, ActionEvent, ObservationEvent, AgentErrorEvent, ConversationStateUpdateEvent.',
-    example: 'MessageEvent',
-  })
-  kind: string;
-}
+export class ConversationEventDto {}
 
 export class EventPageDto {
   @ApiProperty({ type: [ConversationEventDto] })
