@@ -9,14 +9,9 @@ export class ApiKeyIdDto {
 }
 
 export class ApiKeyDto {
-  @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' })
-  id: string;
-
-  @ApiProperty({ example: 'ci' })
-  name: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' }) id: string;
+  @ApiProperty({ example: 'ci' }) name: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   expires_at: string | null;
@@ -75,8 +70,7 @@ export class CreateApiKeyDto {
 
 /** The only response that holds the key itself. */
 export class IssuedApiKeyDto {
-  @ApiProperty({ example: '4nKxq0Zt' })
-  id: string;
+  @ApiProperty({ example: '4nKxq0Zt' }) id: string;
 
   @ApiProperty({
     description: 'The key. It is shown here and never again.',
@@ -84,11 +78,8 @@ export class IssuedApiKeyDto {
   })
   key: string;
 
-  @ApiProperty({ example: 'ci' })
-  name: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ example: 'ci' }) name: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   expires_at: string | null;

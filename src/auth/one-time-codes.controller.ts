@@ -24,19 +24,13 @@ class ExchangeCodeDto {
 }
 
 class AccountDto {
-  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
-  id: string;
-
-  @ApiProperty({ example: 'ada@example.com' })
-  email: string;
+  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' }) id: string;
+  @ApiProperty({ example: 'ada@example.com' }) email: string;
 }
 
 class ExchangedCodeDto {
-  @ApiProperty({ example: 'slw_3fJ8kQ2a_…' })
-  api_key: string;
-
-  @ApiProperty({ description: 'Whose key it is.' })
-  user: AccountDto;
+  @ApiProperty({ example: 'slw_3fJ8kQ2a_…' }) api_key: string;
+  @ApiProperty({ description: 'Whose key it is.' }) user: AccountDto;
 }
 
 /** Connects the browser that opens the link of a start. */

@@ -13,16 +13,12 @@ import { ReadinessDto, toPartDtos } from './readiness.dto.js';
 import { type PartReport, Readiness } from './readiness.js';
 
 class HealthDto {
-  @ApiProperty({ example: 'ok' })
-  status: string;
+  @ApiProperty({ example: 'ok' }) status: string;
 }
 
 class ServerInfoDto {
-  @ApiProperty({ example: 'Slipway' })
-  title: string;
-
-  @ApiProperty({ description: 'Version of the service itself.', example: '0.1.0' })
-  version: string;
+  @ApiProperty({ example: 'Slipway' }) title: string;
+  @ApiProperty({ description: 'Version of the service itself.', example: '0.1.0' }) version: string;
 
   @ApiProperty({ type: 'integer', description: 'Seconds since this replica started.', example: 42 })
   uptime: number;

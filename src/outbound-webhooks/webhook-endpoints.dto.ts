@@ -39,11 +39,8 @@ class EndpointFieldsDto {
   @Text({ nullable: true, description: 'For people.', example: 'CI', maxLength: 200 })
   description?: string | null;
 
-  @EventTypes()
-  events?: string[];
-
-  @Flag({ description: 'Whether anything is sent.', default: true, example: true })
-  enabled?: boolean;
+  @EventTypes() events?: string[];
+  @Flag({ description: 'Whether anything is sent.', default: true, example: true }) enabled?: boolean;
 
   @Text({
     secret: true,
@@ -81,8 +78,7 @@ export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
 }
 
 export class WebhookEndpointIdDto {
-  @Identifier({ required: true, description: 'Id of the endpoint.', example: ENDPOINT_ID })
-  id: string;
+  @Identifier({ required: true, description: 'Id of the endpoint.', example: ENDPOINT_ID }) id: string;
 }
 
 export class WebhookDeliveryIdDto extends WebhookEndpointIdDto {
@@ -96,20 +92,11 @@ export class SearchWebhookDeliveriesQueryDto extends PageQuery('Deliveries on a 
 }
 
 export class WebhookEndpointDto {
-  @ApiProperty({ format: 'uuid', example: ENDPOINT_ID })
-  id: string;
-
-  @ApiProperty({ example: URL_EXAMPLE })
-  url: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'CI' })
-  description: string | null;
-
-  @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] })
-  events: string[];
-
-  @ApiProperty({ example: true })
-  enabled: boolean;
+  @ApiProperty({ format: 'uuid', example: ENDPOINT_ID }) id: string;
+  @ApiProperty({ example: URL_EXAMPLE }) url: string;
+  @ApiProperty({ type: String, nullable: true, example: 'CI' }) description: string | null;
+  @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] }) events: string[];
+  @ApiProperty({ example: true }) enabled: boolean;
 
   @ApiProperty({
     type: String,
@@ -119,17 +106,13 @@ export class WebhookEndpointDto {
   })
   disabled_reason: string | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  updated_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) updated_at: string;
 }
 
 /** The only responses that hold the secret. */
 export class WebhookEndpointWithSecretDto extends WebhookEndpointDto {
-  @ApiProperty({ description: 'Shown here and never again.', example: SECRET })
-  secret: string;
+  @ApiProperty({ description: 'Shown here and never again.', example: SECRET }) secret: string;
 }
 
 export class WebhookDeliveryDto {
@@ -140,8 +123,7 @@ export class WebhookDeliveryDto {
   })
   id: string;
 
-  @ApiProperty({ example: 'conversation.finished' })
-  event_type: string;
+  @ApiProperty({ example: 'conversation.finished' }) event_type: string;
 
   @ApiProperty({
     type: 'object',
@@ -151,14 +133,9 @@ export class WebhookDeliveryDto {
   })
   data: Record<string, unknown>;
 
-  @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' })
-  status: DeliveryStatus;
-
-  @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 })
-  attempts: number;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' }) status: DeliveryStatus;
+  @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 }) attempts: number;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   next_attempt_at: string | null;

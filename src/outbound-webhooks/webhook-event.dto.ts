@@ -7,44 +7,28 @@ const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';
 
 /** What the bodies of all webhooks have. */
 class WebhookBodyDto {
-  @ApiProperty({ format: 'uuid', example: 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76' })
-  id: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  timestamp: string;
+  @ApiProperty({ format: 'uuid', example: 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76' }) id: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) timestamp: string;
 }
 
 class ConversationFailureReportDto {
-  @ApiProperty({ example: 'LlmAuthenticationFailed' })
-  code: string;
-
-  @ApiProperty({ example: "The model's provider answered 401: Incorrect API key provided." })
-  detail: string;
+  @ApiProperty({ example: 'LlmAuthenticationFailed' }) code: string;
+  @ApiProperty({ example: "The model's provider answered 401: Incorrect API key provided." }) detail: string;
 }
 
 class ConversationStatusReportDto {
-  @ApiProperty({ example: CONVERSATION_ID })
-  conversation_id: string;
-
-  @ApiProperty({ example: SANDBOX_ID })
-  sandbox_id: string;
-
-  @ApiProperty({ description: 'As in the type.', example: 'finished' })
-  execution_status: string;
+  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
+  @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
+  @ApiProperty({ description: 'As in the type.', example: 'finished' }) execution_status: string;
 
   @ApiProperty({ required: false, description: 'With `error` and `stuck`, where it is known.' })
   error?: ConversationFailureReportDto;
 }
 
 class ConversationReadyReportDto {
-  @ApiProperty({ example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' })
-  start_task_id: string;
-
-  @ApiProperty({ example: CONVERSATION_ID })
-  conversation_id: string;
-
-  @ApiProperty({ example: SANDBOX_ID })
-  sandbox_id: string;
+  @ApiProperty({ example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' }) start_task_id: string;
+  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
+  @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
 }
 
 class StartFailureReportDto extends ConversationReadyReportDto {
@@ -53,22 +37,14 @@ class StartFailureReportDto extends ConversationReadyReportDto {
 }
 
 class PullRequestReportDto {
-  @ApiProperty({ example: CONVERSATION_ID })
-  conversation_id: string;
-
-  @ApiProperty({ example: 'octo/app' })
-  repository: string;
-
-  @ApiProperty({ type: 'integer', example: 17 })
-  number: number;
-
-  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
-  url: string;
+  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
+  @ApiProperty({ example: 'octo/app' }) repository: string;
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
 }
 
 class TestReportDto {
-  @ApiProperty({ format: 'uuid', example: '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d' })
-  endpoint_id: string;
+  @ApiProperty({ format: 'uuid', example: '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d' }) endpoint_id: string;
 }
 
 const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data: DtoClass]> = {

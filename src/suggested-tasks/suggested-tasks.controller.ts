@@ -5,11 +5,11 @@ import type { Request, Response } from 'express';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ifNoneMatch } from '../common/requests/response-headers.js';
-import { MAX_WORDS } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { TASK_TYPES } from './candidate.js';
 import { providerStatusHeader } from './provider-status.js';
 import {
+  MAX_WORDS,
   PROVIDER_STATUS_HEADER,
   SUGGESTED_TASKS_EXAMPLE,
   SUGGESTED_TASKS_PROBLEMS,

@@ -39,17 +39,13 @@ function PageNumber(): PropertyDecorator {
 }
 
 export class UserRepositoriesQueryDto {
-  @SelectedProvider()
-  selected_provider?: ProviderType;
+  @SelectedProvider() selected_provider?: ProviderType;
 
   @Text({ description: 'Taken and not used: the most recently active come first.', example: 'pushed' })
   sort?: string;
 
-  @PageNumber()
-  page?: number;
-
-  @PerPage()
-  per_page?: number;
+  @PageNumber() page?: number;
+  @PerPage() per_page?: number;
 
   @Text({
     description: 'Only repositories of this installation, workspace or project.',
@@ -69,8 +65,7 @@ export class SearchUserRepositoriesQueryDto {
   })
   query: string;
 
-  @SelectedProvider()
-  selected_provider?: ProviderType;
+  @SelectedProvider() selected_provider?: ProviderType;
 
   // The older web application asks for 500 where it wants all.
   @Integer({
@@ -100,11 +95,8 @@ export class SearchUserBranchesQueryDto {
   @Text({ required: true, description: 'Part of a name.', maxLength: MAX_QUERY_LENGTH, example: 'release' })
   query: string;
 
-  @SelectedProvider()
-  selected_provider?: ProviderType;
-
-  @PerPage()
-  per_page?: number;
+  @SelectedProvider() selected_provider?: ProviderType;
+  @PerPage() per_page?: number;
 }
 
 export class RepositoryBranchesQueryDto {
@@ -116,11 +108,8 @@ export class RepositoryBranchesQueryDto {
   })
   repository: string;
 
-  @PageNumber()
-  page?: number;
-
-  @PerPage()
-  per_page?: number;
+  @PageNumber() page?: number;
+  @PerPage() per_page?: number;
 }
 
 export class UserInstallationsQueryDto {
@@ -130,20 +119,14 @@ export class UserInstallationsQueryDto {
 
 @ApiSchema({ name: 'PaginatedBranchesResponse' })
 export class BranchesPageDto {
-  @ApiProperty({ type: [BranchDto] })
-  branches: BranchDto[];
-
-  @ApiProperty({ example: false })
-  has_next_page: boolean;
+  @ApiProperty({ type: [BranchDto] }) branches: BranchDto[];
+  @ApiProperty({ example: false }) has_next_page: boolean;
 
   @ApiProperty({ type: 'integer', description: 'The next page has the number after it.', example: 1 })
   current_page: number;
 
-  @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT })
-  per_page: number;
-
-  @ApiProperty({ type: 'null', description: 'Not counted.', example: null })
-  total_count: null;
+  @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT }) per_page: number;
+  @ApiProperty({ type: 'null', description: 'Not counted.', example: null }) total_count: null;
 }
 
 export function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): RepositorySort | null {

@@ -55,11 +55,8 @@ export class AuditQueryDto extends PageQuery('Entries on a page.') {
   })
   caller_request_id?: string;
 
-  @Instant({ description: 'Only from this time on.', example: '2026-11-21T00:00:00Z' })
-  since?: Date;
-
-  @Instant({ description: 'Only before this time.', example: '2026-11-22T00:00:00Z' })
-  until?: Date;
+  @Instant({ description: 'Only from this time on.', example: '2026-11-21T00:00:00Z' }) since?: Date;
+  @Instant({ description: 'Only before this time.', example: '2026-11-22T00:00:00Z' }) until?: Date;
 }
 
 export function toAuditFilter({
@@ -115,8 +112,7 @@ export class AuditActorDto {
 }
 
 export class AuditedResourceDto {
-  @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' })
-  type: AuditResource;
+  @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' }) type: AuditResource;
 
   @ApiProperty({
     type: String,
@@ -128,8 +124,7 @@ export class AuditedResourceDto {
 }
 
 export class AuditEntryDto {
-  @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' })
-  id: string;
+  @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' }) id: string;
 
   @ApiProperty({
     format: 'date-time',
@@ -155,11 +150,8 @@ export class AuditEntryDto {
   })
   outcome: AuditOutcome;
 
-  @ApiProperty({ type: AuditActorDto })
-  actor: AuditActorDto;
-
-  @ApiProperty({ type: AuditedResourceDto })
-  resource: AuditedResourceDto;
+  @ApiProperty({ type: AuditActorDto }) actor: AuditActorDto;
+  @ApiProperty({ type: AuditedResourceDto }) resource: AuditedResourceDto;
 
   @ApiProperty({
     type: String,

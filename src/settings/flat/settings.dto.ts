@@ -1,7 +1,8 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { Equals } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
-import { customRule, documentedField, MAX_ELEMENTS } from '../../common/validation/field.js';
+import { field, MAX_ELEMENTS } from '../../common/validation/field.js';
 import { Nested, NestedMap } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
 import { mapSchema, MAX_EMAIL, MAX_SECRET, MAX_URL, Text } from '../../common/validation/text-fields.js';
@@ -28,8 +29,7 @@ export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x
 @ApiExtraModels(CustomSecretValueDto)
 @ApiSchema({ name: 'UserSecrets' })
 class SecretsStoreDto {
-  @ProviderTokenMap()
-  provider_tokens?: ProviderTokenInputs;
+  @ProviderTokenMap() provider_tokens?: ProviderTokenInputs;
 
   @NestedMap({
     type: CustomSecretValueDto,
@@ -54,8 +54,7 @@ class SecretsStoreDto {
 
 /** A model that was stored although its server did not accept it, or could not be asked. */
 export class ModelWarningDto implements ModelWarning {
-  @ApiProperty({ enum: MODEL_WARNING_CODES, example: 'unauthorized' })
-  code: ModelWarning['code'];
+  @ApiProperty({ enum: MODEL_WARNING_CODES, example: 'unauthorized' }) code: ModelWarning['code'];
 
   @ApiProperty({ example: 'The model was stored but not verified: 401 Incorrect API key provided.' })
   detail: string;
@@ -66,8 +65,7 @@ export type StoredWarning = ProviderTokenWarning | ModelWarning;
 
 @ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto)
 export class SettingsStoredDto {
-  @ApiProperty({ example: 'Settings stored' })
-  message: string;
+  @ApiProperty({ example: 'Settings stored' }) message: string;
 
   @ApiProperty({
     type: 'array',
@@ -102,13 +100,6 @@ export function toSettingsStoredDto(
     ...(warnings.length > 0 && { warnings: [...warnings] }),
     ...(secretWarnings.length > 0 && { secret_warnings: secretWarnings }),
   };
-}
-
-/** Nothing of it is kept, so all that matters is how much of it there is. */
-function IsSmall(): PropertyDecorator {
-  return customRule('isSmall', (isSmall) =>
-    isSmall === false ? [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }] : [],
-  );
 }
 
 const KEPT = 'null keeps the stored value, blank text clears it.';
@@ -220,8 +211,7 @@ export class SettingsDto {
   })
   sandbox_runtime_container_image?: string | null;
 
-  @McpConfigField()
-  mcp_config?: McpConfigDto | null;
+  @McpConfigField() mcp_config?: McpConfigDto | null;
 
   @Text({
     nullable: true,
@@ -271,15 +261,17 @@ export class SettingsDto {
   })
   git_user_email?: string | null;
 
-  @documentedField(
-    {
+  // Nothing of it is kept, so all that matters is how much of it there is.
+  @field({
+    options: {
       description:
         'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
       example: { github: null },
     },
-    mapSchema({}),
-    (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
-  )
-  @IsSmall()
+    schema: mapSchema({}),
+    coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
+    is: (why) => Equals(true, why),
+    otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
+  })
   provider_tokens_set?: true;
 }

@@ -2,10 +2,18 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import type { FieldProblem } from '../../common/validation/field.js';
 import { Nested, NestedList } from '../../common/validation/nested-fields.js';
-import { MAX_SECRET, MAX_URL, Text, TextList, TextMap } from '../../common/validation/text-fields.js';
+import {
+  MAX_SECRET,
+  MAX_URL,
+  Text,
+  TextList,
+  textList,
+  textMap,
+} from '../../common/validation/text-fields.js';
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,
+  fieldOrText,
   MAX_VARIABLE_NAME,
   VARIABLE_NAME,
   variableNameProblem,
@@ -28,26 +36,19 @@ function ShownTools(): PropertyDecorator {
 
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
-  @ApiProperty({ example: 'https://mcp.example.com/sse' })
-  url: string;
+  @ApiProperty({ example: 'https://mcp.example.com/sse' }) url: string;
 
   @ApiProperty({ type: String, nullable: true, description: 'null, or the mask.', example: '**********' })
   api_key: string | null;
 
-  @ShownTools()
-  tools?: string[];
+  @ShownTools() tools?: string[];
 }
 
 @ApiSchema({ name: 'StoredMCPStdioServerConfig' })
 class StoredStdioMcpServerDto implements StoredStdioMcpServer {
-  @ApiProperty({ example: 'files' })
-  name: string;
-
-  @ApiProperty({ example: 'npx' })
-  command: string;
-
-  @ApiProperty({ type: [String], example: ['-y', 'files-server'] })
-  args: string[];
+  @ApiProperty({ example: 'files' }) name: string;
+  @ApiProperty({ example: 'npx' }) command: string;
+  @ApiProperty({ type: [String], example: ['-y', 'files-server'] }) args: string[];
 
   @ApiProperty({
     type: 'object',
@@ -57,21 +58,15 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   })
   env: Record<string, string>;
 
-  @ShownTools()
-  tools?: string[];
+  @ShownTools() tools?: string[];
 }
 
 /** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
 @ApiSchema({ name: 'StoredMCPConfig' })
 export class StoredMcpConfigDto implements StoredMcpConfig {
-  @ApiProperty({ type: [StoredRemoteMcpServerDto] })
-  sse_servers: StoredRemoteMcpServerDto[];
-
-  @ApiProperty({ type: [StoredStdioMcpServerDto] })
-  stdio_servers: StoredStdioMcpServerDto[];
-
-  @ApiProperty({ type: [StoredRemoteMcpServerDto] })
-  shttp_servers: StoredRemoteMcpServerDto[];
+  @ApiProperty({ type: [StoredRemoteMcpServerDto] }) sse_servers: StoredRemoteMcpServerDto[];
+  @ApiProperty({ type: [StoredStdioMcpServerDto] }) stdio_servers: StoredStdioMcpServerDto[];
+  @ApiProperty({ type: [StoredRemoteMcpServerDto] }) shttp_servers: StoredRemoteMcpServerDto[];
 }
 
 /** A script may stand in an argument. */
@@ -119,8 +114,7 @@ export class RemoteMcpServerDto {
   })
   api_key?: string | null;
 
-  @AllowedTools()
-  tools?: string[] | null;
+  @AllowedTools() tools?: string[] | null;
 }
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
@@ -150,32 +144,35 @@ export class StdioMcpServerDto {
   })
   command: string;
 
-  @TextList({
-    nullIsAbsent: true,
-    description:
-      'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
-    itemLength: MAX_ARGUMENT,
-    fromText: argumentsFromText,
-    textForm: { pattern: ARGUMENTS_TEXT },
-    example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
-  })
+  @fieldOrText(
+    textList({
+      nullIsAbsent: true,
+      description:
+        'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+      itemLength: MAX_ARGUMENT,
+      example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
+    }),
+    argumentsFromText,
+    ARGUMENTS_TEXT,
+  )
   args?: string[];
 
-  @TextMap({
-    nullIsAbsent: true,
-    description:
-      'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
-    example: { API_TOKEN: 'token-example' },
-    valueLength: MAX_SECRET,
-    keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
-    keyRule: variableNameProblem,
-    fromText: variablesFromText,
-    textForm: { pattern: VARIABLES_TEXT },
-  })
+  @fieldOrText(
+    textMap({
+      nullIsAbsent: true,
+      description:
+        'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+      example: { API_TOKEN: 'token-example' },
+      valueLength: MAX_SECRET,
+      keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
+      keyRule: variableNameProblem,
+    }),
+    variablesFromText,
+    VARIABLES_TEXT,
+  )
   env?: Map<string, string>;
 
-  @AllowedTools()
-  tools?: string[] | null;
+  @AllowedTools() tools?: string[] | null;
 }
 
 /** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */

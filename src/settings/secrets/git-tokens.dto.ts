@@ -9,16 +9,12 @@ import { ProviderTokenMap } from '../../git-providers/tokens/provider-token.dto.
 import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
 
 export class AddGitProvidersDto {
-  @McpConfigField()
-  mcp_config?: McpConfigDto | null;
-
-  @ProviderTokenMap()
-  provider_tokens?: ProviderTokenInputs;
+  @McpConfigField() mcp_config?: McpConfigDto | null;
+  @ProviderTokenMap() provider_tokens?: ProviderTokenInputs;
 }
 
 export class GitProvidersStoredDto {
-  @ApiProperty({ example: 'Git providers stored' })
-  message: string;
+  @ApiProperty({ example: 'Git providers stored' }) message: string;
 
   @ApiProperty({
     type: [ProviderTokenWarningDto],
@@ -89,8 +85,7 @@ export const STORE_TOKENS = {
 };
 
 export class GitProvidersUnsetDto {
-  @ApiProperty({ example: 'Unset Git provider tokens' })
-  message: string;
+  @ApiProperty({ example: 'Unset Git provider tokens' }) message: string;
 }
 
 /** What both routes that remove tokens say of themselves. A body is not needed, but read. */

@@ -11,14 +11,12 @@ export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
 }
 
 export class SecretIdDto {
-  @CustomSecretName('Name of the secret.')
-  secret_id: string;
+  @CustomSecretName('Name of the secret.') secret_id: string;
 }
 
 @ApiSchema({ name: 'CustomSecretWithoutValue' })
 class SecretWithoutValueDto implements SecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' })
-  name: string;
+  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
   description: string | null;
@@ -36,9 +34,6 @@ export function toSecretPageDto({ items, nextPageId }: Page<SecretDescription>):
 }
 
 export class EditResponseDto {
-  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' })
-  message: string;
-
-  @SecretWarningProperty()
-  warning?: string;
+  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' }) message: string;
+  @SecretWarningProperty() warning?: string;
 }

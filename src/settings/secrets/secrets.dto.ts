@@ -59,8 +59,7 @@ export function CustomSecretName(description: string): PropertyDecorator {
 
 @ApiSchema({ name: 'CreateCustomSecret' })
 export class CreateSecretDto {
-  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.')
-  name: string;
+  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
 
   @Text({
     required: true,
@@ -96,11 +95,8 @@ export class CustomSecretValueDto {
 
 @ApiSchema({ name: 'CustomSecretMessage' })
 export class SecretMessageDto {
-  @ApiProperty({ description: 'What was done.', example: 'Secret stored' })
-  message: string;
-
-  @SecretWarningProperty()
-  warning?: string;
+  @ApiProperty({ description: 'What was done.', example: 'Secret stored' }) message: string;
+  @SecretWarningProperty() warning?: string;
 }
 
 /** The member about a value that was stored and will be seen. */
@@ -120,14 +116,12 @@ export function secretWarning(name: string, value: string | null | undefined): {
 }
 
 export class SecretNameDto {
-  @CustomSecretName('Name of the secret.')
-  name: string;
+  @CustomSecretName('Name of the secret.') name: string;
 }
 
 @ApiSchema({ name: 'UpdateCustomSecret' })
 export class UpdateSecretDto {
-  @CustomSecretName('The name from now on; the present one to keep it.')
-  name: string;
+  @CustomSecretName('The name from now on; the present one to keep it.') name: string;
 
   @Text({
     nullable: true,
@@ -148,8 +142,7 @@ export class UpdateSecretDto {
 
 @ApiSchema({ name: 'CustomSecretDescription' })
 class SecretDescriptionDto implements SecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' })
-  name: string;
+  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
   description: string | null;
@@ -157,8 +150,7 @@ class SecretDescriptionDto implements SecretDescription {
 
 /** Response of `GET /api/secrets`: never a value. */
 export class CustomSecretsDto {
-  @ApiProperty({ type: [SecretDescriptionDto] })
-  custom_secrets: SecretDescriptionDto[];
+  @ApiProperty({ type: [SecretDescriptionDto] }) custom_secrets: SecretDescriptionDto[];
 }
 
 export function toCustomSecretsDto(secrets: readonly SecretDescription[]): CustomSecretsDto {

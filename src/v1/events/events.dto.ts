@@ -1,13 +1,13 @@
-import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
+import { ValidateBy } from 'class-validator';
 import { z } from 'zod';
 import type { DocumentedProblem } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageId } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { documentedField, type FieldOptions, fieldRule } from '../../common/validation/field.js';
+import { field, type FieldOptions } from '../../common/validation/field.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import type { EventSearch } from './events.service.js';
@@ -45,8 +45,7 @@ export class ConversationPathDto {
 }
 
 export class CountEventsQueryDto {
-  @Text({ description: 'Only events of this kind.', example: 'MessageEvent' })
-  kind__eq?: string;
+  @Text({ description: 'Only events of this kind.', example: 'MessageEvent' }) kind__eq?: string;
 
   @EventTime({
     description: 'Only events from this moment on; without a time zone it is UTC.',
@@ -84,8 +83,7 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   @Choice({ description: 'Oldest or newest first.', values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
   @Integer({
     description: 'Events on a page; one of 4 MiB ends earlier.',
@@ -128,11 +126,8 @@ const { $schema: _draft, ...EVENT } = z.toJSONSchema(eventSchema, { io: 'input' 
 export class ConversationEventDto {}
 
 export class EventPageDto {
-  @ApiProperty({ type: [ConversationEventDto] })
-  items: AgentEvent[];
-
-  @NextPageId()
-  next_page_id: string | null;
+  @ApiProperty({ type: [ConversationEventDto] }) items: AgentEvent[];
+  @NextPageId() next_page_id: string | null;
 }
 
 export function toEventPageDto(page: Page<AgentEvent>): EventPageDto {
@@ -158,14 +153,12 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
 function EventTime(options: FieldOptions): PropertyDecorator {
-  return applyDecorators(
-    documentedField(options, { type: String, format: 'date-time' }, (value) =>
-      typeof value === 'string' ? (toInstant(value) ?? value) : value,
-    ),
-    fieldRule('eventTime', options, (value) =>
-      typeof value === 'string' && toInstant(value) === value
-        ? []
-        : [{ type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }],
-    ),
-  );
+  const isTime = { validate: (value: unknown) => typeof value === 'string' && toInstant(value) === value };
+  return field({
+    options,
+    schema: { type: String, format: 'date-time' },
+    coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
+    is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
+    otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
+  });
 }

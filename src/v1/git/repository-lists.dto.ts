@@ -54,8 +54,7 @@ function Provider(): PropertyDecorator {
 }
 
 export class SearchRepositoriesQueryDto {
-  @Provider()
-  provider: ProviderType;
+  @Provider() provider: ProviderType;
 
   @Text({
     description:
@@ -73,8 +72,7 @@ export class SearchRepositoriesQueryDto {
   })
   installation_id?: string;
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
   @Integer({ description: 'Repositories on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
   limit?: number;
@@ -88,8 +86,7 @@ export class SearchRepositoriesQueryDto {
 }
 
 export class SearchBranchesQueryDto {
-  @Provider()
-  provider: ProviderType;
+  @Provider() provider: ProviderType;
 
   @Text({
     required: true,
@@ -107,39 +104,29 @@ export class SearchBranchesQueryDto {
   })
   query: string;
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
   @Integer({ description: 'Branches on a page.', minimum: 1, maximum: 100, default: DEFAULT_BRANCHES })
   limit?: number;
 }
 
 export class SearchInstallationsQueryDto {
-  @Provider()
-  provider: ProviderType;
-
-  @PageId()
-  page_id?: string;
+  @Provider() provider: ProviderType;
+  @PageId() page_id?: string;
 
   @Integer({ description: 'Installations on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
   limit?: number;
 }
 
 export class RepositoryDto {
-  @ApiProperty({ description: 'As the provider writes it.', example: '81204' })
-  id: string;
-
-  @ApiProperty({ example: 'acme/checkout' })
-  full_name: string;
+  @ApiProperty({ description: 'As the provider writes it.', example: '81204' }) id: string;
+  @ApiProperty({ example: 'acme/checkout' }) full_name: string;
 
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'github' })
   git_provider: ProviderType;
 
-  @ApiProperty({ example: false })
-  is_public: boolean;
-
-  @ApiProperty({ type: 'integer', nullable: true, example: 12 })
-  stargazers_count: number | null;
+  @ApiProperty({ example: false }) is_public: boolean;
+  @ApiProperty({ type: 'integer', nullable: true, example: 12 }) stargazers_count: number | null;
 
   @ApiProperty({
     type: String,
@@ -167,14 +154,9 @@ export class RepositoryDto {
 export class RepositoryPageDto extends PageOf(RepositoryDto) {}
 
 export class BranchDto {
-  @ApiProperty({ example: 'main' })
-  name: string;
-
-  @ApiProperty({ example: '4f1c5f2fdc0a3a3b6f4d4a1c0f6b1f0a2c9d7e11' })
-  commit_sha: string;
-
-  @ApiProperty({ description: 'False where the provider does not tell.', example: true })
-  protected: boolean;
+  @ApiProperty({ example: 'main' }) name: string;
+  @ApiProperty({ example: '4f1c5f2fdc0a3a3b6f4d4a1c0f6b1f0a2c9d7e11' }) commit_sha: string;
+  @ApiProperty({ description: 'False where the provider does not tell.', example: true }) protected: boolean;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
   last_push_date: string | null;
@@ -191,8 +173,7 @@ export class InstallationPageDto {
   })
   items: string[];
 
-  @NextPageId()
-  next_page_id: string | null;
+  @NextPageId() next_page_id: string | null;
 }
 
 export function toRepositoryQuery(query: SearchRepositoriesQueryDto): RepositoryQuery {

@@ -62,11 +62,8 @@ export class OpenPullRequestDto {
 }
 
 export class OpenedPullRequestDto implements OpenedChangeRequest {
-  @ApiProperty({ type: 'integer', example: 17 })
-  number: number;
-
-  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
-  url: string;
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
 }
 
 /** Says what is wrong with the name of a branch; null when it is valid. */

@@ -40,8 +40,7 @@ export class SandboxSecretPathDto extends SandboxIdDto {
 
 @ApiSchema({ name: 'SecretNameItem' })
 class SandboxSecretDto implements AgentSecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' })
-  name: string;
+  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
   description: string | null;
@@ -49,8 +48,7 @@ class SandboxSecretDto implements AgentSecretDescription {
 
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {
-  @ApiProperty({ type: [SandboxSecretDto] })
-  secrets: SandboxSecretDto[];
+  @ApiProperty({ type: [SandboxSecretDto] }) secrets: SandboxSecretDto[];
 }
 
 export class UserInfoQueryDto {
@@ -80,17 +78,10 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   'search_api_key',
   'sandbox_api_key',
 ] as const) {
-  @ApiProperty({ format: 'uuid', example: '3fa85f64-5717-4562-b3fc-2c963f66afa6' })
-  id: string;
-
-  @ApiProperty(KEY_PROPERTY)
-  llm_api_key: string | null;
-
-  @ApiProperty(KEY_PROPERTY)
-  search_api_key: string | null;
-
-  @ApiProperty(KEY_PROPERTY)
-  sandbox_api_key: string | null;
+  @ApiProperty({ format: 'uuid', example: '3fa85f64-5717-4562-b3fc-2c963f66afa6' }) id: string;
+  @ApiProperty(KEY_PROPERTY) llm_api_key: string | null;
+  @ApiProperty(KEY_PROPERTY) search_api_key: string | null;
+  @ApiProperty(KEY_PROPERTY) sandbox_api_key: string | null;
 
   @ApiProperty({
     type: 'object',
@@ -107,14 +98,9 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   @ApiProperty({ type: ShownProfilesDto, description: 'Keys are masked, or with `expose_secrets` in clear.' })
   llm_profiles: ShownProfilesDto;
 
-  @ApiProperty({ ...PREFERENCE, example: null })
-  disabled_skills: unknown;
-
-  @ApiProperty({ ...PREFERENCE, example: 'NO_GROUPING' })
-  sandbox_grouping_strategy: unknown;
-
-  @ApiProperty({ ...PREFERENCE, example: null })
-  default_sandbox_spec_id: unknown;
+  @ApiProperty({ ...PREFERENCE, example: null }) disabled_skills: unknown;
+  @ApiProperty({ ...PREFERENCE, example: 'NO_GROUPING' }) sandbox_grouping_strategy: unknown;
+  @ApiProperty({ ...PREFERENCE, example: null }) default_sandbox_spec_id: unknown;
 }
 
 export interface ExposedSecrets {

@@ -29,8 +29,7 @@ export class SandboxSpecDto {
   })
   command: string[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({
     type: 'object',

@@ -31,8 +31,7 @@ export class DeleteSandboxQueryDto {
 }
 
 export class ExposedUrlDto {
-  @ApiProperty({ example: 'AGENT_SERVER' })
-  name: string;
+  @ApiProperty({ example: 'AGENT_SERVER' }) name: string;
 
   @ApiProperty({
     format: 'uri',
@@ -40,8 +39,7 @@ export class ExposedUrlDto {
   })
   url: string;
 
-  @ApiProperty({ type: 'integer', description: 'Port of the address.', example: 443 })
-  port: number;
+  @ApiProperty({ type: 'integer', description: 'Port of the address.', example: 443 }) port: number;
 }
 
 export class SandboxIdsQueryDto {
@@ -56,14 +54,9 @@ export class SandboxIdsQueryDto {
 
 @ApiSchema({ name: 'SandboxInfo' })
 export class SandboxDto {
-  @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' })
-  id: string;
-
-  @ApiProperty({ example: 'c56a4180-65aa-42ec-a945-5fd21dec0538' })
-  created_by_user_id: string;
-
-  @ApiProperty({ example: 'slipway' })
-  sandbox_spec_id: string;
+  @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' }) id: string;
+  @ApiProperty({ example: 'c56a4180-65aa-42ec-a945-5fd21dec0538' }) created_by_user_id: string;
+  @ApiProperty({ example: 'slipway' }) sandbox_spec_id: string;
 
   @ApiProperty({
     enum: SANDBOX_STATUSES,
@@ -100,8 +93,7 @@ export class SandboxDto {
   })
   exposed_urls: ExposedUrlDto[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 }
 
 export class SandboxPageDto extends PageOf(SandboxDto) {}

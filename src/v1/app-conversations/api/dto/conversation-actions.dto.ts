@@ -81,13 +81,11 @@ export class MessagePartDto {
   @Nested({ type: ImageUrlDto, description: 'One image, in the other way that clients write it.' })
   image_url?: ImageUrlDto;
 
-  @Flag({ description: 'A hint for models that keep prompts.', example: false })
-  cache_prompt?: boolean;
+  @Flag({ description: 'A hint for models that keep prompts.', example: false }) cache_prompt?: boolean;
 }
 
 export class UserMessageDto {
-  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
-  role?: 'user';
+  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' }) role?: 'user';
 
   @NestedList({
     type: MessagePartDto,
@@ -107,14 +105,12 @@ export class SendMessageDto extends UserMessageDto {
 
 @ApiSchema({ name: 'AppSendMessageResponse' })
 export class MessageSentDto {
-  @ApiProperty({ example: true })
-  success: boolean;
+  @ApiProperty({ example: true }) success: boolean;
 
   @ApiProperty({ enum: SANDBOX_STATUSES, enumName: 'SandboxStatus', example: 'RUNNING' })
   sandbox_status: SandboxStatus;
 
-  @ApiProperty({ type: String, nullable: true, example: null })
-  message: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) message: string | null;
 }
 
 @ApiSchema({ name: 'PendingMessageRequest' })
@@ -122,11 +118,8 @@ export class PendingMessageDto extends UserMessageDto {}
 
 @ApiSchema({ name: 'PendingMessageResponse' })
 export class MessageQueuedDto {
-  @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' })
-  id: string;
-
-  @ApiProperty({ example: true })
-  queued: boolean;
+  @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' }) id: string;
+  @ApiProperty({ example: true }) queued: boolean;
 
   @ApiProperty({ type: 'integer', description: 'Its place among those that wait, from 1.', example: 1 })
   position: number;

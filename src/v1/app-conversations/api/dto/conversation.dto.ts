@@ -50,13 +50,11 @@ export class ConversationFilterQueryDto {
   @Text({ description: 'Only those in this sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
   sandbox_id__eq?: string;
 
-  @TagFilter()
-  tag?: string[];
+  @TagFilter() tag?: string[];
 }
 
 export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
   @Integer({
     description: 'Conversations on a page; one of 4 MiB ends earlier.',
@@ -155,60 +153,38 @@ export class UpdateConversationDto {
 }
 
 class LaunchedAgentProfileDto {
-  @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
-  agent_profile_id: string;
-
-  @ApiProperty({ type: 'integer', example: 1 })
-  revision: number;
+  @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' }) agent_profile_id: string;
+  @ApiProperty({ type: 'integer', example: 1 }) revision: number;
 }
 
 class TokenUsageDto implements TokenUsage {
-  @ApiProperty({ example: 'provider/model-1' })
-  model: string;
-
-  @ApiProperty({ type: 'integer', example: 18_200 })
-  prompt_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 940 })
-  completion_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 12_000 })
-  cache_read_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 0 })
-  cache_write_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 0 })
-  reasoning_tokens: number;
+  @ApiProperty({ example: 'provider/model-1' }) model: string;
+  @ApiProperty({ type: 'integer', example: 18_200 }) prompt_tokens: number;
+  @ApiProperty({ type: 'integer', example: 940 }) completion_tokens: number;
+  @ApiProperty({ type: 'integer', example: 12_000 }) cache_read_tokens: number;
+  @ApiProperty({ type: 'integer', example: 0 }) cache_write_tokens: number;
+  @ApiProperty({ type: 'integer', example: 0 }) reasoning_tokens: number;
 
   @ApiProperty({ type: 'integer', description: 'Of the model; 0 when it is not known.', example: 160_000 })
   context_window: number;
 
-  @ApiProperty({ type: 'integer', description: 'Of the last call.', example: 5_100 })
-  per_turn_token: number;
-
-  @ApiProperty({ example: '' })
-  response_id: string;
+  @ApiProperty({ type: 'integer', description: 'Of the last call.', example: 5_100 }) per_turn_token: number;
+  @ApiProperty({ example: '' }) response_id: string;
 }
 
 @ApiSchema({ name: 'MetricsSnapshot' })
 class MetricsDto implements MetricsSnapshot {
-  @ApiProperty({ example: 'provider/model-1' })
-  model_name: string;
-
-  @ApiProperty({ description: 'USD.', example: 0.42 })
-  accumulated_cost: number;
+  @ApiProperty({ example: 'provider/model-1' }) model_name: string;
+  @ApiProperty({ description: 'USD.', example: 0.42 }) accumulated_cost: number;
 
   @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 5 })
   max_budget_per_task: number | null;
 
-  @ApiProperty({ type: TokenUsageDto, nullable: true })
-  accumulated_token_usage: TokenUsageDto | null;
+  @ApiProperty({ type: TokenUsageDto, nullable: true }) accumulated_token_usage: TokenUsageDto | null;
 }
 
 class ConversationFailureDto implements ConversationFailure {
-  @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' })
-  code: string;
+  @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' }) code: string;
 
   @ApiProperty({
     maxLength: 2_000,
@@ -218,17 +194,10 @@ class ConversationFailureDto implements ConversationFailure {
 }
 
 class ConversationPullRequestDto implements ConversationPullRequest {
-  @ApiProperty({ type: 'integer', example: 17 })
-  number: number;
-
-  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
-  url: string;
-
-  @ApiProperty({ example: 'Read empty files without a crash' })
-  title: string;
-
-  @ApiProperty({ example: 'fix/parser' })
-  source_branch: string;
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
+  @ApiProperty({ example: 'Read empty files without a crash' }) title: string;
+  @ApiProperty({ example: 'fix/parser' }) source_branch: string;
 }
 
 export class AppConversationDto {
@@ -241,17 +210,13 @@ export class AppConversationDto {
   @ApiProperty({ description: 'It stays when the sandbox is gone.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
   sandbox_id: string;
 
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' })
-  selected_repository: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'main' })
-  selected_branch: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) selected_repository: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
 
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', nullable: true, example: 'github' })
   git_provider: ProviderType | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'Parser tests' })
-  title: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'Parser tests' }) title: string | null;
 
   @ApiProperty({
     enum: CONVERSATION_TRIGGERS,
@@ -269,29 +234,20 @@ export class AppConversationDto {
   })
   pr_number: number[];
 
-  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' })
-  llm_model: string | null;
-
-  @ApiProperty({ example: 'openhands' })
-  agent_kind: string;
-
-  @ApiProperty({ type: MetricsDto, nullable: true })
-  metrics: MetricsDto | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  parent_conversation_id: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' }) llm_model: string | null;
+  @ApiProperty({ example: 'openhands' }) agent_kind: string;
+  @ApiProperty({ type: MetricsDto, nullable: true }) metrics: MetricsDto | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) parent_conversation_id: string | null;
 
   @ApiProperty({ type: [String], description: 'Only where conversations are asked for by id.', example: [] })
   sub_conversation_ids: string[];
 
-  @ApiProperty({ type: Boolean, nullable: true, example: null })
-  public: boolean | null;
+  @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
 
   @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
   tags: Record<string, string>;
 
-  @ApiProperty({ type: 'object', additionalProperties: true, example: {} })
-  metadata: Record<string, unknown>;
+  @ApiProperty({ type: 'object', additionalProperties: true, example: {} }) metadata: Record<string, unknown>;
 
   @ApiProperty({
     type: String,
@@ -312,11 +268,8 @@ export class AppConversationDto {
   })
   result: unknown;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' })
-  updated_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' }) updated_at: string;
 
   @ApiProperty({
     enum: SANDBOX_STATUSES,

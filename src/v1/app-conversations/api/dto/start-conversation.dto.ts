@@ -57,8 +57,7 @@ class PluginDto {
   @Text({ required: true, description: 'Where it comes from.', example: 'github:octo/plugins' })
   source: string;
 
-  @Text({ nullable: true, description: 'Branch, tag or commit.', example: 'main' })
-  ref?: string | null;
+  @Text({ nullable: true, description: 'Branch, tag or commit.', example: 'main' }) ref?: string | null;
 
   @Text({ nullable: true, description: 'Folder in the repository.', example: 'plugins/lint' })
   repo_path?: string | null;
@@ -272,14 +271,12 @@ export class StartConversationDto {
   @FreeObject({ nullable: true, description: NO_EFFECT, example: {}, maxLength: MAX_METADATA_LENGTH })
   observability_metadata?: Record<string, unknown> | null;
 
-  @TextList({ nullable: true, description: NO_EFFECT, example: [] })
-  observability_tags?: string[] | null;
+  @TextList({ nullable: true, description: NO_EFFECT, example: [] }) observability_tags?: string[] | null;
 
   @Text({ nullable: true, description: NO_EFFECT, example: 'nightly' })
   observability_span_name?: string | null;
 
-  @NestedList({ type: PluginDto, nullable: true, description: NO_EFFECT })
-  plugins?: PluginDto[] | null;
+  @NestedList({ type: PluginDto, nullable: true, description: NO_EFFECT }) plugins?: PluginDto[] | null;
 
   @TextMap({
     nullable: true,
