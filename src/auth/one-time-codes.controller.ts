@@ -46,9 +46,7 @@ export class OneTimeCodesController {
   @Post()
   @JsonBodyBounds({ bytes: 1_024 })
   @Header('Cache-Control', 'no-store')
-  @ApiRoute({
-    id: 'exchange_code',
-    summary: 'Exchange the code of a link for the key it stands for',
+  @ApiRoute('exchange_code', 'Exchange the code of a link for the key it stands for', {
     description:
       'The link to the web application that a start prints on a terminal has such a code. It is valid once.',
     answer: { type: ExchangedCodeDto, description: 'The key, and whose it is' },

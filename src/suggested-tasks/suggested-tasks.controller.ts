@@ -49,9 +49,7 @@ export class SuggestedTasksController {
     description: 'Nothing has changed since the answer with this ETag',
     headers: HEADERS,
   })
-  @ApiRoute({
-    id: 'get_suggested_tasks_api_user_suggested_tasks_get',
-    summary: 'Suggested tasks of the user',
+  @ApiRoute('get_suggested_tasks_api_user_suggested_tasks_get', 'Suggested tasks of the user', {
     description: DESCRIPTION,
     answer: {
       type: [SuggestedTaskDto],

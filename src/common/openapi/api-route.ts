@@ -43,25 +43,21 @@ export interface RouteRules {
 }
 
 interface RouteDocumentation extends RouteRules {
-  /** Generated clients name their functions after it. */
-  id: string;
-  summary: string;
   description?: string;
   status?: number;
   answer: ApiResponseNoStatusOptions;
   optionalBody?: DtoClass;
 }
 
-/** Documents a route; the document builder adds what follows from guards, body and parameters. */
-export function ApiRoute({
-  id,
-  summary,
-  description,
-  status = 200,
-  answer,
-  optionalBody,
-  ...rules
-}: RouteDocumentation): MethodDecorator {
+/**
+ * Documents a route; the document builder adds what follows from guards, body and parameters.
+ * @param id generated clients name their functions after it
+ */
+export function ApiRoute(
+  id: string,
+  summary: string,
+  { description, status = 200, answer, optionalBody, ...rules }: RouteDocumentation,
+): MethodDecorator {
   return applyDecorators(
     HttpCode(status),
     ApiOperation({ operationId: id, summary, description }),

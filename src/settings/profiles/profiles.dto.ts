@@ -60,12 +60,7 @@ export class SaveProfileDto {
       nullable: true,
       example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
     },
-    schema: {
-      type: 'object',
-      properties: LLM_PROPERTIES,
-      required: ['model'],
-      additionalProperties: false,
-    },
+    schema: { type: 'object', properties: LLM_PROPERTIES, required: ['model'], additionalProperties: false },
     is: IsObject,
     otherwise: { type: 'dict_type', msg: 'Expected an object.' },
   })

@@ -42,10 +42,7 @@ export const ADD_GIT_PROVIDERS_EXAMPLES = {
     summary: 'An API token for Bitbucket Cloud, with the email address it belongs to',
     value: { provider_tokens: { bitbucket: { token: 'ada@example.com:ATATTexampleExample' } } },
   },
-  remove: {
-    summary: 'Remove one token, keep the others',
-    value: { provider_tokens: { gitlab: null } },
-  },
+  remove: { summary: 'Remove one token, keep the others', value: { provider_tokens: { gitlab: null } } },
 };
 
 const GIT_PROVIDERS_STORED_EXAMPLES = {

@@ -27,10 +27,7 @@ class SecretWithoutValueDto implements SecretDescription {
 export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}
 
 export function toSecretPageDto({ items, nextPageId }: Page<SecretDescription>): SecretPageDto {
-  return {
-    items: items.map(({ name, description }) => ({ name, description })),
-    next_page_id: nextPageId,
-  };
+  return { items: items.map(({ name, description }) => ({ name, description })), next_page_id: nextPageId };
 }
 
 export class EditResponseDto {

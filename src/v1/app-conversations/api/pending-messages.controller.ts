@@ -37,9 +37,7 @@ export class PendingMessagesController {
   constructor(private readonly pending: PendingMessagesService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'queue_pending_message',
-    summary: 'Say something as soon as the conversation is ready',
+  @ApiRoute('queue_pending_message', 'Say something as soon as the conversation is ready', {
     description: DESCRIPTION,
     status: 201,
     answer: { type: MessageQueuedDto, description: 'It is kept' },

@@ -61,9 +61,7 @@ class ImageUrlDto {
   url: string;
 }
 
-@SchemaRules({
-  anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }],
-})
+@SchemaRules({ anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }] })
 export class MessagePartDto {
   @Choice({ values: PART_TYPES, description: 'Which of the two; may be left out.', example: 'text' })
   type?: (typeof PART_TYPES)[number];
@@ -233,10 +231,7 @@ export function messagePartProblems(
     return [{ type: 'too_long', msg: `Expected at most ${MAX_PARTS} parts.` }];
   }
   const problems = parts.flatMap(({ index, element }) =>
-    partProblems(element).map((problem) => ({
-      ...problem,
-      path: [String(index), ...(problem.path ?? [])],
-    })),
+    partProblems(element).map((problem) => ({ ...problem, path: [String(index), ...(problem.path ?? [])] })),
   );
   return problems.length === 0 && !parts.some(({ element }) => saysSomething(element))
     ? [{ type: 'value_error', msg: 'Expected a message that says something: some text, or an image.' }]
