@@ -4,8 +4,7 @@ import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 
 export class ApiKeyIdDto {
-  @Text({ required: true, description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
-  id: string;
+  @Text('Id of the key: its first part, after `slw_`.', { required: true, example: '4nKxq0Zt' }) id: string;
 }
 
 export class ApiKeyDto {
@@ -41,9 +40,8 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
 }
 
 export class CreateApiKeyDto {
-  @Text({
+  @Text('What the key is for; 1 to 100 characters.', {
     required: true,
-    description: 'What the key is for; 1 to 100 characters.',
     example: 'ci',
     form: { minLength: 1 },
     maxLength: { value: 100, expected: 'Expected 1 to 100 characters.' },
@@ -53,16 +51,14 @@ export class CreateApiKeyDto {
   })
   name: string;
 
-  @Instant({
+  @Instant('When the key ends; without it the key lasts until it is revoked.', {
     nullable: true,
-    description: 'When the key ends; without it the key lasts until it is revoked.',
     example: '2030-01-31T12:00:00Z',
   })
   expires_at?: Date | null;
 
-  @Identifier({
+  @Identifier('Owner of the key; administrators only. Without it: the caller.', {
     nullable: true,
-    description: 'Owner of the key; administrators only. Without it: the caller.',
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   user_id?: string | null;
@@ -96,8 +92,7 @@ export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
 }
 
 export class KeyOwnerQueryDto {
-  @Identifier({
-    description: 'Whose keys; administrators only. Without it: the caller.',
+  @Identifier('Whose keys; administrators only. Without it: the caller.', {
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   user_id?: string;

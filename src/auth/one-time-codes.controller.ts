@@ -13,9 +13,8 @@ const NO_CODE = 'Expected the 43 letters, digits, - and _ of a code.';
 const CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
 
 class ExchangeCodeDto {
-  @Text({
+  @Text('From the link that the service printed when it was started.', {
     required: true,
-    description: 'From the link that the service printed when it was started.',
     example: CODE,
     maxLength: 43,
     pattern: { regex: /^[\w-]{43}$/, expected: NO_CODE },

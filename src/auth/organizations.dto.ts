@@ -6,7 +6,7 @@ const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 const PERMISSIONS = ['edit_org_settings'];
 
 export class OrganizationIdDto {
-  @Text({ required: true, description: 'Id of the organization: that of the user.', example: USER_ID })
+  @Text('Id of the organization: that of the user.', { required: true, example: USER_ID })
   organization_id: string;
 }
 

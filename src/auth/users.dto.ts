@@ -5,9 +5,8 @@ import { Identifier, MAX_EMAIL, Text } from '../common/validation/text-fields.js
 import type { User } from './user.repository.js';
 
 export class CreateUserDto {
-  @Text({
+  @Text('Unique, compared in lower case.', {
     required: true,
-    description: 'Unique, compared in lower case.',
     example: 'ada@example.com',
     format: 'email',
     maxLength: MAX_EMAIL,
@@ -17,20 +16,15 @@ export class CreateUserDto {
   })
   email: string;
 
-  @Text({ nullable: true, description: 'Shown to people.', example: 'Ada', maxLength: 200 })
-  name?: string | null;
+  @Text('Shown to people.', { nullable: true, example: 'Ada', maxLength: 200 }) name?: string | null;
 }
 
 export class SearchUsersQueryDto extends PageQuery('Users on a page.') {
-  @Text({ description: 'Only the user with this address.', example: 'ada@example.com' }) email__eq?: string;
+  @Text('Only the user with this address.', { example: 'ada@example.com' }) email__eq?: string;
 }
 
 export class UserIdDto {
-  @Identifier({
-    required: true,
-    description: 'Id of the user.',
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
+  @Identifier('Id of the user.', { required: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;
 }
 

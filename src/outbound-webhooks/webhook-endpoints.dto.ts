@@ -20,12 +20,14 @@ const EVENTS_EXPECTED = `Expected a list of: ${[EVERY_EVENT, ...WEBHOOK_EVENT_TY
 function EventTypes(): PropertyDecorator {
   const known: ReadonlySet<unknown> = new Set([EVERY_EVENT, ...WEBHOOK_EVENT_TYPES]);
   return (target, property) => {
-    TextList({
-      description: `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
-      example: ['conversation.finished', 'conversation.error'],
-      default: [EVERY_EVENT],
-      form: { minItems: 1, uniqueItems: true, items: { enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
-    })(target, property);
+    TextList(
+      `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
+      {
+        example: ['conversation.finished', 'conversation.error'],
+        default: [EVERY_EVENT],
+        form: { minItems: 1, uniqueItems: true, items: { enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
+      },
+    )(target, property);
     customRule('eventTypes', (value) => {
       const isGood =
         !Array.isArray(value) ||
@@ -36,15 +38,13 @@ function EventTypes(): PropertyDecorator {
 }
 
 class EndpointFieldsDto {
-  @Text({ nullable: true, description: 'For people.', example: 'CI', maxLength: 200 })
-  description?: string | null;
+  @Text('For people.', { nullable: true, example: 'CI', maxLength: 200 }) description?: string | null;
 
   @EventTypes() events?: string[];
-  @Flag({ description: 'Whether anything is sent.', default: true, example: true }) enabled?: boolean;
+  @Flag('Whether anything is sent.', { default: true, example: true }) enabled?: boolean;
 
-  @Text({
+  @Text('Signing secret; by default a random one. It is shown once, and never again.', {
     secret: true,
-    description: 'Signing secret; by default a random one. It is shown once, and never again.',
     example: SECRET,
     form: WEBHOOK_SECRET_FORM,
     rule: (secret) =>
@@ -54,10 +54,8 @@ class EndpointFieldsDto {
 }
 
 export class CreateWebhookEndpointDto extends EndpointFieldsDto {
-  @Text({
+  @Text('Where events are sent: an https address of a public server, or one that the operator allows.', {
     required: true,
-    description:
-      'Where events are sent: an https address of a public server, or one that the operator allows.',
     example: URL_EXAMPLE,
     format: 'uri',
     maxLength: 2_000,
@@ -67,8 +65,7 @@ export class CreateWebhookEndpointDto extends EndpointFieldsDto {
 }
 
 export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
-  @Text({
-    description: 'Where events are sent from now on.',
+  @Text('Where events are sent from now on.', {
     example: URL_EXAMPLE,
     format: 'uri',
     maxLength: 2_000,
@@ -78,16 +75,15 @@ export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
 }
 
 export class WebhookEndpointIdDto {
-  @Identifier({ required: true, description: 'Id of the endpoint.', example: ENDPOINT_ID }) id: string;
+  @Identifier('Id of the endpoint.', { required: true, example: ENDPOINT_ID }) id: string;
 }
 
 export class WebhookDeliveryIdDto extends WebhookEndpointIdDto {
-  @Identifier({ required: true, description: 'Id of the delivery.', example: DELIVERY_ID })
-  delivery_id: string;
+  @Identifier('Id of the delivery.', { required: true, example: DELIVERY_ID }) delivery_id: string;
 }
 
 export class SearchWebhookDeliveriesQueryDto extends PageQuery('Deliveries on a page.', 50) {
-  @Choice({ description: 'Only those with this status.', values: DELIVERY_STATUSES, example: 'failed' })
+  @Choice('Only those with this status.', { values: DELIVERY_STATUSES, example: 'failed' })
   status?: DeliveryStatus;
 }
 

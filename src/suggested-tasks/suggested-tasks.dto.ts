@@ -126,9 +126,13 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
 export const MAX_WORDS = 100;
 
 /** A query parameter with a comma list of known words; arrives as an array. */
-function CommaList({ values, ...options }: FieldOptions & { values: readonly string[] }): PropertyDecorator {
+function CommaList(
+  description: string,
+  { values, ...options }: FieldOptions & { values: readonly string[] },
+): PropertyDecorator {
   const unknown = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
   return field({
+    description,
     options,
     schema: { type: String, maxLength: MAX_TEXT },
     coerce: (value) =>
@@ -142,20 +146,17 @@ function CommaList({ values, ...options }: FieldOptions & { values: readonly str
 }
 
 export class SuggestedTasksQueryDto {
-  @CommaList({
+  @CommaList(`Only tasks of these types, comma-separated. All by default: ${TASK_TYPES.join(', ')}.`, {
     values: TASK_TYPES,
-    description: `Only tasks of these types, comma-separated. All by default: ${TASK_TYPES.join(', ')}.`,
     example: 'MERGE_CONFLICTS,FAILING_CHECKS',
   })
   task_types?: TaskType[];
 
-  @CommaList({
+  @CommaList(`Ask only these providers, comma-separated: ${PROVIDER_TYPES.join(', ')}.`, {
     values: PROVIDER_TYPES,
-    description: `Ask only these providers, comma-separated: ${PROVIDER_TYPES.join(', ')}.`,
     example: 'github,gitlab',
   })
   providers?: ProviderType[];
 
-  @Integer({ minimum: 1, maximum: 200, default: 100, description: 'Tasks in the answer at most.' })
-  limit?: number;
+  @Integer('Tasks in the answer at most.', { minimum: 1, maximum: 200, default: 100 }) limit?: number;
 }

@@ -20,14 +20,10 @@ const STATUS_OF_SANDBOX: Record<SandboxStatus, ConversationInfoStatus> = {
 };
 
 export class SearchConversationInfosQueryDto extends PageQuery('Conversations on a page.', 20) {
-  @Text({ description: 'Of each page, only those about this repository.', example: 'acme/checkout' })
+  @Text('Of each page, only those about this repository.', { example: 'acme/checkout' })
   selected_repository?: string;
 
-  @Choice({
-    values: CONVERSATION_TRIGGERS,
-    description: 'Of each page, only those that were begun so.',
-    example: 'gui',
-  })
+  @Choice('Of each page, only those that were begun so.', { values: CONVERSATION_TRIGGERS, example: 'gui' })
   conversation_trigger?: string;
 }
 

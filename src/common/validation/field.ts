@@ -49,7 +49,6 @@ export function customRule(name: string, describe: DescribeProblems): PropertyDe
 }
 
 export interface FieldOptions {
-  description: string;
   example?: unknown;
   default?: unknown;
   required?: boolean;
@@ -60,7 +59,8 @@ export interface FieldOptions {
 }
 
 export interface FieldDefinition {
-  options: FieldOptions;
+  description: string;
+  options?: FieldOptions;
   schema: ApiPropertyOptions;
   coerce?: (value: unknown) => unknown;
   is: (why: ValidationOptions) => PropertyDecorator;
@@ -74,14 +74,15 @@ const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.'
 
 /** Makes the property a member of the input, and documents it; absent members pass unless required. */
 export function field({
-  options,
+  description,
+  options = {},
   schema,
   coerce = (value) => value,
   is,
   otherwise,
   rules = [],
 }: FieldDefinition): PropertyDecorator {
-  const { required = false, nullable = false, nullIsAbsent = false, description, example } = options;
+  const { required = false, nullable = false, nullIsAbsent = false, example } = options;
   const presence = nullable ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
   const describe: DescribeProblems = (value) =>
     value === undefined ? [MISSING] : describing(otherwise)(value);

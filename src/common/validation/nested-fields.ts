@@ -1,4 +1,4 @@
-import { ApiExtraModels, type ApiPropertyOptions, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import {
@@ -25,15 +25,13 @@ const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
 interface FreeObjectOptions extends FieldOptions {
   /** Characters of JSON. */
   maxLength: number;
-  schema?: ApiPropertyOptions;
 }
 
 /** An object that is kept as it is. */
-export function FreeObject({
-  maxLength,
-  schema = mapSchema({}),
-  ...options
-}: FreeObjectOptions): PropertyDecorator {
+export function FreeObject(
+  description: string,
+  { maxLength, ...options }: FreeObjectOptions,
+): PropertyDecorator {
   const sizeProblems = (value: JsonObject): FieldProblem[] => {
     if (Object.keys(value).length > MAX_ELEMENTS) {
       return [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} members.` }];
@@ -42,8 +40,9 @@ export function FreeObject({
     return isLong ? [valueError(`Expected at most ${maxLength} characters of JSON.`)] : [];
   };
   return field({
+    description,
     options,
-    schema,
+    schema: mapSchema({}),
     is: IsObject,
     otherwise: NO_MAP,
     rules: [customRule('jsonLength', (value) => (isJsonObject(value) ? sizeProblems(value) : []))],
@@ -59,16 +58,15 @@ interface NestedOptions extends FieldOptions {
 
 const STRANGERS = Symbol('members that may not be there');
 
-export function Nested({
-  type,
-  onlyMembers,
-  notAnObject = NO_OBJECT.type,
-  ...options
-}: NestedOptions): PropertyDecorator {
+export function Nested(
+  description: string,
+  { type, onlyMembers, notAnObject = NO_OBJECT.type, ...options }: NestedOptions,
+): PropertyDecorator {
   if (onlyMembers) {
     SchemaRules({ additionalProperties: false })(type);
   }
   return field({
+    description,
     options,
     schema: { type },
     coerce: (value) => {
@@ -110,7 +108,10 @@ interface NestedListOptions<T extends object> extends FieldOptions, ElementOptio
   form?: { minItems?: number; maxItems?: number };
 }
 
-export function NestedList<T extends object>(options: NestedListOptions<T>): PropertyDecorator {
+export function NestedList<T extends object>(
+  description: string,
+  options: NestedListOptions<T>,
+): PropertyDecorator {
   const { type, fromText, textForm, listRule = () => [] } = options;
   const reference = { $ref: getSchemaPath(type) };
   const items = fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
@@ -120,6 +121,7 @@ export function NestedList<T extends object>(options: NestedListOptions<T>): Pro
     return [...noObjects(list), ...listRule(elements.filter(({ element }) => element instanceof type))];
   };
   return field({
+    description,
     options,
     schema: { type: 'array', items, maxItems: MAX_ELEMENTS, ...options.form },
     coerce: (value) => toList(value, (element) => toElement(options, element)),
@@ -145,7 +147,7 @@ interface NestedMapOptions extends FieldOptions, ElementOptions {
 }
 
 /** Arrives as a `Map`, so no key can reach a prototype. */
-export function NestedMap(options: NestedMapOptions): PropertyDecorator {
+export function NestedMap(description: string, options: NestedMapOptions): PropertyDecorator {
   const { type, keyRule, nullableValues = false } = options;
   const badEntries = elementProblems((entry, key) => {
     const keyProblem = keyRule(key);
@@ -153,6 +155,7 @@ export function NestedMap(options: NestedMapOptions): PropertyDecorator {
     return [...(keyProblem ? [{ ...keyProblem, path: ['[key]'] }] : []), ...(isGood ? [] : [NO_OBJECT])];
   });
   return field({
+    description,
     options,
     schema: mapSchema(options.schema, options.keySchema),
     coerce: (value) => toMap(value, (entry) => toElement(options, entry)),

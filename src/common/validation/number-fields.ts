@@ -20,9 +20,10 @@ interface NumberOptions extends FieldOptions {
 const MAX_INTEGER = 2_147_483_647;
 
 /** A whole number, or its decimal digits as text (`"5"`). */
-export function Integer(options: NumberOptions): PropertyDecorator {
+export function Integer(description: string, options: NumberOptions = {}): PropertyDecorator {
   const { minimum = -MAX_INTEGER, maximum = MAX_INTEGER } = options;
   return field({
+    description,
     options,
     schema: { type: 'integer', minimum, maximum },
     coerce: coerceInteger,
@@ -32,11 +33,12 @@ export function Integer(options: NumberOptions): PropertyDecorator {
 }
 
 /** The bounds are each element's. */
-export function IntegerList(options: NumberOptions): PropertyDecorator {
+export function IntegerList(description: string, options: NumberOptions = {}): PropertyDecorator {
   const { minimum = -MAX_INTEGER, maximum = MAX_INTEGER } = options;
   const badElements = elementProblems((element) => integerProblems(element, { minimum, maximum }));
   const each = because(badElements, { each: true });
   return field({
+    description,
     options,
     schema: { type: 'array', maxItems: MAX_ELEMENTS, items: { type: 'integer', minimum, maximum } },
     coerce: (value) => toList(value, coerceInteger),
@@ -89,9 +91,11 @@ function boundsProblems(value: number, { minimum = -Infinity, maximum = Infinity
 const DECIMAL = /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 
 /** A finite number, or one as text (`"1.5"`). */
-export function Decimal({ minimum, maximum, ...options }: NumberOptions): PropertyDecorator {
+export function Decimal(description: string, options: NumberOptions = {}): PropertyDecorator {
+  const { minimum, maximum } = options;
   const within = { ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
   return field({
+    description,
     options,
     schema: { type: 'number', ...within },
     coerce: (value) => (typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value),
@@ -119,8 +123,9 @@ const FLAG_VALUES = new Map<unknown, boolean>([
 ]);
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
-export function Flag(options: FieldOptions): PropertyDecorator {
+export function Flag(description: string, options: FieldOptions = {}): PropertyDecorator {
   return field({
+    description,
     options,
     schema: { type: Boolean },
     coerce: (value) => FLAG_VALUES.get(value) ?? value,

@@ -42,11 +42,12 @@ export const MAX_URL = 2_048;
 export const MAX_SECRET = 65_536;
 export const MAX_EMAIL = 320;
 
-export function Text(options: TextOptions): PropertyDecorator {
+export function Text(description: string, options: TextOptions = {}): PropertyDecorator {
   const { form, pattern, rule, trim = false, format } = options;
   const { maxLength = form?.maxLength === undefined ? MAX_TEXT : undefined } = options;
   const most = typeof maxLength === 'number' ? { value: maxLength, expected: atMost(maxLength) } : maxLength;
   return field({
+    description,
     options,
     schema: {
       type: String,
@@ -92,9 +93,10 @@ function sentenceRule(name: string, rule: (text: string) => string | null): Prop
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-export function Identifier(options: FieldOptions): PropertyDecorator {
+export function Identifier(description: string, options: FieldOptions = {}): PropertyDecorator {
   const noUuid: FieldProblem = { type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' };
   return field({
+    description,
     options,
     schema: { type: String, format: 'uuid' },
     is: IsString,
@@ -104,8 +106,9 @@ export function Identifier(options: FieldOptions): PropertyDecorator {
 }
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
-export function Instant(options: FieldOptions): PropertyDecorator {
+export function Instant(description: string, options: FieldOptions = {}): PropertyDecorator {
   return field({
+    description,
     options,
     schema: { type: String, format: 'date-time' },
     coerce: (value) => (typeof value === 'string' ? (parseInstant(value) ?? value) : value),
@@ -134,8 +137,12 @@ interface ChoiceOptions extends FieldOptions {
   enumName?: string;
 }
 
-export function Choice({ values, enumName, ...options }: ChoiceOptions): PropertyDecorator {
+export function Choice(
+  description: string,
+  { values, enumName, ...options }: ChoiceOptions,
+): PropertyDecorator {
   return field({
+    description,
     options,
     schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
     is: (why) => IsIn([...values], why),
@@ -149,9 +156,13 @@ interface RepeatedTextOptions extends FieldOptions {
 }
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
-export function RepeatedText({ most, form, ...options }: RepeatedTextOptions): PropertyDecorator {
+export function RepeatedText(
+  description: string,
+  { most, form, ...options }: RepeatedTextOptions,
+): PropertyDecorator {
   const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
   return field({
+    description,
     options,
     schema: { type: 'array', items: { type: 'string', maxLength: MAX_TEXT, ...form }, maxItems: most },
     coerce: (value) => (typeof value === 'string' ? [value] : value),
@@ -179,9 +190,13 @@ interface TextListOptions extends FieldOptions {
   form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
 }
 
-export function textList({ form, itemLength = MAX_TEXT, ...options }: TextListOptions): FieldDefinition {
+export function textList(
+  description: string,
+  { form, itemLength = MAX_TEXT, ...options }: TextListOptions = {},
+): FieldDefinition {
   const items = { type: 'string' as const, maxLength: itemLength, ...form?.items };
   return {
+    description,
     options,
     schema: { type: 'array', maxItems: MAX_ELEMENTS, ...form, items },
     coerce: toList,
@@ -191,8 +206,8 @@ export function textList({ form, itemLength = MAX_TEXT, ...options }: TextListOp
   };
 }
 
-export function TextList(options: TextListOptions): PropertyDecorator {
-  return field(textList(options));
+export function TextList(...given: Parameters<typeof textList>): PropertyDecorator {
+  return field(textList(...given));
 }
 
 export interface KeySchema {
@@ -220,18 +235,16 @@ interface TextMapOptions extends FieldOptions {
 }
 
 /** An object whose values are strings; arrives as a `Map`. */
-export function textMap({
-  keyRule,
-  keySchema,
-  most,
-  valueLength = MAX_TEXT,
-  ...options
-}: TextMapOptions): FieldDefinition {
+export function textMap(
+  description: string,
+  { keyRule, keySchema, most, valueLength = MAX_TEXT, ...options }: TextMapOptions,
+): FieldDefinition {
   const badEntries = elementProblems((entry, key) => {
     const sentence = keyRule(key);
     return sentence === null ? textProblems(valueLength)(entry) : [valueError(sentence)];
   });
   return {
+    description,
     options,
     schema: mapSchema({ type: 'string', maxLength: valueLength }, keySchema, most),
     coerce: toMap,
@@ -241,6 +254,6 @@ export function textMap({
   };
 }
 
-export function TextMap(options: TextMapOptions): PropertyDecorator {
-  return field(textMap(options));
+export function TextMap(...given: Parameters<typeof textMap>): PropertyDecorator {
+  return field(textMap(...given));
 }

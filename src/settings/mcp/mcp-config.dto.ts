@@ -80,38 +80,32 @@ const ADDRESS_FORM = {
 
 /** A server's `tools`. */
 function AllowedTools(): PropertyDecorator {
-  return TextList({
-    nullable: true,
-    description:
-      "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
-    itemLength: MAX_LISTED_NAME,
-    example: ['search', 'read_file'],
-  });
+  return TextList(
+    "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
+    { nullable: true, itemLength: MAX_LISTED_NAME, example: ['search', 'read_file'] },
+  );
 }
 
 /** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPRemoteServerConfig' })
 export class RemoteMcpServerDto {
-  @Text({
-    required: true,
-    trim: true,
-    description:
-      'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
-    example: 'https://mcp.example.com/sse',
-    form: ADDRESS_FORM,
-    maxLength: MAX_URL,
-    rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
-  })
+  @Text(
+    'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
+    {
+      required: true,
+      trim: true,
+      example: 'https://mcp.example.com/sse',
+      form: ADDRESS_FORM,
+      maxLength: MAX_URL,
+      rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
+    },
+  )
   url: string;
 
-  @Text({
-    nullable: true,
-    secret: true,
-    description:
-      'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
-    example: 'mcp-key-example',
-    maxLength: MAX_SECRET,
-  })
+  @Text(
+    'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
+    { nullable: true, secret: true, example: 'mcp-key-example', maxLength: MAX_SECRET },
+  )
   api_key?: string | null;
 
   @AllowedTools() tools?: string[] | null;
@@ -120,10 +114,9 @@ export class RemoteMcpServerDto {
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPStdioServerConfig' })
 export class StdioMcpServerDto {
-  @Text({
+  @Text('Letters, digits, hyphens and underscores; unique in its list.', {
     required: true,
     trim: true,
-    description: 'Letters, digits, hyphens and underscores; unique in its list.',
     example: 'files',
     pattern: {
       regex: /^[A-Za-z0-9_-]+$/,
@@ -132,10 +125,9 @@ export class StdioMcpServerDto {
   })
   name: string;
 
-  @Text({
+  @Text('The program alone; its arguments belong into `args`.', {
     required: true,
     trim: true,
-    description: 'The program alone; its arguments belong into `args`.',
     example: 'npx',
     pattern: {
       regex: /^\S+$/,
@@ -145,28 +137,30 @@ export class StdioMcpServerDto {
   command: string;
 
   @fieldOrText(
-    textList({
-      nullIsAbsent: true,
-      description:
-        'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
-      itemLength: MAX_ARGUMENT,
-      example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
-    }),
+    textList(
+      'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+      {
+        nullIsAbsent: true,
+        itemLength: MAX_ARGUMENT,
+        example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
+      },
+    ),
     argumentsFromText,
     ARGUMENTS_TEXT,
   )
   args?: string[];
 
   @fieldOrText(
-    textMap({
-      nullIsAbsent: true,
-      description:
-        'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
-      example: { API_TOKEN: 'token-example' },
-      valueLength: MAX_SECRET,
-      keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
-      keyRule: variableNameProblem,
-    }),
+    textMap(
+      'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+      {
+        nullIsAbsent: true,
+        example: { API_TOKEN: 'token-example' },
+        valueLength: MAX_SECRET,
+        keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
+        keyRule: variableNameProblem,
+      },
+    ),
     variablesFromText,
     VARIABLES_TEXT,
   )
@@ -178,27 +172,24 @@ export class StdioMcpServerDto {
 /** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
 @ApiSchema({ name: 'MCPConfig' })
 export class McpConfigDto {
-  @NestedList({
+  @NestedList('Servers reached by server-sent events; an element may be the bare address.', {
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
     textForm: ADDRESS_FORM,
-    description: 'Servers reached by server-sent events; an element may be the bare address.',
     listRule: (elements) => repeated(elements, 'url'),
   })
   sse_servers?: RemoteMcpServerDto[];
 
-  @NestedList({
+  @NestedList('Commands added to the tool router that runs inside the sandbox.', {
     type: StdioMcpServerDto,
-    description: 'Commands added to the tool router that runs inside the sandbox.',
     listRule: (elements) => repeated(elements, 'name'),
   })
   stdio_servers?: StdioMcpServerDto[];
 
-  @NestedList({
+  @NestedList('Servers reached by streamable HTTP; an element may be the bare address.', {
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
     textForm: ADDRESS_FORM,
-    description: 'Servers reached by streamable HTTP; an element may be the bare address.',
     listRule: (elements) => repeated(elements, 'url'),
   })
   shttp_servers?: RemoteMcpServerDto[];
@@ -231,18 +222,24 @@ function repeated<Member extends string>(
 
 /** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
 export function McpConfigField(): PropertyDecorator {
-  return Nested({
-    type: McpConfigDto,
-    nullable: true,
-    onlyMembers: MCP_CONFIG_MEMBERS,
-    description:
-      'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
-    example: {
-      sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
-      stdio_servers: [
-        { name: 'files', command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: 'token-example' } },
-      ],
-      shttp_servers: [],
+  return Nested(
+    'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
+    {
+      type: McpConfigDto,
+      nullable: true,
+      onlyMembers: MCP_CONFIG_MEMBERS,
+      example: {
+        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+        stdio_servers: [
+          {
+            name: 'files',
+            command: 'npx',
+            args: ['-y', 'files-server'],
+            env: { API_TOKEN: 'token-example' },
+          },
+        ],
+        shttp_servers: [],
+      },
     },
-  });
+  );
 }

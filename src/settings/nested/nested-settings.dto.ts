@@ -21,16 +21,16 @@ const MAX_DIFF_LENGTH = 1_048_576;
  * accepted too; the rest are preferences of user interfaces, which are stored and shown.
  */
 export class NestedSettingsDto extends SettingsDto {
-  @FreeObject({
-    description:
-      'Merged into `agent_settings`: objects member by member, null returns a member to its default. null and the mask keep a key, blank text clears it. Servers in `mcp_config` are merged by name; within `mcpServers` they are the whole configuration.',
-    example: { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
-    maxLength: MAX_DIFF_LENGTH,
-  })
+  @FreeObject(
+    'Merged into `agent_settings`: objects member by member, null returns a member to its default. null and the mask keep a key, blank text clears it. Servers in `mcp_config` are merged by name; within `mcpServers` they are the whole configuration.',
+    {
+      example: { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+      maxLength: MAX_DIFF_LENGTH,
+    },
+  )
   agent_settings_diff?: JsonObject;
 
-  @FreeObject({
-    description: 'Merged into `conversation_settings` in the same way.',
+  @FreeObject('Merged into `conversation_settings` in the same way.', {
     example: { max_iterations: 100 },
     maxLength: MAX_DIFF_LENGTH,
   })

@@ -17,7 +17,7 @@ const PROFILE_NAME = {
 
 /** The name of a profile. */
 export function ProfileName(description: string): PropertyDecorator {
-  return Text({ required: true, description, example: 'fast', pattern: PROFILE_NAME });
+  return Text(description, { required: true, example: 'fast', pattern: PROFILE_NAME });
 }
 
 export class ProfileNameDto {
@@ -50,13 +50,12 @@ const LLM_PROPERTIES = {
 
 @ApiSchema({ name: 'SaveProfileRequest' })
 export class SaveProfileDto {
-  @Flag({ default: true, description: 'Whether keys are saved too.', example: true })
-  include_secrets?: boolean;
+  @Flag('Whether keys are saved too.', { default: true, example: true }) include_secrets?: boolean;
 
   @field({
+    description:
+      "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
     options: {
-      description:
-        "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
       nullable: true,
       example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
     },
@@ -66,9 +65,8 @@ export class SaveProfileDto {
   })
   llm?: JsonObject | null;
 
-  @Flag({
+  @Flag('Whether a profile of that name keeps its key, whatever else is saved.', {
     default: false,
-    description: 'Whether a profile of that name keeps its key, whatever else is saved.',
     example: false,
   })
   preserve_existing_api_key?: boolean;

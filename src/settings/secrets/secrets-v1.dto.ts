@@ -6,7 +6,7 @@ import type { SecretDescription } from './custom-secret.repository.js';
 import { CustomSecretName, SecretWarningProperty } from './secrets.dto.js';
 
 export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
-  @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'TOKEN' })
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'TOKEN' })
   name__contains?: string;
 }
 

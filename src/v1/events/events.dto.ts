@@ -36,8 +36,7 @@ export const UNKNOWN_CONVERSATION: DocumentedProblem = {
 };
 
 export class ConversationPathDto {
-  @Text({
-    description: 'Id of the conversation, with or without dashes.',
+  @Text('Id of the conversation, with or without dashes.', {
     required: true,
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
@@ -45,24 +44,21 @@ export class ConversationPathDto {
 }
 
 export class CountEventsQueryDto {
-  @Text({ description: 'Only events of this kind.', example: 'MessageEvent' }) kind__eq?: string;
+  @Text('Only events of this kind.', { example: 'MessageEvent' }) kind__eq?: string;
 
-  @EventTime({
-    description: 'Only events from this moment on; without a time zone it is UTC.',
+  @EventTime('Only events from this moment on; without a time zone it is UTC.', {
     example: '2026-11-21T09:30:00Z',
   })
   timestamp__gte?: string;
 
-  @EventTime({
-    description: 'Only events before this moment; without a time zone it is UTC.',
+  @EventTime('Only events before this moment; without a time zone it is UTC.', {
     example: '2026-11-22T00:00:00Z',
   })
   timestamp__lt?: string;
 }
 
 export class CountConversationEventsQueryDto extends CountEventsQueryDto {
-  @Text({
-    description: 'Id of the conversation, with or without dashes.',
+  @Text('Id of the conversation, with or without dashes.', {
     required: true,
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
@@ -70,8 +66,7 @@ export class CountConversationEventsQueryDto extends CountEventsQueryDto {
 }
 
 export class EventIdsQueryDto {
-  @RepeatedText({
-    description: 'Ids of events, each as a parameter of its own.',
+  @RepeatedText('Ids of events, each as a parameter of its own.', {
     required: true,
     most: 100,
     example: ['b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f'],
@@ -80,17 +75,12 @@ export class EventIdsQueryDto {
 }
 
 export class SearchEventsQueryDto extends CountEventsQueryDto {
-  @Choice({ description: 'Oldest or newest first.', values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
+  @Choice('Oldest or newest first.', { values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 
   @PageId() page_id?: string;
 
-  @Integer({
-    description: 'Events on a page; one of 4 MiB ends earlier.',
-    minimum: 1,
-    maximum: 100,
-    default: 100,
-  })
+  @Integer('Events on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 }
 
@@ -98,15 +88,13 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
 export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
 
 export class StreamQueryDto {
-  @Choice({
-    description: 'Where to begin when no last event is named: with the first event, or with the next one.',
+  @Choice('Where to begin when no last event is named: with the first event, or with the next one.', {
     values: STREAM_STARTS,
     default: 'start',
   })
   from?: (typeof STREAM_STARTS)[number];
 
-  @Text({
-    description: 'As the header Last-Event-ID, for clients that cannot set it; the header decides.',
+  @Text('As the header Last-Event-ID, for clients that cannot set it; the header decides.', {
     example: '17',
     form: LAST_EVENT_ID_FORM,
   })
@@ -152,9 +140,10 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 }
 
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
-function EventTime(options: FieldOptions): PropertyDecorator {
+function EventTime(description: string, options: FieldOptions): PropertyDecorator {
   const isTime = { validate: (value: unknown) => typeof value === 'string' && toInstant(value) === value };
   return field({
+    description,
     options,
     schema: { type: String, format: 'date-time' },
     coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),

@@ -45,10 +45,9 @@ export const UNKNOWN_REPOSITORY: DocumentedProblem = {
 };
 
 function Provider(): PropertyDecorator {
-  return Choice({
+  return Choice('Which of the providers that the user has a token for.', {
     required: true,
     values: PROVIDER_TYPES,
-    description: 'Which of the providers that the user has a token for.',
     example: 'github',
   });
 }
@@ -56,17 +55,13 @@ function Provider(): PropertyDecorator {
 export class SearchRepositoriesQueryDto {
   @Provider() provider: ProviderType;
 
-  @Text({
-    description:
-      'Part of a name, `owner/` and part of a name, or the address of a repository. Without it: all repositories of the user, the most recently active first.',
-    maxLength: MAX_QUERY_LENGTH,
-    trim: true,
-    example: 'checkout',
-  })
+  @Text(
+    'Part of a name, `owner/` and part of a name, or the address of a repository. Without it: all repositories of the user, the most recently active first.',
+    { maxLength: MAX_QUERY_LENGTH, trim: true, example: 'checkout' },
+  )
   query?: string;
 
-  @Text({
-    description: 'Only repositories of this installation, workspace or project.',
+  @Text('Only repositories of this installation, workspace or project.', {
     maxLength: MAX_QUERY_LENGTH,
     example: 'acme',
   })
@@ -74,12 +69,10 @@ export class SearchRepositoriesQueryDto {
 
   @PageId() page_id?: string;
 
-  @Integer({ description: 'Repositories on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
-  limit?: number;
+  @Integer('Repositories on a page.', { minimum: 1, maximum: 100, default: DEFAULT_LIMIT }) limit?: number;
 
-  @Choice({
+  @Choice('Order of what a query finds, as far as the provider knows it.', {
     values: REPOSITORY_SORTS,
-    description: 'Order of what a query finds, as far as the provider knows it.',
     example: 'updated-desc',
   })
   sort_order?: RepositorySort;
@@ -88,17 +81,11 @@ export class SearchRepositoriesQueryDto {
 export class SearchBranchesQueryDto {
   @Provider() provider: ProviderType;
 
-  @Text({
-    required: true,
-    description: 'Full name of the repository.',
-    maxLength: 512,
-    example: 'acme/checkout',
-  })
+  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
   repository: string;
 
-  @Text({
+  @Text('Part of a name; empty for all branches.', {
     required: true,
-    description: 'Part of a name; empty for all branches.',
     maxLength: MAX_QUERY_LENGTH,
     example: 'release',
   })
@@ -106,16 +93,14 @@ export class SearchBranchesQueryDto {
 
   @PageId() page_id?: string;
 
-  @Integer({ description: 'Branches on a page.', minimum: 1, maximum: 100, default: DEFAULT_BRANCHES })
-  limit?: number;
+  @Integer('Branches on a page.', { minimum: 1, maximum: 100, default: DEFAULT_BRANCHES }) limit?: number;
 }
 
 export class SearchInstallationsQueryDto {
   @Provider() provider: ProviderType;
   @PageId() page_id?: string;
 
-  @Integer({ description: 'Installations on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
-  limit?: number;
+  @Integer('Installations on a page.', { minimum: 1, maximum: 100, default: DEFAULT_LIMIT }) limit?: number;
 }
 
 export class RepositoryDto {

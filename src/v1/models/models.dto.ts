@@ -8,14 +8,13 @@ import type { ListedModel } from '../app-conversations/agent-request/model-catal
 const DEFAULT_LIMIT = 50;
 
 export class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', DEFAULT_LIMIT) {
-  @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'sonnet' })
-  query?: string;
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'sonnet' }) query?: string;
 
-  @Flag({ description: 'Only verified ones, or only the others.', example: true }) verified__eq?: boolean;
+  @Flag('Only verified ones, or only the others.', { example: true }) verified__eq?: boolean;
 }
 
 export class SearchModelsQueryDto extends SearchProvidersQueryDto {
-  @Text({ description: 'The provider, exactly.', example: 'anthropic' }) provider__eq?: string;
+  @Text('The provider, exactly.', { example: 'anthropic' }) provider__eq?: string;
 }
 
 const VERIFIED =

@@ -17,9 +17,8 @@ import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secr
 import type { SettingsKeys } from '../../settings/settings-table.js';
 
 export class SandboxIdDto {
-  @Text({
+  @Text('Id of the sandbox whose key is presented.', {
     required: true,
-    description: 'Id of the sandbox whose key is presented.',
     example: '6rXhcJ9tUqYt7Gm1aPz2Kw',
     form: { pattern: '^[0-9A-Za-z_-]{1,64}$' },
     rule: (id) => (/^[0-9A-Za-z_-]{1,64}$/.test(id) ? null : 'Expected the id of a sandbox.'),
@@ -28,9 +27,8 @@ export class SandboxIdDto {
 }
 
 export class SandboxSecretPathDto extends SandboxIdDto {
-  @Text({
+  @Text('Name of the secret.', {
     required: true,
-    description: 'Name of the secret.',
     example: 'DEPLOY_TOKEN',
     form: CUSTOM_SECRET_FORM,
     rule: customSecretNameProblem,
@@ -52,12 +50,10 @@ export class SandboxSecretsDto {
 }
 
 export class UserInfoQueryDto {
-  @Flag({
-    default: false,
-    description:
-      'Whether keys are shown in clear. Needs the key of a running sandbox of the user in `X-Session-API-Key`, and the key of the user in `Authorization` or `X-Access-Token`.',
-    example: false,
-  })
+  @Flag(
+    'Whether keys are shown in clear. Needs the key of a running sandbox of the user in `X-Session-API-Key`, and the key of the user in `Authorization` or `X-Access-Token`.',
+    { default: false, example: false },
+  )
   expose_secrets?: boolean;
 }
 

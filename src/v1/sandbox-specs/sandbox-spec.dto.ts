@@ -4,8 +4,7 @@ import { RepeatedText } from '../../common/validation/text-fields.js';
 import type { SandboxSpec } from './sandbox-specs.js';
 
 export class SandboxSpecIdsQueryDto {
-  @RepeatedText({
-    description: 'Id of a specification; repeat it for more, at most 100.',
+  @RepeatedText('Id of a specification; repeat it for more, at most 100.', {
     required: true,
     most: 100,
     example: ['slipway'],

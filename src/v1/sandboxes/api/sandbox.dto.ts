@@ -14,8 +14,7 @@ export const TOO_MANY_SANDBOXES: DocumentedProblem = {
 
 @ApiSchema({ name: 'CreateSandboxRequest' })
 export class CreateSandboxDto {
-  @Text({
-    description: 'Id of the specification; the default one (the first of the list) when it is left out.',
+  @Text('Id of the specification; the default one (the first of the list) when it is left out.', {
     nullIsAbsent: true,
     example: 'slipway',
   })
@@ -23,8 +22,7 @@ export class CreateSandboxDto {
 }
 
 export class DeleteSandboxQueryDto {
-  @Text({
-    description: 'The id once more: older clients send it. It must be the one of the path.',
+  @Text('The id once more: older clients send it. It must be the one of the path.', {
     example: '3Yv5mQ8hZk2LrTnBx7Wc0d',
   })
   sandbox_id?: string;
@@ -43,8 +41,7 @@ export class ExposedUrlDto {
 }
 
 export class SandboxIdsQueryDto {
-  @RepeatedText({
-    description: 'Id of a sandbox; repeat it for more, at most 100.',
+  @RepeatedText('Id of a sandbox; repeat it for more, at most 100.', {
     required: true,
     most: 100,
     example: ['3Yv5mQ8hZk2LrTnBx7Wc0d'],

@@ -52,9 +52,8 @@ export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
 ];
 
 class ImageUrlDto {
-  @Text({
+  @Text('Address (http, https) or the image itself as a data URL.', {
     required: true,
-    description: 'Address (http, https) or the image itself as a data URL.',
     example: 'https://images.example.com/screen.png',
     maxLength: MAX_IMAGE_URL,
   })
@@ -63,32 +62,30 @@ class ImageUrlDto {
 
 @SchemaRules({ anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }] })
 export class MessagePartDto {
-  @Choice({ values: PART_TYPES, description: 'Which of the two; may be left out.', example: 'text' })
+  @Choice('Which of the two; may be left out.', { values: PART_TYPES, example: 'text' })
   type?: (typeof PART_TYPES)[number];
 
-  @Text({ description: 'What is said.', example: 'Add a test for the parser.', maxLength: MAX_MESSAGE_TEXT })
+  @Text('What is said.', { example: 'Add a test for the parser.', maxLength: MAX_MESSAGE_TEXT })
   text?: string;
 
-  @TextList({
-    description: 'Addresses (http, https) of images, or the images themselves as data URLs.',
+  @TextList('Addresses (http, https) of images, or the images themselves as data URLs.', {
     example: ['https://images.example.com/screen.png'],
     itemLength: MAX_IMAGE_URL,
   })
   image_urls?: string[];
 
-  @Nested({ type: ImageUrlDto, description: 'One image, in the other way that clients write it.' })
+  @Nested('One image, in the other way that clients write it.', { type: ImageUrlDto })
   image_url?: ImageUrlDto;
 
-  @Flag({ description: 'A hint for models that keep prompts.', example: false }) cache_prompt?: boolean;
+  @Flag('A hint for models that keep prompts.', { example: false }) cache_prompt?: boolean;
 }
 
 export class UserMessageDto {
-  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' }) role?: 'user';
+  @Choice('Who speaks.', { values: ['user'], default: 'user', example: 'user' }) role?: 'user';
 
-  @NestedList({
+  @NestedList('What is said, in parts.', {
     type: MessagePartDto,
     required: true,
-    description: 'What is said, in parts.',
     listRule: messagePartProblems,
     form: { minItems: 1, maxItems: MAX_PARTS },
   })
@@ -97,8 +94,7 @@ export class UserMessageDto {
 
 @ApiSchema({ name: 'AppSendMessageRequest' })
 export class SendMessageDto extends UserMessageDto {
-  @Flag({ description: 'Whether the agent takes it up at once.', default: true, example: true })
-  run?: boolean;
+  @Flag('Whether the agent takes it up at once.', { default: true, example: true }) run?: boolean;
 }
 
 @ApiSchema({ name: 'AppSendMessageResponse' })
@@ -125,18 +121,15 @@ export class MessageQueuedDto {
 
 @ApiSchema({ name: 'SendMessageRequest' })
 export class InitialMessageDto extends UserMessageDto {
-  @Flag({ description: 'Means nothing here: the agent starts to work.', default: false, example: true })
-  run?: boolean;
+  @Flag('Means nothing here: the agent starts to work.', { default: false, example: true }) run?: boolean;
 }
 
 @ApiSchema({ name: 'ConfirmationResponseRequest' })
 export class ConfirmationResponseDto {
-  @Flag({ required: true, description: 'Whether the agent may do what it asks for.', example: false })
-  accept: boolean;
+  @Flag('Whether the agent may do what it asks for.', { required: true, example: false }) accept: boolean;
 
-  @Text({
+  @Text('Why not; the agent reads it.', {
     nullable: true,
-    description: 'Why not; the agent reads it.',
     example: 'Use the staging host.',
     maxLength: MAX_REASON,
   })
@@ -145,9 +138,8 @@ export class ConfirmationResponseDto {
 
 @ApiSchema({ name: 'SwitchAcpModelRequest' })
 export class SwitchAcpModelDto {
-  @Text({
+  @Text('Model that the program of the agent offers.', {
     required: true,
-    description: 'Model that the program of the agent offers.',
     example: 'claude-sonnet-4-5',
     form: { minLength: 1, maxLength: 500 },
     rule: (model) => (model === '' || model.length > 500 ? 'Expected a name of 1 to 500 characters.' : null),
@@ -157,9 +149,8 @@ export class SwitchAcpModelDto {
 
 @ApiSchema({ name: 'SwitchProfileRequest' })
 export class SwitchProfileDto {
-  @Text({
+  @Text('Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.', {
     required: true,
-    description: 'Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.',
     example: 'fast',
     form: { minLength: 1, maxLength: 64 },
     rule: (name) => (name === '' || name.length > 64 ? 'Expected a name of 1 to 64 characters.' : null),
@@ -168,8 +159,7 @@ export class SwitchProfileDto {
 }
 
 export class FileQueryDto {
-  @Text({
-    description: "Path of the file: absolute, or below the conversation's folder.",
+  @Text("Path of the file: absolute, or below the conversation's folder.", {
     default: 'PLAN.md',
     example: 'PLAN.md',
     maxLength: MAX_PATH_LENGTH,
@@ -178,28 +168,22 @@ export class FileQueryDto {
 }
 
 export class ResumeQueryDto {
-  @Flag({
-    description:
-      'Whether a paused sandbox is resumed first, which takes a few seconds; otherwise that is refused with 409.',
-    default: true,
-    example: true,
-  })
+  @Flag(
+    'Whether a paused sandbox is resumed first, which takes a few seconds; otherwise that is refused with 409.',
+    { default: true, example: true },
+  )
   resume?: boolean;
 }
 
 export class GitQueryDto extends ResumeQueryDto {
-  @Text({
+  @Text("Path: absolute, or below the conversation's folder, which is `.`.", {
     required: true,
-    description: "Path: absolute, or below the conversation's folder, which is `.`.",
     example: '.',
     maxLength: MAX_PATH_LENGTH,
   })
   path: string;
 
-  @Text({
-    description: 'What to compare with; by default where the branch left the remote.',
-    example: 'main',
-  })
+  @Text('What to compare with; by default where the branch left the remote.', { example: 'main' })
   ref?: string;
 }
 

@@ -4,8 +4,7 @@ import type { ConversationSkill, HookEvent } from '../../conversation-folder.ser
 import { MAX_PATH_LENGTH } from './conversation-actions.dto.js';
 
 export class FilesQueryDto {
-  @Text({
-    description: "Folder: absolute, or below the conversation's folder, which is the default.",
+  @Text("Folder: absolute, or below the conversation's folder, which is the default.", {
     default: '.',
     example: '/workspace/project',
     maxLength: MAX_PATH_LENGTH,

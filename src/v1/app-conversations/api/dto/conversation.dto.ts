@@ -23,32 +23,20 @@ import { BRANCH_FORM, REPOSITORY_FORM } from '../../../../git-providers/reposito
 import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
 export class ConversationIdDto {
-  @Text({
+  @Text('Id of the conversation: 32 hexadecimal digits, with or without dashes.', {
     required: true,
-    description: 'Id of the conversation: 32 hexadecimal digits, with or without dashes.',
     example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
   })
   id: string;
 }
 
 export class ConversationFilterQueryDto {
-  @Text({ description: 'Part of the title; case does not count.', example: 'parser' })
-  title__contains?: string;
-
-  @Instant({ description: 'Created at this moment or later.', example: '2026-11-01T00:00:00Z' })
-  created_at__gte?: Date;
-
-  @Instant({ description: 'Created before this moment.', example: '2026-12-01T00:00:00Z' })
-  created_at__lt?: Date;
-
-  @Instant({ description: 'Changed at this moment or later.', example: '2026-11-01T00:00:00Z' })
-  updated_at__gte?: Date;
-
-  @Instant({ description: 'Changed before this moment.', example: '2026-12-01T00:00:00Z' })
-  updated_at__lt?: Date;
-
-  @Text({ description: 'Only those in this sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
-  sandbox_id__eq?: string;
+  @Text('Part of the title; case does not count.', { example: 'parser' }) title__contains?: string;
+  @Instant('Created at this moment or later.', { example: '2026-11-01T00:00:00Z' }) created_at__gte?: Date;
+  @Instant('Created before this moment.', { example: '2026-12-01T00:00:00Z' }) created_at__lt?: Date;
+  @Instant('Changed at this moment or later.', { example: '2026-11-01T00:00:00Z' }) updated_at__gte?: Date;
+  @Instant('Changed before this moment.', { example: '2026-12-01T00:00:00Z' }) updated_at__lt?: Date;
+  @Text('Only those in this sandbox.', { example: '3kTMd9ZpQ2sVbX7cRfLw1A' }) sandbox_id__eq?: string;
 
   @TagFilter() tag?: string[];
 }
@@ -56,21 +44,15 @@ export class ConversationFilterQueryDto {
 export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
   @PageId() page_id?: string;
 
-  @Integer({
-    description: 'Conversations on a page; one of 4 MiB ends earlier.',
-    minimum: 1,
-    maximum: 100,
-    default: 100,
-  })
+  @Integer('Conversations on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 
-  @Flag({ description: 'Also those that are part of another one.', default: false, example: true })
+  @Flag('Also those that are part of another one.', { default: false, example: true })
   include_sub_conversations?: boolean;
 }
 
 export class ListConversationsQueryDto extends SearchConversationsQueryDto {
-  @RepeatedText({
-    description: 'Id of a conversation; repeat it for more, at most 100. Then nothing else counts.',
+  @RepeatedText('Id of a conversation; repeat it for more, at most 100. Then nothing else counts.', {
     most: 100,
     example: ['5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f'],
   })
@@ -96,56 +78,45 @@ export function toConversationFilter(
 /** Members that are left out stay, null clears. */
 @ApiSchema({ name: 'AppConversationUpdateRequest' })
 export class UpdateConversationDto {
-  @Text({
+  @Text('Title; null: made from what is said, again.', {
     nullable: true,
     trim: true,
-    description: 'Title; null: made from what is said, again.',
     example: 'Parser tests',
     form: { minLength: 1, maxLength: 200 },
     rule: (title) => (title === '' ? 'Expected a title that is not blank.' : titleLengthProblem(title)),
   })
   title?: string | null;
 
-  @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
+  @Flag('Kept and shown; nobody else sees the conversation.', { nullable: true, example: false })
   public?: boolean | null;
 
-  @Text({
+  @Text('Repository it is about.', {
     nullable: true,
-    description: 'Repository it is about.',
     example: 'octo/app',
     form: REPOSITORY_FORM,
     rule: repositoryProblem,
   })
   selected_repository?: string | null;
 
-  @Text({
-    nullable: true,
-    description: 'Branch it is about.',
-    example: 'main',
-    form: BRANCH_FORM,
-    rule: branchProblem,
-  })
+  @Text('Branch it is about.', { nullable: true, example: 'main', form: BRANCH_FORM, rule: branchProblem })
   selected_branch?: string | null;
 
-  @Choice({
+  @Choice('Where the repository is.', {
     nullable: true,
     values: PROVIDER_TYPES,
     enumName: 'ProviderType',
-    description: 'Where the repository is.',
     example: 'github',
   })
   git_provider?: ProviderType | null;
 
-  @Tags({
+  @Tags('All tags from now on; null: none.', {
     nullable: true,
-    description: 'All tags from now on; null: none.',
     example: { team: 'checkout', state: 'reviewed' },
   })
   tags?: ReadonlyMap<string, string> | null;
 
-  @FreeObject({
+  @FreeObject('All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.', {
     nullable: true,
-    description: 'All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.',
     example: { ticket: { id: 4711 } },
     maxLength: MAX_METADATA_LENGTH,
   })

@@ -127,35 +127,25 @@ export class StartTaskDto {
 export class StartTaskPageDto extends PageOf(StartTaskDto) {}
 
 export class StartTaskFilterQueryDto {
-  @Identifier({
-    description: 'Only the task of this conversation.',
-    example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f',
-  })
+  @Identifier('Only the task of this conversation.', { example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f' })
   conversation_id__eq?: string;
 
-  @Instant({ description: 'Created at this moment or later.', example: '2026-11-01T00:00:00Z' })
-  created_at__gte?: Date;
+  @Instant('Created at this moment or later.', { example: '2026-11-01T00:00:00Z' }) created_at__gte?: Date;
 }
 
 export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
-  @Choice({ values: START_TASK_ORDERS, description: 'Order of the list.', default: 'CREATED_AT_DESC' })
+  @Choice('Order of the list.', { values: START_TASK_ORDERS, default: 'CREATED_AT_DESC' })
   sort_order?: StartTaskOrder;
 
   @PageId() page_id?: string;
 
-  @Integer({
-    description: 'Tasks on a page; one of 4 MiB ends earlier.',
-    minimum: 1,
-    maximum: 100,
-    default: 100,
-  })
+  @Integer('Tasks on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 }
 
 export class StartTaskIdsQueryDto {
-  @RepeatedText({
+  @RepeatedText('Id of a start task; repeat it for more, at most 100.', {
     required: true,
-    description: 'Id of a start task; repeat it for more, at most 100.',
     most: 100,
     example: ['c4b1f0e29d3a4857b6c5d4e3f2a1b0c9'],
   })
