@@ -53,27 +53,17 @@ export class AuditQueryDto extends PageQuery('Entries on a page.') {
   @Instant('Only before this time.', { example: '2026-11-22T00:00:00Z' }) until?: Date;
 }
 
-export function toAuditFilter({
-  actor_user_id: actorUserId,
-  owner_user_id: ownerUserId,
-  action,
-  resource_type: resourceType,
-  resource_id: resourceId,
-  request_id: requestId,
-  caller_request_id: callerRequestId,
-  since,
-  until,
-}: AuditQueryDto): AuditFilter {
+export function toAuditFilter(query: AuditQueryDto): AuditFilter {
   return {
-    ...(actorUserId !== undefined && { actorUserId }),
-    ...(ownerUserId !== undefined && { ownerUserId }),
-    ...(action !== undefined && { action }),
-    ...(resourceType !== undefined && { resourceType }),
-    ...(resourceId !== undefined && { resourceId }),
-    ...(requestId !== undefined && { requestId }),
-    ...(callerRequestId !== undefined && { callerRequestId }),
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
+    actorUserId: query.actor_user_id,
+    ownerUserId: query.owner_user_id,
+    action: query.action,
+    resourceType: query.resource_type,
+    resourceId: query.resource_id,
+    requestId: query.request_id,
+    callerRequestId: query.caller_request_id,
+    since: query.since,
+    until: query.until,
   };
 }
 

@@ -48,30 +48,6 @@ const APP_DEFAULTS = {
   registered_marketplaces: [],
 } as const;
 
-/** Members of a response that are ignored in a request. */
-const ECHOES: ReadonlySet<string> = new Set([
-  'llm_profiles',
-  'active_agent_profile_id',
-  'active_agent_profile_revision',
-  'inherited_marketplaces',
-  'provider_tokens_set',
-  'llm_api_key_set',
-  'search_api_key_set',
-  'sandbox_api_key_set',
-]);
-
-/** Legacy names of the diffs. They are refused: whole settings sent under them would replace what is stored. */
-export const LEGACY_MEMBERS = ['agent_settings', 'conversation_settings'] as const;
-
-/** The members of a body that are preferences: those that belong neither to the flat settings nor to a response. */
-export function preferencesOf(body: JsonObject, known: ReadonlySet<string>): JsonObject {
-  return Object.fromEntries(
-    Object.entries(body).filter(
-      ([name]) => !known.has(name) && !ECHOES.has(name) && !LEGACY_MEMBERS.some((legacy) => legacy === name),
-    ),
-  );
-}
-
 @ApiSchema({ name: 'LLMProfiles' })
 export class ShownProfilesDto {
   @ApiProperty({

@@ -6,6 +6,7 @@ import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService } from '../conversation-actions.service.js';
+import { toSendMessageRequest } from '../message-parts.js';
 import { ProfileSwitchService } from '../profile-switch.service.js';
 import {
   ConfirmationResponseDto,
@@ -15,7 +16,6 @@ import {
   SendMessageDto,
   SwitchAcpModelDto,
   SwitchProfileDto,
-  toSendMessageRequest,
 } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 

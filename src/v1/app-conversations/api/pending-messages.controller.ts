@@ -3,8 +3,9 @@ import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService } from '../pending/pending-messages.service.js';
-import { MessageQueuedDto, PendingMessageDto, toSendMessageRequest } from './dto/conversation-actions.dto.js';
+import { MessageQueuedDto, PendingMessageDto } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
 const DESCRIPTION =

@@ -1,26 +1,18 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
-import type { Content } from '@slipway/agent-protocol/events.js';
-import type { FieldProblem } from '../../../../common/validation/field.js';
 import type { DocumentedProblem } from '../../../../common/openapi/api-route.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
-import type { StartMessage } from '../../start-task.entity.js';
+import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';
 
-/** The web client of OpenHands writes `image_url`. */
-const PART_TYPES = ['text', 'image', 'image_url'] as const;
-const MAX_PARTS = 100;
 export const MAX_PATH_LENGTH = 4096;
 const MAX_REASON = 65_536;
 /** Characters of all texts of a start, and of one text of any message. */
 export const MAX_MESSAGE_TEXT = 262_144;
 /** An image as a data URL may fill a body. */
 const MAX_IMAGE_URL = 1_048_576;
-const IMAGE_URL = /^(?:https?:\/\/|data:image\/[a-z0-9.+-]+;base64,)\S+$/i;
-
 /** Problems of routes that need a running sandbox. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
   {
@@ -61,7 +53,7 @@ class ImageUrlDto {
 }
 
 @SchemaRules({ anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }] })
-export class MessagePartDto {
+export class MessagePartDto implements MessagePart {
   @Choice('Which of the two; may be left out.', { values: PART_TYPES, example: 'text' })
   type?: (typeof PART_TYPES)[number];
 
@@ -185,86 +177,4 @@ export class GitQueryDto extends ResumeQueryDto {
 
   @Text('What to compare with; by default where the branch left the remote.', { example: 'main' })
   ref?: string;
-}
-
-/** As agent servers take it. */
-export function toSendMessageRequest({
-  content,
-  run = true,
-}: Pick<SendMessageDto, 'content' | 'run'>): SendMessageRequest {
-  return { role: 'user', content: content.map(toContent), run };
-}
-
-export function toStartMessage({ content, run = false }: InitialMessageDto): StartMessage {
-  return { role: 'user', content: content.map(toContent), run };
-}
-
-function toContent(part: MessagePartDto): Content {
-  const hint = part.cache_prompt === undefined ? {} : { cache_prompt: part.cache_prompt };
-  return isImage(part)
-    ? { type: 'image', image_urls: imageUrls(part), ...hint }
-    : { type: 'text', text: part.text ?? '', ...hint };
-}
-
-/** Problems of the parts, one by one and together. */
-export function messagePartProblems(
-  parts: readonly { index: number; element: MessagePartDto }[],
-): FieldProblem[] {
-  const [excess] = parts.slice(MAX_PARTS);
-  if (excess) {
-    return [{ type: 'too_long', msg: `Expected at most ${MAX_PARTS} parts.` }];
-  }
-  const problems = parts.flatMap(({ index, element }) =>
-    partProblems(element).map((problem) => ({ ...problem, path: [String(index), ...(problem.path ?? [])] })),
-  );
-  return problems.length === 0 && !parts.some(({ element }) => saysSomething(element))
-    ? [{ type: 'value_error', msg: 'Expected a message that says something: some text, or an image.' }]
-    : problems;
-}
-
-function partProblems(part: MessagePartDto): FieldProblem[] {
-  if (!isImage(part)) {
-    return part.text === undefined
-      ? [{ type: 'missing', msg: 'This member is required.', path: ['text'] }]
-      : [];
-  }
-  const urls = imageUrls(part);
-  if (urls.length === 0) {
-    return [{ type: 'missing', msg: 'This member is required.', path: ['image_urls'] }];
-  }
-  return urls.flatMap((url, index) =>
-    typeof url !== 'string' || IMAGE_URL.test(url)
-      ? []
-      : [
-          {
-            type: 'value_error',
-            msg: 'Expected an address (http, https) or a data URL of an image in base64.',
-            path: Array.isArray(part.image_urls) ? ['image_urls', String(index)] : ['image_url', 'url'],
-          },
-        ],
-  );
-}
-
-function isImage({ type, text, image_urls: urls, image_url: url }: MessagePartDto): boolean {
-  switch (type) {
-    case 'text':
-      return false;
-    case 'image':
-    case 'image_url':
-      return true;
-    default:
-      return text === undefined && (urls !== undefined || url !== undefined);
-  }
-}
-
-function imageUrls(part: MessagePartDto): string[] {
-  if (Array.isArray(part.image_urls)) {
-    return part.image_urls;
-  }
-  return part.image_url?.url === undefined ? [] : [part.image_url.url];
-}
-
-/** A text of another type counts too, because it is reported on its own. */
-function saysSomething(part: MessagePartDto): boolean {
-  return isImage(part) || typeof part.text !== 'string' || part.text.trim() !== '';
 }

@@ -9,8 +9,9 @@ import {
 import { PageId, PageOf } from '../../../../common/pagination/page.dto.js';
 import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { Flag, Integer } from '../../../../common/validation/number-fields.js';
-import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
+import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
+import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import {
   CONVERSATION_TRIGGERS,
@@ -19,8 +20,6 @@ import {
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
 import { MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
-import { BRANCH_FORM, REPOSITORY_FORM } from '../../../../git-providers/repository-name.js';
-import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
 export class ConversationIdDto {
   @Text('Id of the conversation: 32 hexadecimal digits, with or without dashes.', {
@@ -90,24 +89,9 @@ export class UpdateConversationDto {
   @Flag('Kept and shown; nobody else sees the conversation.', { nullable: true, example: false })
   public?: boolean | null;
 
-  @Text('Repository it is about.', {
-    nullable: true,
-    example: 'octo/app',
-    form: REPOSITORY_FORM,
-    rule: repositoryProblem,
-  })
-  selected_repository?: string | null;
-
-  @Text('Branch it is about.', { nullable: true, example: 'main', form: BRANCH_FORM, rule: branchProblem })
-  selected_branch?: string | null;
-
-  @Choice('Where the repository is.', {
-    nullable: true,
-    values: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    example: 'github',
-  })
-  git_provider?: ProviderType | null;
+  @RepositoryName('Repository it is about.', { nullable: true }) selected_repository?: string | null;
+  @BranchName('Branch it is about.', { nullable: true }) selected_branch?: string | null;
+  @ProviderName('Where the repository is.', { nullable: true }) git_provider?: ProviderType | null;
 
   @Tags('All tags from now on; null: none.', {
     nullable: true,

@@ -9,13 +9,8 @@ import {
   TextList,
   TextMap,
 } from '../../../../common/validation/text-fields.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
-import {
-  BRANCH_FORM,
-  isBranchName,
-  REPOSITORY_FORM,
-  repositorySegments,
-} from '../../../../git-providers/repository-name.js';
+import type { ProviderType } from '../../../../git-providers/git-provider.js';
+import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';
 import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/candidate.js';
 import {
@@ -29,16 +24,6 @@ import { MAX_METADATA_LENGTH, Tags } from './labels.dto.js';
 
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;
-
-export function repositoryProblem(name: string): string | null {
-  return repositorySegments(name)
-    ? null
-    : 'Expected the full name of a repository, such as octo/app, not its address.';
-}
-
-export function branchProblem(name: string): string | null {
-  return isBranchName(name) ? null : 'Expected the name of a branch, such as main or feature/parser.';
-}
 
 @ApiSchema({ name: 'EventCallbackProcessor' })
 class ProcessorDto {
@@ -63,13 +48,7 @@ const MAX_TASK_TITLE_LENGTH = 1000;
 
 /** As `GET /api/user/suggested-tasks` returned it. */
 class SuggestedTaskInputDto implements SuggestedTask {
-  @Choice('Where the repository is.', {
-    required: true,
-    values: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    example: 'github',
-  })
-  git_provider: ProviderType;
+  @ProviderName('Where the repository is.', { required: true }) git_provider: ProviderType;
 
   @Choice('What to do.', {
     required: true,
@@ -79,13 +58,7 @@ class SuggestedTaskInputDto implements SuggestedTask {
   })
   task_type: TaskType;
 
-  @Text('Full name of the repository.', {
-    required: true,
-    example: 'acme/checkout',
-    form: REPOSITORY_FORM,
-    rule: repositoryProblem,
-  })
-  repo: string;
+  @RepositoryName('Full name of the repository.', { required: true, example: 'acme/checkout' }) repo: string;
 
   @Integer('Number of the issue, pull or merge request; 0 for CREATE_MICROAGENT.', {
     required: true,
@@ -154,20 +127,10 @@ export class StartConversationDto {
   @Text(NO_EFFECT, { nullable: true, example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
   agent_profile_id?: string | null;
 
-  @Text('Full name of the repository to clone.', {
-    nullable: true,
-    example: 'octo/app',
-    form: REPOSITORY_FORM,
-    rule: repositoryProblem,
-  })
+  @RepositoryName('Full name of the repository to clone.', { nullable: true })
   selected_repository?: string | null;
 
-  @Text('Branch to check out; by default a new one from the main branch.', {
-    nullable: true,
-    example: 'main',
-    form: BRANCH_FORM,
-    rule: branchProblem,
-  })
+  @BranchName('Branch to check out; by default a new one from the main branch.', { nullable: true })
   selected_branch?: string | null;
 
   @Flag(
@@ -182,12 +145,7 @@ export class StartConversationDto {
   )
   fetch_lfs?: boolean;
 
-  @Choice('Where the repository is; by default the first provider with a token.', {
-    nullable: true,
-    values: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    example: 'github',
-  })
+  @ProviderName('Where the repository is; by default the first provider with a token.', { nullable: true })
   git_provider?: ProviderType | null;
 
   @Nested('Work to do: makes the first message, so that `initial_message` must be left out.', {
