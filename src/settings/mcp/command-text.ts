@@ -35,19 +35,20 @@ export function fieldOrText(
   const choice: object = {
     oneOf: [schema, { type: 'string', maxLength: MAX_SECRET, pattern }, { type: 'null' }],
   };
-  const isShort = (text: string): boolean => text.length <= MAX_SECRET;
   return field({
     ...definition,
     // Without a type, the generator would describe the class Map.
     schema: { type: Object, ...choice },
     coerce: (value) => {
-      const outcome = typeof value === 'string' && isShort(value) ? read(value) : null;
+      const outcome = typeof value === 'string' && value.length <= MAX_SECRET ? read(value) : null;
       return coerce(outcome?.problem === null ? outcome.value : value);
     },
     otherwise: (value) => {
-      const problem = typeof value !== 'string' || isShort(value) ? null : atMost(MAX_SECRET);
-      const msg = typeof value === 'string' ? (problem ?? read(value).problem) : null;
-      return msg === null ? describing(otherwise)(value) : [valueError(msg)];
+      if (typeof value !== 'string') {
+        return describing(otherwise)(value);
+      }
+      const problem = value.length > MAX_SECRET ? atMost(MAX_SECRET) : read(value).problem;
+      return problem === null ? describing(otherwise)(value) : [valueError(problem)];
     },
   });
 }

@@ -31,7 +31,7 @@ export class RenameProfileDto {
 
 /** Members of `llm`: those of the settings, and further members of a shown profile, which are accepted and ignored. */
 const LLM_PROPERTIES = {
-  ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
+  ...Object.fromEntries(LLM_FIELDS.map((each) => [each.key.replace(/^llm\./, ''), fieldSchema(each)])),
   model: {
     type: 'string' as const,
     maxLength: MAX_MODEL_TEXT,
