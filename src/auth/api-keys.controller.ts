@@ -45,9 +45,7 @@ export class ApiKeysController {
   constructor(private readonly keys: ApiKeysService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'create_api_key',
-    summary: 'Issue an API key',
+  @ApiRoute('create_api_key', 'Issue an API key', {
     description:
       'The key itself is in this answer and nowhere else. Administrators may issue keys for other users.',
     status: 201,
@@ -63,9 +61,7 @@ export class ApiKeysController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'list_api_keys',
-    summary: 'List API keys',
+  @ApiRoute('list_api_keys', 'List API keys', {
     description: 'Newest first, without the keys themselves.',
     answer: { type: [ApiKeyDto], description: 'The keys, revoked and expired ones included' },
     problems: [NOT_YOURS, NO_SUCH_USER],
@@ -75,9 +71,7 @@ export class ApiKeysController {
   }
 
   @Delete(':id')
-  @ApiRoute({
-    id: 'revoke_api_key',
-    summary: 'Revoke an API key',
+  @ApiRoute('revoke_api_key', 'Revoke an API key', {
     description: 'Holds within five seconds on every replica. Revoking it again changes nothing.',
     status: 204,
     answer: { description: 'Revoked' },

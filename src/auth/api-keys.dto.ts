@@ -4,19 +4,13 @@ import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 
 export class ApiKeyIdDto {
-  @Text({ required: true, description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
-  id: string;
+  @Text('Id of the key: its first part, after `slw_`.', { required: true, example: '4nKxq0Zt' }) id: string;
 }
 
 export class ApiKeyDto {
-  @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' })
-  id: string;
-
-  @ApiProperty({ example: 'ci' })
-  name: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' }) id: string;
+  @ApiProperty({ example: 'ci' }) name: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   expires_at: string | null;
@@ -46,9 +40,8 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
 }
 
 export class CreateApiKeyDto {
-  @Text({
+  @Text('What the key is for; 1 to 100 characters.', {
     required: true,
-    description: 'What the key is for; 1 to 100 characters.',
     example: 'ci',
     form: { minLength: 1 },
     maxLength: { value: 100, expected: 'Expected 1 to 100 characters.' },
@@ -58,16 +51,14 @@ export class CreateApiKeyDto {
   })
   name: string;
 
-  @Instant({
+  @Instant('When the key ends; without it the key lasts until it is revoked.', {
     nullable: true,
-    description: 'When the key ends; without it the key lasts until it is revoked.',
     example: '2030-01-31T12:00:00Z',
   })
   expires_at?: Date | null;
 
-  @Identifier({
+  @Identifier('Owner of the key; administrators only. Without it: the caller.', {
     nullable: true,
-    description: 'Owner of the key; administrators only. Without it: the caller.',
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   user_id?: string | null;
@@ -75,8 +66,7 @@ export class CreateApiKeyDto {
 
 /** The only response that holds the key itself. */
 export class IssuedApiKeyDto {
-  @ApiProperty({ example: '4nKxq0Zt' })
-  id: string;
+  @ApiProperty({ example: '4nKxq0Zt' }) id: string;
 
   @ApiProperty({
     description: 'The key. It is shown here and never again.',
@@ -84,11 +74,8 @@ export class IssuedApiKeyDto {
   })
   key: string;
 
-  @ApiProperty({ example: 'ci' })
-  name: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ example: 'ci' }) name: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   expires_at: string | null;
@@ -105,8 +92,7 @@ export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
 }
 
 export class KeyOwnerQueryDto {
-  @Identifier({
-    description: 'Whose keys; administrators only. Without it: the caller.',
+  @Identifier('Whose keys; administrators only. Without it: the caller.', {
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   user_id?: string;

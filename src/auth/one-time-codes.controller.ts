@@ -13,9 +13,8 @@ const NO_CODE = 'Expected the 43 letters, digits, - and _ of a code.';
 const CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
 
 class ExchangeCodeDto {
-  @Text({
+  @Text('From the link that the service printed when it was started.', {
     required: true,
-    description: 'From the link that the service printed when it was started.',
     example: CODE,
     maxLength: 43,
     pattern: { regex: /^[\w-]{43}$/, expected: NO_CODE },
@@ -24,19 +23,13 @@ class ExchangeCodeDto {
 }
 
 class AccountDto {
-  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
-  id: string;
-
-  @ApiProperty({ example: 'ada@example.com' })
-  email: string;
+  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' }) id: string;
+  @ApiProperty({ example: 'ada@example.com' }) email: string;
 }
 
 class ExchangedCodeDto {
-  @ApiProperty({ example: 'slw_3fJ8kQ2a_…' })
-  api_key: string;
-
-  @ApiProperty({ description: 'Whose key it is.' })
-  user: AccountDto;
+  @ApiProperty({ example: 'slw_3fJ8kQ2a_…' }) api_key: string;
+  @ApiProperty({ description: 'Whose key it is.' }) user: AccountDto;
 }
 
 /** Connects the browser that opens the link of a start. */
@@ -52,9 +45,7 @@ export class OneTimeCodesController {
   @Post()
   @JsonBodyBounds({ bytes: 1_024 })
   @Header('Cache-Control', 'no-store')
-  @ApiRoute({
-    id: 'exchange_code',
-    summary: 'Exchange the code of a link for the key it stands for',
+  @ApiRoute('exchange_code', 'Exchange the code of a link for the key it stands for', {
     description:
       'The link to the web application that a start prints on a terminal has such a code. It is valid once.',
     answer: { type: ExchangedCodeDto, description: 'The key, and whose it is' },

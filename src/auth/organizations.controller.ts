@@ -26,9 +26,7 @@ const UNKNOWN: DocumentedProblem = {
 @Controller('api')
 export class OrganizationsController {
   @Get('keys/current')
-  @ApiRoute({
-    id: 'get_current_api_key',
-    summary: 'Show whose key this is',
+  @ApiRoute('get_current_api_key', 'Show whose key this is', {
     description: 'Web applications ask for it to find out whether they are connected.',
     answer: { type: CurrentApiKeyDto, description: 'The key of the request' },
   })
@@ -37,9 +35,7 @@ export class OrganizationsController {
   }
 
   @Get('keys/llm/byor')
-  @ApiRoute({
-    id: 'get_own_model_key',
-    summary: 'Show the key for models that the service provides',
+  @ApiRoute('get_own_model_key', 'Show the key for models that the service provides', {
     description: 'None: it provides no models. The command line asks for it when it logs in.',
     answer: { type: OwnModelKeyDto, description: 'No key' },
   })
@@ -48,9 +44,7 @@ export class OrganizationsController {
   }
 
   @Get('organizations')
-  @ApiRoute({
-    id: 'list_organizations',
-    summary: "List the user's organizations",
+  @ApiRoute('list_organizations', "List the user's organizations", {
     description: "There is one: the user's own space.",
     answer: { type: OrganizationPageDto, description: 'The one organization' },
   })
@@ -60,9 +54,7 @@ export class OrganizationsController {
 
   @Get('organizations/:organization_id/me')
   @UseGuards(OwnOrganizationGuard)
-  @ApiRoute({
-    id: 'get_organization_member',
-    summary: 'What the user may do in the organization',
+  @ApiRoute('get_organization_member', 'What the user may do in the organization', {
     answer: { type: OrganizationMemberDto, description: 'Its owner' },
     problems: [UNKNOWN],
   })
@@ -72,9 +64,7 @@ export class OrganizationsController {
 
   @Get('organizations/:organization_id/provider-connections')
   @UseGuards(OwnOrganizationGuard)
-  @ApiRoute({
-    id: 'list_provider_connections',
-    summary: 'List connections to providers that the organization shares',
+  @ApiRoute('list_provider_connections', 'List connections to providers that the organization shares', {
     description: 'None: keys and tokens are in the settings of each user.',
     answer: { type: ProviderConnectionsDto, description: 'None' },
     problems: [UNKNOWN],

@@ -6,7 +6,7 @@ const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 const PERMISSIONS = ['edit_org_settings'];
 
 export class OrganizationIdDto {
-  @Text({ required: true, description: 'Id of the organization: that of the user.', example: USER_ID })
+  @Text('Id of the organization: that of the user.', { required: true, example: USER_ID })
   organization_id: string;
 }
 
@@ -17,58 +17,36 @@ export class CurrentApiKeyDto {
   @ApiProperty({ format: 'uuid', description: 'The space that the key is for.', example: USER_ID })
   org_id: string;
 
-  @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID })
-  user_id: string;
-
-  @ApiProperty({ enum: ['bearer'], example: 'bearer' })
-  auth_type: 'bearer';
+  @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID }) user_id: string;
+  @ApiProperty({ enum: ['bearer'], example: 'bearer' }) auth_type: 'bearer';
 }
 
 /** Always empty: the service has no models of its own, and never shows a key of the settings. */
 export class OwnModelKeyDto {
-  @ApiProperty({ type: String, nullable: true, example: null })
-  key: null;
+  @ApiProperty({ type: String, nullable: true, example: null }) key: null;
 }
 
 export class OrganizationDto {
-  @ApiProperty({ format: 'uuid', example: USER_ID })
-  id: string;
-
-  @ApiProperty({ example: 'ada@example.com' })
-  name: string;
-
-  @ApiProperty({ description: 'Always true: nobody shares a space.', example: true })
-  is_personal: boolean;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) id: string;
+  @ApiProperty({ example: 'ada@example.com' }) name: string;
+  @ApiProperty({ description: 'Always true: nobody shares a space.', example: true }) is_personal: boolean;
 }
 
 export class OrganizationPageDto {
-  @ApiProperty({ type: [OrganizationDto] })
-  items: OrganizationDto[];
-
-  @ApiProperty({ format: 'uuid', example: USER_ID })
-  current_org_id: string;
+  @ApiProperty({ type: [OrganizationDto] }) items: OrganizationDto[];
+  @ApiProperty({ format: 'uuid', example: USER_ID }) current_org_id: string;
 }
 
 export class OrganizationMemberDto {
-  @ApiProperty({ format: 'uuid', example: USER_ID })
-  org_id: string;
-
-  @ApiProperty({ format: 'uuid', example: USER_ID })
-  user_id: string;
-
-  @ApiProperty({ example: 'ada@example.com' })
-  email: string;
-
-  @ApiProperty({ enum: ['owner'], example: 'owner' })
-  role: 'owner';
-
-  @ApiProperty({ type: [String], example: PERMISSIONS })
-  permissions: string[];
+  @ApiProperty({ format: 'uuid', example: USER_ID }) org_id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) user_id: string;
+  @ApiProperty({ example: 'ada@example.com' }) email: string;
+  @ApiProperty({ enum: ['owner'], example: 'owner' }) role: 'owner';
+  @ApiProperty({ type: [String], example: PERMISSIONS }) permissions: string[];
 }
 
 export class ProviderConnectionsDto {
-  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
-  connections: [];
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) connections: [];
 }
 
 export function toCurrentApiKeyDto({ id, keyId }: AuthUser): CurrentApiKeyDto {

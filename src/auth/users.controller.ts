@@ -34,9 +34,7 @@ export class UsersController {
   constructor(private readonly users: UsersService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'create_user',
-    summary: 'Create a user',
+  @ApiRoute('create_user', 'Create a user', {
     description: 'Administrators only. Then issue a key with `user_id`.',
     status: 201,
     answer: { type: UserDto, description: 'The new user' },
@@ -48,9 +46,7 @@ export class UsersController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'search_users',
-    summary: 'Look up users',
+  @ApiRoute('search_users', 'Look up users', {
     description: 'Administrators only. In the order of email addresses.',
     answer: { type: UserPageDto, description: 'A page of users' },
   })
@@ -62,9 +58,7 @@ export class UsersController {
   }
 
   @Delete(':id')
-  @ApiRoute({
-    id: 'delete_user',
-    summary: 'Remove a user',
+  @ApiRoute('delete_user', 'Remove a user', {
     description: 'Administrators only. Ends the keys and removes tokens, secrets and settings of the user.',
     status: 204,
     answer: { description: 'Removed' },

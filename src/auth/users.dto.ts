@@ -1,45 +1,39 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
-import { Email, Identifier, Text } from '../common/validation/text-fields.js';
+import { Identifier, MAX_EMAIL, Text } from '../common/validation/text-fields.js';
 import type { User } from './user.repository.js';
 
 export class CreateUserDto {
-  @Email({ required: true, description: 'Unique, compared in lower case.', example: 'ada@example.com' })
+  @Text('Unique, compared in lower case.', {
+    required: true,
+    example: 'ada@example.com',
+    format: 'email',
+    maxLength: MAX_EMAIL,
+    // The domain may be a plain host name.
+    rule: (text) =>
+      isEmail(text, { require_tld: false }) ? null : 'Expected an email address such as ada@example.com.',
+  })
   email: string;
 
-  @Text({ nullable: true, description: 'Shown to people.', example: 'Ada', maxLength: 200 })
-  name?: string | null;
+  @Text('Shown to people.', { nullable: true, example: 'Ada', maxLength: 200 }) name?: string | null;
 }
 
 export class SearchUsersQueryDto extends PageQuery('Users on a page.') {
-  @Text({ description: 'Only the user with this address.', example: 'ada@example.com' })
-  email__eq?: string;
+  @Text('Only the user with this address.', { example: 'ada@example.com' }) email__eq?: string;
 }
 
 export class UserIdDto {
-  @Identifier({
-    required: true,
-    description: 'Id of the user.',
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
+  @Identifier('Id of the user.', { required: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;
 }
 
 export class UserDto {
-  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
-  id: string;
-
-  @ApiProperty({ example: 'ada@example.com' })
-  email: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'Ada' })
-  name: string | null;
-
-  @ApiProperty({ example: false })
-  is_admin: boolean;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' }) id: string;
+  @ApiProperty({ example: 'ada@example.com' }) email: string;
+  @ApiProperty({ type: String, nullable: true, example: 'Ada' }) name: string | null;
+  @ApiProperty({ example: false }) is_admin: boolean;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 }
 
 export function toUserDto(user: User): UserDto {

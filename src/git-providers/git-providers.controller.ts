@@ -26,13 +26,13 @@ export class GitProvidersController {
   constructor(private readonly providers: GitProvidersService) {}
 
   @Get('user/info')
-  @ApiRoute({ ...SHOW_ACCOUNT, id: 'get_user_api_user_info_get' })
+  @ApiRoute('get_user_api_user_info_get', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
   async userInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
     return toGitUserDto(await this.providers.findAccount(user.id));
   }
 
   @Get('v1/users/git-info')
-  @ApiRoute({ ...SHOW_ACCOUNT, id: 'get_current_user_git_info_api_v1_users_git_info_get' })
+  @ApiRoute('get_current_user_git_info_api_v1_users_git_info_get', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
   async gitInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
     return toGitUserDto(await this.providers.findAccount(user.id));
   }

@@ -9,8 +9,7 @@ import {
 } from './git-provider.js';
 
 export class ProviderTokenWarningDto {
-  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' })
-  provider: ProviderType;
+  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' }) provider: ProviderType;
 
   @ApiProperty({ enum: PROVIDER_ERROR_CODES, enumName: 'ProviderErrorCode', example: 'unavailable' })
   code: ProviderErrorCode;
@@ -29,23 +28,12 @@ export const INVALID_TOKEN: DocumentedProblem = {
 };
 
 export class GitUserDto {
-  @ApiProperty({ description: 'As the provider writes it.', example: '583231' })
-  id: string;
-
-  @ApiProperty({ example: 'octocat' })
-  login: string;
-
-  @ApiProperty({ example: 'https://avatars.example.com/u/583231' })
-  avatar_url: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'Example Ltd' })
-  company: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'The Octocat' })
-  name: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'octocat@example.com' })
-  email: string | null;
+  @ApiProperty({ description: 'As the provider writes it.', example: '583231' }) id: string;
+  @ApiProperty({ example: 'octocat' }) login: string;
+  @ApiProperty({ example: 'https://avatars.example.com/u/583231' }) avatar_url: string;
+  @ApiProperty({ type: String, nullable: true, example: 'Example Ltd' }) company: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'The Octocat' }) name: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'octocat@example.com' }) email: string | null;
 }
 
 export function toGitUserDto({ id, login, avatarUrl, company, name, email }: ProviderUser): GitUserDto {

@@ -44,12 +44,14 @@ export class DiagnosticsController {
   constructor(private readonly readiness: Readiness) {}
 
   @Get()
-  @ApiRoute({
-    id: 'get_diagnostics',
-    summary: 'Versions, configuration without secrets, parts and last log lines of this replica',
-    description: 'Administrators only.',
-    answer: { type: DiagnosticsDto, description: 'This replica' },
-  })
+  @ApiRoute(
+    'get_diagnostics',
+    'Versions, configuration without secrets, parts and last log lines of this replica',
+    {
+      description: 'Administrators only.',
+      answer: { type: DiagnosticsDto, description: 'This replica' },
+    },
+  )
   async show(): Promise<DiagnosticsDto> {
     return {
       versions: programVersions(),

@@ -13,16 +13,12 @@ import { ReadinessDto, toPartDtos } from './readiness.dto.js';
 import { type PartReport, Readiness } from './readiness.js';
 
 class HealthDto {
-  @ApiProperty({ example: 'ok' })
-  status: string;
+  @ApiProperty({ example: 'ok' }) status: string;
 }
 
 class ServerInfoDto {
-  @ApiProperty({ example: 'Slipway' })
-  title: string;
-
-  @ApiProperty({ description: 'Version of the service itself.', example: '0.2.0' })
-  version: string;
+  @ApiProperty({ example: 'Slipway' }) title: string;
+  @ApiProperty({ description: 'Version of the service itself.', example: '0.2.0' }) version: string;
 
   @ApiProperty({ type: 'integer', description: 'Seconds since this replica started.', example: 42 })
   uptime: number;
@@ -66,9 +62,7 @@ export class HealthController {
   ) {}
 
   @Get('health/live')
-  @ApiRoute({
-    id: 'live_health_live_get',
-    summary: 'The process answers',
+  @ApiRoute('live_health_live_get', 'The process answers', {
     answer: { type: HealthDto, description: 'It does' },
   })
   live(): HealthDto {
@@ -76,12 +70,14 @@ export class HealthController {
   }
 
   @Get('health/ready')
-  @ApiRoute({
-    id: 'ready_health_ready_get',
-    summary: 'Whether this replica is ready for requests, and how each part that it needs is doing',
-    answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
-    problems: [NOT_READY],
-  })
+  @ApiRoute(
+    'ready_health_ready_get',
+    'Whether this replica is ready for requests, and how each part that it needs is doing',
+    {
+      answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
+      problems: [NOT_READY],
+    },
+  )
   async ready(@Req() request: Request): Promise<ReadinessDto> {
     const [reports, isAdministrator] = await Promise.all([
       this.readiness.report(),
@@ -97,9 +93,7 @@ export class HealthController {
 
   @Get('health')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute({
-    id: 'health_health_get',
-    summary: 'Same as /health/live, in the form that clients of OpenHands know',
+  @ApiRoute('health_health_get', 'Same as /health/live, in the form that clients of OpenHands know', {
     answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' },
   })
   health(): string {
@@ -108,21 +102,18 @@ export class HealthController {
 
   @Get('ready')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute({
-    id: 'ready_ready_get',
-    summary: 'Whether this replica is ready for requests, in the form that clients of OpenHands know',
-    answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' },
-    problems: [503],
-  })
+  @ApiRoute(
+    'ready_ready_get',
+    'Whether this replica is ready for requests, in the form that clients of OpenHands know',
+    { answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' }, problems: [503] },
+  )
   async isReady(): Promise<string> {
     await this.requireReady();
     return OK;
   }
 
   @Get('alive')
-  @ApiRoute({
-    id: 'alive_alive_get',
-    summary: 'Same as /health/live, under the name that older clients know',
+  @ApiRoute('alive_alive_get', 'Same as /health/live, under the name that older clients know', {
     answer: { type: HealthDto, description: 'It does' },
   })
   alive(): HealthDto {
@@ -130,11 +121,11 @@ export class HealthController {
   }
 
   @Get('server_info')
-  @ApiRoute({
-    id: 'get_server_info_server_info_get',
-    summary: 'Name, version and uptime of this replica, and which start of it this is',
-    answer: { type: ServerInfoDto, description: 'This replica' },
-  })
+  @ApiRoute(
+    'get_server_info_server_info_get',
+    'Name, version and uptime of this replica, and which start of it this is',
+    { answer: { type: ServerInfoDto, description: 'This replica' } },
+  )
   serverInfo(): ServerInfoDto {
     return {
       title: 'Slipway',

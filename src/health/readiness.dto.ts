@@ -2,8 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { PART_STATUSES, type PartReport } from './readiness.js';
 
 export class ReadinessPartDto {
-  @ApiProperty({ description: 'Which part of the service.', example: 'sandbox_backend' })
-  name: string;
+  @ApiProperty({ description: 'Which part of the service.', example: 'sandbox_backend' }) name: string;
 
   @ApiProperty({
     enum: PART_STATUSES,

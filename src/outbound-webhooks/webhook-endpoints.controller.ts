@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
@@ -17,6 +17,7 @@ import {
   WebhookEndpointIdDto,
   WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
+import { WEBHOOK_MODELS, WEBHOOKS } from './webhook-event.dto.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 
 const CREATE =
@@ -58,20 +59,20 @@ const BAD_URL = {
 };
 
 @ApiTags('Webhook endpoints')
+@ApiExtraModels(...WEBHOOK_MODELS)
 @Controller('api/v1/webhook-endpoints')
 export class WebhookEndpointsController {
   constructor(private readonly endpoints: WebhookEndpointsService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'create_webhook_endpoint',
-    summary: 'Add a webhook endpoint',
+  @ApiRoute('create_webhook_endpoint', 'Add a webhook endpoint', {
     description: CREATE,
     status: 201,
     answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its secret' },
     examples: NEW_ENDPOINTS,
     problems: [TOO_MANY],
     invalid: BAD_URL,
+    webhooks: WEBHOOKS,
   })
   async create(
     @CurrentUser() { id: userId }: AuthUser,
@@ -81,9 +82,7 @@ export class WebhookEndpointsController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'list_webhook_endpoints',
-    summary: 'List webhook endpoints',
+  @ApiRoute('list_webhook_endpoints', 'List webhook endpoints', {
     description: 'The oldest first, without their secrets.',
     answer: { type: [WebhookEndpointDto], description: 'Your endpoints' },
   })
@@ -92,9 +91,7 @@ export class WebhookEndpointsController {
   }
 
   @Get(':id')
-  @ApiRoute({
-    id: 'get_webhook_endpoint',
-    summary: 'Look at a webhook endpoint',
+  @ApiRoute('get_webhook_endpoint', 'Look at a webhook endpoint', {
     answer: { type: WebhookEndpointDto, description: 'The endpoint without its secret' },
     problems: [UNKNOWN],
   })
@@ -106,9 +103,7 @@ export class WebhookEndpointsController {
   }
 
   @Patch(':id')
-  @ApiRoute({
-    id: 'update_webhook_endpoint',
-    summary: 'Change a webhook endpoint',
+  @ApiRoute('update_webhook_endpoint', 'Change a webhook endpoint', {
     description: 'What is left out stays. Deliveries that wait are sent with the new values.',
     answer: { type: WebhookEndpointDto, description: 'The endpoint as it is now' },
     examples: {
@@ -127,9 +122,7 @@ export class WebhookEndpointsController {
   }
 
   @Delete(':id')
-  @ApiRoute({
-    id: 'delete_webhook_endpoint',
-    summary: 'Remove a webhook endpoint',
+  @ApiRoute('delete_webhook_endpoint', 'Remove a webhook endpoint', {
     description: 'Its deliveries are removed with it; what waits is not sent.',
     status: 204,
     answer: { description: 'Removed' },
@@ -143,9 +136,7 @@ export class WebhookEndpointsController {
   }
 
   @Post(':id/rotate-secret')
-  @ApiRoute({
-    id: 'rotate_webhook_secret',
-    summary: 'Replace the signing secret of a webhook endpoint',
+  @ApiRoute('rotate_webhook_secret', 'Replace the signing secret of a webhook endpoint', {
     description:
       'Everything that is sent from now on is signed with the new one, repeated attempts included.',
     answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its new secret' },
@@ -159,9 +150,7 @@ export class WebhookEndpointsController {
   }
 
   @Post(':id/test')
-  @ApiRoute({
-    id: 'test_webhook_endpoint',
-    summary: 'Send a test event to a webhook endpoint',
+  @ApiRoute('test_webhook_endpoint', 'Send a test event to a webhook endpoint', {
     description:
       'One signed event of the type `test`, also to an endpoint that is disabled. The response comes after the attempt, and says what the server answered. It is not repeated. A user may send 60 a minute, four at a time.',
     answer: { type: WebhookDeliveryDto, description: 'The delivery, after its only attempt' },
@@ -175,9 +164,7 @@ export class WebhookEndpointsController {
   }
 
   @Get(':id/deliveries')
-  @ApiRoute({
-    id: 'search_webhook_deliveries',
-    summary: 'Look through the deliveries to a webhook endpoint',
+  @ApiRoute('search_webhook_deliveries', 'Look through the deliveries to a webhook endpoint', {
     description:
       'The newest first. The newest 100 are kept, for seven days. One that has not arrived yet may be among those that are removed for a newer one; `dropped` of the newer one says so.',
     answer: { type: WebhookDeliveryPageDto, description: 'A page of deliveries' },
@@ -197,9 +184,7 @@ export class WebhookEndpointsController {
   }
 
   @Post(':id/deliveries/:delivery_id/redeliver')
-  @ApiRoute({
-    id: 'redeliver_webhook',
-    summary: 'Send a delivery again',
+  @ApiRoute('redeliver_webhook', 'Send a delivery again', {
     description:
       'With the same `webhook-id`, whatever became of it before. A disabled endpoint gets it once it is enabled.',
     status: 202,

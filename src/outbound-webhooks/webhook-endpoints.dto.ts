@@ -20,12 +20,14 @@ const EVENTS_EXPECTED = `Expected a list of: ${[EVERY_EVENT, ...WEBHOOK_EVENT_TY
 function EventTypes(): PropertyDecorator {
   const known: ReadonlySet<unknown> = new Set([EVERY_EVENT, ...WEBHOOK_EVENT_TYPES]);
   return (target, property) => {
-    TextList({
-      description: `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
-      example: ['conversation.finished', 'conversation.error'],
-      default: [EVERY_EVENT],
-      form: { minItems: 1, uniqueItems: true, items: { enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
-    })(target, property);
+    TextList(
+      `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
+      {
+        example: ['conversation.finished', 'conversation.error'],
+        default: [EVERY_EVENT],
+        form: { minItems: 1, uniqueItems: true, items: { enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
+      },
+    )(target, property);
     customRule('eventTypes', (value) => {
       const isGood =
         !Array.isArray(value) ||
@@ -36,18 +38,13 @@ function EventTypes(): PropertyDecorator {
 }
 
 class EndpointFieldsDto {
-  @Text({ nullable: true, description: 'For people.', example: 'CI', maxLength: 200 })
-  description?: string | null;
+  @Text('For people.', { nullable: true, example: 'CI', maxLength: 200 }) description?: string | null;
 
-  @EventTypes()
-  events?: string[];
+  @EventTypes() events?: string[];
+  @Flag('Whether anything is sent.', { default: true, example: true }) enabled?: boolean;
 
-  @Flag({ description: 'Whether anything is sent.', default: true, example: true })
-  enabled?: boolean;
-
-  @Text({
+  @Text('Signing secret; by default a random one. It is shown once, and never again.', {
     secret: true,
-    description: 'Signing secret; by default a random one. It is shown once, and never again.',
     example: SECRET,
     form: WEBHOOK_SECRET_FORM,
     rule: (secret) =>
@@ -57,10 +54,8 @@ class EndpointFieldsDto {
 }
 
 export class CreateWebhookEndpointDto extends EndpointFieldsDto {
-  @Text({
+  @Text('Where events are sent: an https address of a public server, or one that the operator allows.', {
     required: true,
-    description:
-      'Where events are sent: an https address of a public server, or one that the operator allows.',
     example: URL_EXAMPLE,
     format: 'uri',
     maxLength: 2_000,
@@ -70,8 +65,7 @@ export class CreateWebhookEndpointDto extends EndpointFieldsDto {
 }
 
 export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
-  @Text({
-    description: 'Where events are sent from now on.',
+  @Text('Where events are sent from now on.', {
     example: URL_EXAMPLE,
     format: 'uri',
     maxLength: 2_000,
@@ -81,35 +75,24 @@ export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
 }
 
 export class WebhookEndpointIdDto {
-  @Identifier({ required: true, description: 'Id of the endpoint.', example: ENDPOINT_ID })
-  id: string;
+  @Identifier('Id of the endpoint.', { required: true, example: ENDPOINT_ID }) id: string;
 }
 
 export class WebhookDeliveryIdDto extends WebhookEndpointIdDto {
-  @Identifier({ required: true, description: 'Id of the delivery.', example: DELIVERY_ID })
-  delivery_id: string;
+  @Identifier('Id of the delivery.', { required: true, example: DELIVERY_ID }) delivery_id: string;
 }
 
 export class SearchWebhookDeliveriesQueryDto extends PageQuery('Deliveries on a page.', 50) {
-  @Choice({ description: 'Only those with this status.', values: DELIVERY_STATUSES, example: 'failed' })
+  @Choice('Only those with this status.', { values: DELIVERY_STATUSES, example: 'failed' })
   status?: DeliveryStatus;
 }
 
 export class WebhookEndpointDto {
-  @ApiProperty({ format: 'uuid', example: ENDPOINT_ID })
-  id: string;
-
-  @ApiProperty({ example: URL_EXAMPLE })
-  url: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'CI' })
-  description: string | null;
-
-  @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] })
-  events: string[];
-
-  @ApiProperty({ example: true })
-  enabled: boolean;
+  @ApiProperty({ format: 'uuid', example: ENDPOINT_ID }) id: string;
+  @ApiProperty({ example: URL_EXAMPLE }) url: string;
+  @ApiProperty({ type: String, nullable: true, example: 'CI' }) description: string | null;
+  @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] }) events: string[];
+  @ApiProperty({ example: true }) enabled: boolean;
 
   @ApiProperty({
     type: String,
@@ -119,17 +102,13 @@ export class WebhookEndpointDto {
   })
   disabled_reason: string | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  updated_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) updated_at: string;
 }
 
 /** The only responses that hold the secret. */
 export class WebhookEndpointWithSecretDto extends WebhookEndpointDto {
-  @ApiProperty({ description: 'Shown here and never again.', example: SECRET })
-  secret: string;
+  @ApiProperty({ description: 'Shown here and never again.', example: SECRET }) secret: string;
 }
 
 export class WebhookDeliveryDto {
@@ -140,8 +119,7 @@ export class WebhookDeliveryDto {
   })
   id: string;
 
-  @ApiProperty({ example: 'conversation.finished' })
-  event_type: string;
+  @ApiProperty({ example: 'conversation.finished' }) event_type: string;
 
   @ApiProperty({
     type: 'object',
@@ -151,14 +129,9 @@ export class WebhookDeliveryDto {
   })
   data: Record<string, unknown>;
 
-  @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' })
-  status: DeliveryStatus;
-
-  @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 })
-  attempts: number;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' }) status: DeliveryStatus;
+  @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 }) attempts: number;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   next_attempt_at: string | null;

@@ -5,11 +5,11 @@ import type { Request, Response } from 'express';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ifNoneMatch } from '../common/requests/response-headers.js';
-import { MAX_WORDS } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { TASK_TYPES } from './candidate.js';
 import { providerStatusHeader } from './provider-status.js';
 import {
+  MAX_WORDS,
   PROVIDER_STATUS_HEADER,
   SUGGESTED_TASKS_EXAMPLE,
   SUGGESTED_TASKS_PROBLEMS,
@@ -49,9 +49,7 @@ export class SuggestedTasksController {
     description: 'Nothing has changed since the answer with this ETag',
     headers: HEADERS,
   })
-  @ApiRoute({
-    id: 'get_suggested_tasks_api_user_suggested_tasks_get',
-    summary: 'Suggested tasks of the user',
+  @ApiRoute('get_suggested_tasks_api_user_suggested_tasks_get', 'Suggested tasks of the user', {
     description: DESCRIPTION,
     answer: {
       type: [SuggestedTaskDto],

@@ -1,7 +1,9 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { IsArray, IsIn } from 'class-validator';
 import type { DocumentedProblem } from '../common/openapi/api-route.js';
+import { because, field, type FieldOptions, maxItems } from '../common/validation/field.js';
 import { Integer } from '../common/validation/number-fields.js';
-import { CommaList } from '../common/validation/text-fields.js';
+import { MAX_TEXT } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
 
@@ -22,8 +24,7 @@ export class SuggestedTaskDto {
   })
   task_type: TaskType;
 
-  @ApiProperty({ description: 'Full name of the repository.', example: 'acme/checkout' })
-  repo: string;
+  @ApiProperty({ description: 'Full name of the repository.', example: 'acme/checkout' }) repo: string;
 
   @ApiProperty({
     type: 'integer',
@@ -122,21 +123,40 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
   };
 }
 
+export const MAX_WORDS = 100;
+
+/** A query parameter with a comma list of known words; arrives as an array. */
+function CommaList(
+  description: string,
+  { values, ...options }: FieldOptions & { values: readonly string[] },
+): PropertyDecorator {
+  const unknown = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
+  return field({
+    description,
+    options,
+    schema: { type: String, maxLength: MAX_TEXT },
+    coerce: (value) =>
+      typeof value === 'string' && value.length <= MAX_TEXT
+        ? value.split(',').map((word) => word.trim())
+        : value,
+    is: IsArray,
+    otherwise: { type: 'string_type', msg: 'Expected one comma-separated list.' },
+    rules: [maxItems(MAX_WORDS, 'words'), IsIn([...values], because(unknown, { each: true }))],
+  });
+}
+
 export class SuggestedTasksQueryDto {
-  @CommaList({
+  @CommaList(`Only tasks of these types, comma-separated. All by default: ${TASK_TYPES.join(', ')}.`, {
     values: TASK_TYPES,
-    description: `Only tasks of these types, comma-separated. All by default: ${TASK_TYPES.join(', ')}.`,
     example: 'MERGE_CONFLICTS,FAILING_CHECKS',
   })
   task_types?: TaskType[];
 
-  @CommaList({
+  @CommaList(`Ask only these providers, comma-separated: ${PROVIDER_TYPES.join(', ')}.`, {
     values: PROVIDER_TYPES,
-    description: `Ask only these providers, comma-separated: ${PROVIDER_TYPES.join(', ')}.`,
     example: 'github,gitlab',
   })
   providers?: ProviderType[];
 
-  @Integer({ minimum: 1, maximum: 200, default: 100, description: 'Tasks in the answer at most.' })
-  limit?: number;
+  @Integer('Tasks in the answer at most.', { minimum: 1, maximum: 200, default: 100 }) limit?: number;
 }

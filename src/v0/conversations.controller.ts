@@ -38,12 +38,14 @@ export class ConversationInfosController {
   ) {}
 
   @Get()
-  @ApiRoute({
-    id: 'search_conversations_api_conversations_get',
-    summary: 'Conversations, as the older web application lists them',
-    description: 'The newest first; the same as GET /api/v1/app-conversations/search shows.',
-    answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
-  })
+  @ApiRoute(
+    'search_conversations_api_conversations_get',
+    'Conversations, as the older web application lists them',
+    {
+      description: 'The newest first; the same as GET /api/v1/app-conversations/search shows.',
+      answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
+    },
+  )
   async search(
     @CurrentUser() user: AuthUser,
     @Query() query: SearchConversationInfosQueryDto,
@@ -58,23 +60,21 @@ export class ConversationInfosController {
   }
 
   @Get(':id')
-  @ApiRoute({
-    id: 'get_conversation_api_conversations_conversation_id_get',
-    summary: 'One conversation, as the older web application shows it',
-    answer: { type: ConversationInfoDto, description: 'The conversation' },
-    problems: [UNKNOWN],
-  })
+  @ApiRoute(
+    'get_conversation_api_conversations_conversation_id_get',
+    'One conversation, as the older web application shows it',
+    { answer: { type: ConversationInfoDto, description: 'The conversation' }, problems: [UNKNOWN] },
+  )
   async get(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
     return toConversationInfoDto(this.presenter.conversation(await this.find(user.id, id)));
   }
 
   @Get(':id/config')
-  @ApiRoute({
-    id: 'get_remote_runtime_config_api_conversations_conversation_id_config_get',
-    summary: 'Where a conversation runs',
-    answer: { type: ConversationRuntimeDto, description: 'Its sandbox' },
-    problems: [UNKNOWN],
-  })
+  @ApiRoute(
+    'get_remote_runtime_config_api_conversations_conversation_id_config_get',
+    'Where a conversation runs',
+    { answer: { type: ConversationRuntimeDto, description: 'Its sandbox' }, problems: [UNKNOWN] },
+  )
   async config(
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
@@ -87,9 +87,7 @@ export class ConversationInfosController {
 
   @Patch(':id')
   @Header('Content-Type', JSON_TYPE)
-  @ApiRoute({
-    id: 'update_conversation_api_conversations_conversation_id_patch',
-    summary: 'Rename a conversation',
+  @ApiRoute('update_conversation_api_conversations_conversation_id_patch', 'Rename a conversation', {
     description: 'Takes what PATCH /api/v1/app-conversations/{id} takes.',
     answer: { schema: { type: 'boolean' }, description: 'Renamed', example: true },
     problems: [UNKNOWN],
@@ -106,9 +104,7 @@ export class ConversationInfosController {
 
   @Delete(':id')
   @Header('Content-Type', JSON_TYPE)
-  @ApiRoute({
-    id: 'delete_conversation_api_conversations_conversation_id_delete',
-    summary: 'Remove a conversation',
+  @ApiRoute('delete_conversation_api_conversations_conversation_id_delete', 'Remove a conversation', {
     answer: { schema: { type: 'boolean' }, description: 'Removed', example: true },
     problems: [UNKNOWN],
   })

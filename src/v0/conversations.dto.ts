@@ -20,79 +20,49 @@ const STATUS_OF_SANDBOX: Record<SandboxStatus, ConversationInfoStatus> = {
 };
 
 export class SearchConversationInfosQueryDto extends PageQuery('Conversations on a page.', 20) {
-  @Text({ description: 'Of each page, only those about this repository.', example: 'acme/checkout' })
+  @Text('Of each page, only those about this repository.', { example: 'acme/checkout' })
   selected_repository?: string;
 
-  @Choice({
-    values: CONVERSATION_TRIGGERS,
-    description: 'Of each page, only those that were begun so.',
-    example: 'gui',
-  })
+  @Choice('Of each page, only those that were begun so.', { values: CONVERSATION_TRIGGERS, example: 'gui' })
   conversation_trigger?: string;
 }
 
 export class ConversationInfoDto {
-  @ApiProperty({ example: ID })
-  conversation_id: string;
-
-  @ApiProperty({ example: 'Retry card payments' })
-  title: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:31:00.000Z' })
-  last_updated_at: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
-
-  @ApiProperty({ enum: STATUSES, example: 'RUNNING' })
-  status: ConversationInfoStatus;
+  @ApiProperty({ example: ID }) conversation_id: string;
+  @ApiProperty({ example: 'Retry card payments' }) title: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:31:00.000Z' }) last_updated_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @ApiProperty({ enum: STATUSES, example: 'RUNNING' }) status: ConversationInfoStatus;
 
   @ApiProperty({ enum: [...RUNTIME_STATUSES, null], type: String, nullable: true, example: 'STATUS$READY' })
   runtime_status: (typeof RUNTIME_STATUSES)[number] | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'acme/checkout' })
-  selected_repository: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'main' })
-  selected_branch: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'acme/checkout' }) selected_repository: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
 
   @ApiProperty({ enum: [...PROVIDER_TYPES, null], type: String, nullable: true, example: 'github' })
   git_provider: ProviderType | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'gui' })
-  trigger: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'gui' }) trigger: string | null;
 
   @ApiProperty({ type: 'integer', description: 'Always 0: connections are not counted.', example: 0 })
   num_connections: number;
 
-  @ApiProperty({ type: String, nullable: true, example: null })
-  url: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  session_api_key: string | null;
-
-  @ApiProperty({ type: [Number], items: { type: 'integer' }, example: [128] })
-  pr_number: number[];
-
-  @ApiProperty({ enum: ['V1'], example: 'V1' })
-  conversation_version: 'V1';
+  @ApiProperty({ type: String, nullable: true, example: null }) url: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) session_api_key: string | null;
+  @ApiProperty({ type: [Number], items: { type: 'integer' }, example: [128] }) pr_number: number[];
+  @ApiProperty({ enum: ['V1'], example: 'V1' }) conversation_version: 'V1';
 }
 
 @ApiSchema({ name: 'ConversationInfoResultSet' })
 export class ConversationInfoPageDto {
-  @ApiProperty({ type: [ConversationInfoDto] })
-  results: ConversationInfoDto[];
-
-  @NextPageId()
-  next_page_id: string | null;
+  @ApiProperty({ type: [ConversationInfoDto] }) results: ConversationInfoDto[];
+  @NextPageId() next_page_id: string | null;
 }
 
 export class ConversationRuntimeDto {
-  @ApiProperty({ description: 'The sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
-  runtime_id: string;
-
-  @ApiProperty({ example: ID })
-  session_id: string;
+  @ApiProperty({ description: 'The sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' }) runtime_id: string;
+  @ApiProperty({ example: ID }) session_id: string;
 }
 
 export function toConversationInfoDto(conversation: AppConversationDto): ConversationInfoDto {

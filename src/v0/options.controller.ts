@@ -16,9 +16,7 @@ export class ServerConfigController {
   constructor(private readonly registry: GitProviderRegistry) {}
 
   @Get('config')
-  @ApiRoute({
-    id: 'get_config_api_options_config_get',
-    summary: 'What the older web application shows and hides',
+  @ApiRoute('get_config_api_options_config_get', 'What the older web application shows and hides', {
     description: 'Open to everyone: it asks before it has a key.',
     answer: { type: ServerConfigDto, description: 'The same for everybody' },
   })
@@ -36,9 +34,7 @@ export class OptionsController {
   ) {}
 
   @Get('models')
-  @ApiRoute({
-    id: 'get_litellm_models_api_options_models_get',
-    summary: 'Models to choose from',
+  @ApiRoute('get_litellm_models_api_options_models_get', 'Models to choose from', {
     answer: namesSuchAs('openai/gpt-5.4'),
   })
   async listModels(): Promise<string[]> {
@@ -50,21 +46,17 @@ export class OptionsController {
   }
 
   @Get('agents')
-  @ApiRoute({
-    id: 'get_agents_api_options_agents_get',
-    summary: 'Agents to choose from',
-    answer: namesSuchAs(OWN_AGENT),
-  })
+  @ApiRoute('get_agents_api_options_agents_get', 'Agents to choose from', { answer: namesSuchAs(OWN_AGENT) })
   listAgents(): string[] {
     return [OWN_AGENT, ...this.agents.names];
   }
 
   @Get('security-analyzers')
-  @ApiRoute({
-    id: 'get_security_analyzers_api_options_security_analyzers_get',
-    summary: 'Security analyzers to choose from',
-    answer: namesSuchAs('llm'),
-  })
+  @ApiRoute(
+    'get_security_analyzers_api_options_security_analyzers_get',
+    'Security analyzers to choose from',
+    { answer: namesSuchAs('llm') },
+  )
   listSecurityAnalyzers(): string[] {
     return Object.keys(SECURITY_ANALYZERS);
   }

@@ -2,20 +2,11 @@ import { ApiProperty } from '@nestjs/swagger';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 
 export class ServerFeatureFlagsDto {
-  @ApiProperty({ example: false })
-  ENABLE_BILLING: boolean;
-
-  @ApiProperty({ example: false })
-  HIDE_LLM_SETTINGS: boolean;
-
-  @ApiProperty({ example: false })
-  ENABLE_JIRA: boolean;
-
-  @ApiProperty({ example: false })
-  ENABLE_JIRA_DC: boolean;
-
-  @ApiProperty({ example: false })
-  ENABLE_LINEAR: boolean;
+  @ApiProperty({ example: false }) ENABLE_BILLING: boolean;
+  @ApiProperty({ example: false }) HIDE_LLM_SETTINGS: boolean;
+  @ApiProperty({ example: false }) ENABLE_JIRA: boolean;
+  @ApiProperty({ example: false }) ENABLE_JIRA_DC: boolean;
+  @ApiProperty({ example: false }) ENABLE_LINEAR: boolean;
 }
 
 export class ServerConfigDto {
@@ -25,8 +16,7 @@ export class ServerConfigDto {
   @ApiProperty({ description: 'Empty: there is no sign-in with GitHub.', example: '' })
   GITHUB_CLIENT_ID: string;
 
-  @ApiProperty({ description: 'Empty: nothing is measured.', example: '' })
-  POSTHOG_CLIENT_KEY: string;
+  @ApiProperty({ description: 'Empty: nothing is measured.', example: '' }) POSTHOG_CLIENT_KEY: string;
 
   @ApiProperty({
     enum: PROVIDER_TYPES,
@@ -36,8 +26,7 @@ export class ServerConfigDto {
   })
   PROVIDERS_CONFIGURED: ProviderType[];
 
-  @ApiProperty({ type: ServerFeatureFlagsDto })
-  FEATURE_FLAGS: ServerFeatureFlagsDto;
+  @ApiProperty({ type: ServerFeatureFlagsDto }) FEATURE_FLAGS: ServerFeatureFlagsDto;
 }
 
 export function toServerConfigDto(providers: readonly ProviderType[]): ServerConfigDto {

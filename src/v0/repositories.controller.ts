@@ -44,10 +44,8 @@ export class UserRepositoriesController {
   constructor(private readonly lists: RepositoryListsService) {}
 
   @Get('repositories')
-  @ApiRoute({
+  @ApiRoute('get_user_repositories_api_user_repositories_get', 'Repositories of the user', {
     ...LIST,
-    id: 'get_user_repositories_api_user_repositories_get',
-    summary: 'Repositories of the user',
     answer: { type: [RepositoryDto], description: LISTED },
   })
   async repositories(
@@ -60,10 +58,8 @@ export class UserRepositoriesController {
   }
 
   @Get('search/repositories')
-  @ApiRoute({
+  @ApiRoute('search_repositories_api_user_search_repositories_get', 'Repositories by part of a name', {
     ...LIST,
-    id: 'search_repositories_api_user_search_repositories_get',
-    summary: 'Repositories by part of a name',
     answer: { type: [RepositoryDto], description: LISTED },
   })
   async searchRepositories(
@@ -77,10 +73,8 @@ export class UserRepositoriesController {
   }
 
   @Get('repository/branches')
-  @ApiRoute({
+  @ApiRoute('get_repository_branches_api_user_repository_branches_get', 'Branches of a repository', {
     ...LIST,
-    id: 'get_repository_branches_api_user_repository_branches_get',
-    summary: 'Branches of a repository',
     answer: { type: BranchesPageDto, description: LISTED },
   })
   async branches(
@@ -92,10 +86,8 @@ export class UserRepositoriesController {
   }
 
   @Get('search/branches')
-  @ApiRoute({
+  @ApiRoute('search_branches_api_user_search_branches_get', 'Branches by part of a name', {
     ...LIST,
-    id: 'search_branches_api_user_search_branches_get',
-    summary: 'Branches by part of a name',
     answer: { type: [BranchDto], description: LISTED },
   })
   async searchBranches(
@@ -109,12 +101,11 @@ export class UserRepositoriesController {
   }
 
   @Get('installations')
-  @ApiRoute({
-    ...LIST,
-    id: 'get_user_installations_api_user_installations_get',
-    summary: 'What repositories can be narrowed down to',
-    answer: { type: [String], description: LISTED, example: ['acme'] },
-  })
+  @ApiRoute(
+    'get_user_installations_api_user_installations_get',
+    'What repositories can be narrowed down to',
+    { ...LIST, answer: { type: [String], description: LISTED, example: ['acme'] } },
+  )
   async installations(
     @CurrentUser() user: AuthUser,
     @Query() { provider }: UserInstallationsQueryDto,

@@ -18,20 +18,18 @@ const SORT_FIELDS = ['stars', 'forks', 'updated'] as const;
 const MAX_PAGE = 999_999_999;
 
 function SelectedProvider(): PropertyDecorator {
-  return Choice({
+  return Choice('Which provider; by default the first that the user has a token for.', {
     values: PROVIDER_TYPES,
-    description: 'Which provider; by default the first that the user has a token for.',
     example: 'github',
   });
 }
 
 function PerPage(): PropertyDecorator {
-  return Integer({ description: 'Entries at most.', minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT });
+  return Integer('Entries at most.', { minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT });
 }
 
 function PageNumber(): PropertyDecorator {
-  return Integer({
-    description: 'Which page: 1, or what the page before named.',
+  return Integer('Which page: 1, or what the page before named.', {
     minimum: 1,
     maximum: MAX_PAGE,
     default: 1,
@@ -39,20 +37,14 @@ function PageNumber(): PropertyDecorator {
 }
 
 export class UserRepositoriesQueryDto {
-  @SelectedProvider()
-  selected_provider?: ProviderType;
+  @SelectedProvider() selected_provider?: ProviderType;
 
-  @Text({ description: 'Taken and not used: the most recently active come first.', example: 'pushed' })
-  sort?: string;
+  @Text('Taken and not used: the most recently active come first.', { example: 'pushed' }) sort?: string;
 
-  @PageNumber()
-  page?: number;
+  @PageNumber() page?: number;
+  @PerPage() per_page?: number;
 
-  @PerPage()
-  per_page?: number;
-
-  @Text({
-    description: 'Only repositories of this installation, workspace or project.',
+  @Text('Only repositories of this installation, workspace or project.', {
     maxLength: MAX_QUERY_LENGTH,
     example: 'acme',
   })
@@ -60,90 +52,61 @@ export class UserRepositoriesQueryDto {
 }
 
 export class SearchUserRepositoriesQueryDto {
-  @Text({
+  @Text('Part of a name, `owner/` and part of a name, or the address of a repository.', {
     required: true,
-    description: 'Part of a name, `owner/` and part of a name, or the address of a repository.',
     maxLength: MAX_QUERY_LENGTH,
     trim: true,
     example: 'checkout',
   })
   query: string;
 
-  @SelectedProvider()
-  selected_provider?: ProviderType;
+  @SelectedProvider() selected_provider?: ProviderType;
 
   // The older web application asks for 500 where it wants all.
-  @Integer({
-    description: `Repositories at most; more than ${MAX_LIMIT} are as many as ${MAX_LIMIT}.`,
+  @Integer(`Repositories at most; more than ${MAX_LIMIT} are as many as ${MAX_LIMIT}.`, {
     minimum: 1,
     maximum: 1_000,
     default: DEFAULT_LIMIT,
   })
   per_page?: number;
 
-  @Choice({ values: SORT_FIELDS, description: 'What to order by.', example: 'stars' })
-  sort?: (typeof SORT_FIELDS)[number];
-
-  @Choice({ values: ['asc', 'desc'], description: 'Which way to order.', example: 'desc' })
-  order?: 'asc' | 'desc';
+  @Choice('What to order by.', { values: SORT_FIELDS, example: 'stars' }) sort?: (typeof SORT_FIELDS)[number];
+  @Choice('Which way to order.', { values: ['asc', 'desc'], example: 'desc' }) order?: 'asc' | 'desc';
 }
 
 export class SearchUserBranchesQueryDto {
-  @Text({
-    required: true,
-    description: 'Full name of the repository.',
-    maxLength: 512,
-    example: 'acme/checkout',
-  })
+  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
   repository: string;
 
-  @Text({ required: true, description: 'Part of a name.', maxLength: MAX_QUERY_LENGTH, example: 'release' })
-  query: string;
+  @Text('Part of a name.', { required: true, maxLength: MAX_QUERY_LENGTH, example: 'release' }) query: string;
 
-  @SelectedProvider()
-  selected_provider?: ProviderType;
-
-  @PerPage()
-  per_page?: number;
+  @SelectedProvider() selected_provider?: ProviderType;
+  @PerPage() per_page?: number;
 }
 
 export class RepositoryBranchesQueryDto {
-  @Text({
-    required: true,
-    description: 'Full name of the repository.',
-    maxLength: 512,
-    example: 'acme/checkout',
-  })
+  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
   repository: string;
 
-  @PageNumber()
-  page?: number;
-
-  @PerPage()
-  per_page?: number;
+  @PageNumber() page?: number;
+  @PerPage() per_page?: number;
 }
 
 export class UserInstallationsQueryDto {
-  @Choice({ required: true, values: PROVIDER_TYPES, description: 'Which provider.', example: 'github' })
+  @Choice('Which provider.', { required: true, values: PROVIDER_TYPES, example: 'github' })
   provider: ProviderType;
 }
 
 @ApiSchema({ name: 'PaginatedBranchesResponse' })
 export class BranchesPageDto {
-  @ApiProperty({ type: [BranchDto] })
-  branches: BranchDto[];
-
-  @ApiProperty({ example: false })
-  has_next_page: boolean;
+  @ApiProperty({ type: [BranchDto] }) branches: BranchDto[];
+  @ApiProperty({ example: false }) has_next_page: boolean;
 
   @ApiProperty({ type: 'integer', description: 'The next page has the number after it.', example: 1 })
   current_page: number;
 
-  @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT })
-  per_page: number;
-
-  @ApiProperty({ type: 'null', description: 'Not counted.', example: null })
-  total_count: null;
+  @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT }) per_page: number;
+  @ApiProperty({ type: 'null', description: 'Not counted.', example: null }) total_count: null;
 }
 
 export function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): RepositorySort | null {

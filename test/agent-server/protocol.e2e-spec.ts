@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { WebSocket } from 'ws';
+import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { WEBHOOK_DEFAULTS } from '../../packages/agent-server/src/webhooks/webhook-sender.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
@@ -141,6 +142,9 @@ describe('what the agent server says', () => {
     expect(shapeProblems('EventPage', page)).toEqual([]);
     const kinds = jsonList(page, 'items').map((event) => jsonText(event, 'kind'));
     expect(new Set(kinds)).toEqual(new Set(EVENT_KINDS));
+    expect(jsonList(page, 'items').map((event) => eventSchema.safeParse(event).error)).toEqual(
+      kinds.map(() => undefined),
+    );
     const inside = JSON.stringify(page);
     for (const kind of NESTED_KINDS) {
       expect(inside).toContain(`"kind":"${kind}"`);

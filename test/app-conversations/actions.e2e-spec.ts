@@ -14,6 +14,7 @@ import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js'
 import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { requireDocumentedEvents } from '../support/stored-events.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { until } from '../support/until.js';
 
@@ -36,6 +37,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await requireDocumentedEvents(app.dataSource);
   await app.close();
 });
 

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { unzipSync } from 'fflate';
 import request from 'supertest';
+import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { requireDocumentedEvents } from '../support/stored-events.js';
 
 let app: TestApp;
 let rows: ConversationRows;
@@ -14,6 +16,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await requireDocumentedEvents(app.dataSource);
   await app.close();
 });
 
@@ -50,12 +53,9 @@ async function conversationWith(events: object[]): Promise<string> {
 
 describe('the download of a conversation', () => {
   it('has the conversation and all its events in order, but no key', async () => {
-    const events = Array.from({ length: 230 }, (_, index) => ({
-      id: `e-${index}`,
-      kind: 'MessageEvent',
-      source: 'agent',
-      text: `${index} äöü `.repeat(index),
-    }));
+    const events = Array.from({ length: 230 }, (_, index) =>
+      messageEvent(`e-${index}`, 'agent', `${index} äöü `.repeat(index)),
+    );
     const id = await conversationWith(events);
 
     const { status, headers, files } = await download(id);
@@ -75,7 +75,7 @@ describe('the download of a conversation', () => {
   });
 
   it('has harmless file names, whatever ids an agent server gave', async () => {
-    const { files } = await download(await conversationWith([{ id: '../../evil', kind: 'MessageEvent' }]));
+    const { files } = await download(await conversationWith([messageEvent('../../evil', 'user', 'hm')]));
 
     expect(Object.keys(files)).toEqual(['meta.json', 'event_000000_______evil.json']);
   });

@@ -6,6 +6,7 @@ import { toStorable } from '../../src/v1/events/store/storable-event.js';
 import type { LogProgress } from '../../src/v1/events/followed-conversation.repository.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
+import { requireDocumentedEvents } from '../support/stored-events.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 
 let database: TestDatabase;
@@ -21,6 +22,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await requireDocumentedEvents(app.dataSource);
   await app.app.close();
   await database.drop();
 });

@@ -8,6 +8,7 @@ import { FollowedConversationRepository } from '../../src/v1/events/followed-con
 import { ConversationUpdates } from '../../src/v1/events/conversation-updates.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { requireDocumentedEvents } from '../support/stored-events.js';
 import { until } from '../support/until.js';
 
 let service: TestApp;
@@ -20,6 +21,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await requireDocumentedEvents(service.dataSource);
   await service.close();
 });
 

@@ -6,6 +6,7 @@ import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { messageEvent } from '../fakes/sample-events.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { openLog } from '../support/followed-logs.js';
+import { requireDocumentedEvents } from '../support/stored-events.js';
 
 let service: TestApp;
 let id: string;
@@ -25,6 +26,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await requireDocumentedEvents(service.dataSource);
   await service.close();
 });
 

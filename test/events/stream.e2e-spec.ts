@@ -6,6 +6,7 @@ import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { EventSource } from '../support/event-source.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
+import { requireDocumentedEvents } from '../support/stored-events.js';
 import { until } from '../support/until.js';
 
 let service: TestApp;
@@ -19,6 +20,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await requireDocumentedEvents(service.dataSource);
   await service.close();
 });
 

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { DocumentedOperation, Operation } from '../../src/common/openapi/operations.js';
+import { WEBHOOK_EVENT_TYPES } from '../../src/outbound-webhooks/webhook-event.js';
 import { SETTINGS_EXAMPLES } from '../../src/settings/flat/settings.controller.js';
 import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
 import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
+import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';
 import { parseBody } from '../support/body-problems.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations } from '../support/resolved-operations.js';
@@ -176,6 +178,22 @@ describe('openapi.json', () => {
     for (const documented of byResponse.values()) {
       expect(documented.map(({ type }) => type)).toEqual(['application/problem+json', 'application/json']);
     }
+  });
+
+  it('describes each kind of event that agent servers write', () => {
+    const event = { $ref: '#/components/schemas/Event' };
+    const wrong = { ...STOCK_EVENTS['ActionEvent'], tool_call: null };
+
+    expect(Object.values(STOCK_EVENTS).flatMap((each) => schemaProblems(each, event, schemas))).toEqual([]);
+    expect(schemaProblems(wrong, event, schemas)).not.toEqual([]);
+    expect(schemas['Event']?.['discriminator']).toEqual({ propertyName: 'kind' });
+    expect(schemas['Event']?.oneOf?.map(({ $ref }) => $ref?.split('/').at(-1)).toSorted()).toEqual(
+      Object.keys(STOCK_EVENTS).toSorted(),
+    );
+  });
+
+  it('describes what is sent to webhook endpoints', () => {
+    expect(Object.keys(document.webhooks ?? {})).toEqual([...WEBHOOK_EVENT_TYPES, 'test']);
   });
 
   it.each([

@@ -5,11 +5,14 @@ import {
   DELIVERIES_CHANNEL,
   WebhookDeliveryRepository,
 } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import { jsonBodyOf } from '../../src/common/openapi/invalid-input-example.js';
+import { buildOpenApiDocument } from '../../src/common/openapi/openapi-document.js';
 import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 import { until } from '../support/until.js';
 
 const PATH = '/api/v1/webhook-endpoints';
@@ -72,6 +75,16 @@ interface Delivery {
 async function deliveries(id: string, query = ''): Promise<Delivery[]> {
   const { body } = await call('get', `/${id}/deliveries${query}`).expect(200);
   return body.items;
+}
+
+/** Where a body differs from what the document says of its type. */
+function undocumented(body: { type: string }): string[] {
+  const { webhooks, components } = buildOpenApiDocument(app.app);
+  const operation = webhooks?.[body.type]?.post;
+  const schema = operation && jsonBodyOf(operation)?.schema;
+  return schema
+    ? schemaProblems(body, schema as JsonSchema, components?.schemas as Record<string, JsonSchema>)
+    : [`${body.type} is not documented`];
 }
 
 /** Lets time pass, and workers look. */
@@ -220,6 +233,8 @@ describe('deliveries', () => {
       'conversation.finished',
       'conversation.running',
     ]);
+    await call('post', `/${id}/test`).expect(200);
+    expect(receiver.requests.flatMap(({ body }) => undocumented(JSON.parse(body)))).toEqual([]);
   });
 
   it('are repeated with the same id until the server takes them', async () => {

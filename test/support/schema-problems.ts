@@ -29,7 +29,7 @@ export interface JsonSchema {
 }
 
 /** Say nothing about a value. */
-const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly'];
+const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly', 'discriminator'];
 const CHECKED =
   '$ref type enum const properties required additionalProperties propertyNames maxProperties items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
     ' ',

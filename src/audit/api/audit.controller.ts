@@ -23,9 +23,7 @@ export class AuditController {
   constructor(private readonly entries: AuditQueries) {}
 
   @Get()
-  @ApiRoute({
-    id: 'search_audit',
-    summary: 'Who did what',
+  @ApiRoute('search_audit', 'Who did what', {
     description: DESCRIPTION,
     answer: { type: AuditPageDto, description: 'A page of entries' },
     invalid: 'since',

@@ -16,73 +16,54 @@ import type { AuditDetails, AuditEntry } from '../audit.repository.js';
 import type { AuditFilter } from '../audit.queries.js';
 
 export class AuditQueryDto extends PageQuery('Entries on a page.') {
-  @Identifier({
-    description: 'Only what this user did, or what a sandbox of theirs did. The user may have been removed.',
+  @Identifier('Only what this user did, or what a sandbox of theirs did. The user may have been removed.', {
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   actor_user_id?: string;
 
-  @Identifier({
-    description: 'Only what was done to things of this user, by whomever.',
+  @Identifier('Only what was done to things of this user, by whomever.', {
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   owner_user_id?: string;
 
-  @Choice({ values: AUDIT_ACTION_NAMES, description: 'Only this action.', example: 'secret.create' })
-  action?: AuditAction;
+  @Choice('Only this action.', { values: AUDIT_ACTION_NAMES, example: 'secret.create' }) action?: AuditAction;
 
-  @Choice({ values: AUDIT_RESOURCES, description: 'Only things of this type.', example: 'secret' })
+  @Choice('Only things of this type.', { values: AUDIT_RESOURCES, example: 'secret' })
   resource_type?: AuditResource;
 
-  @Text({
-    description: 'Only the thing with this id or name; names are of one user, so give `owner_user_id` too.',
+  @Text('Only the thing with this id or name; names are of one user, so give `owner_user_id` too.', {
     example: 'DEPLOY_TOKEN',
     maxLength: 1000,
   })
   resource_id?: string;
 
-  @Text({
-    description: 'Only what was done in this request: `request_id` of the log.',
+  @Text('Only what was done in this request: `request_id` of the log.', {
     example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
     pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected: 'Expected the id of a request.' },
   })
   request_id?: string;
 
-  @Text({
-    description: 'Only what was done in requests whose callers gave them this `X-Request-Id`.',
+  @Text('Only what was done in requests whose callers gave them this `X-Request-Id`.', {
     example: 'deploy-4217',
     pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected: 'Expected the id of a request.' },
   })
   caller_request_id?: string;
 
-  @Instant({ description: 'Only from this time on.', example: '2026-11-21T00:00:00Z' })
-  since?: Date;
-
-  @Instant({ description: 'Only before this time.', example: '2026-11-22T00:00:00Z' })
-  until?: Date;
+  @Instant('Only from this time on.', { example: '2026-11-21T00:00:00Z' }) since?: Date;
+  @Instant('Only before this time.', { example: '2026-11-22T00:00:00Z' }) until?: Date;
 }
 
-export function toAuditFilter({
-  actor_user_id: actorUserId,
-  owner_user_id: ownerUserId,
-  action,
-  resource_type: resourceType,
-  resource_id: resourceId,
-  request_id: requestId,
-  caller_request_id: callerRequestId,
-  since,
-  until,
-}: AuditQueryDto): AuditFilter {
+export function toAuditFilter(query: AuditQueryDto): AuditFilter {
   return {
-    ...(actorUserId !== undefined && { actorUserId }),
-    ...(ownerUserId !== undefined && { ownerUserId }),
-    ...(action !== undefined && { action }),
-    ...(resourceType !== undefined && { resourceType }),
-    ...(resourceId !== undefined && { resourceId }),
-    ...(requestId !== undefined && { requestId }),
-    ...(callerRequestId !== undefined && { callerRequestId }),
-    ...(since !== undefined && { since }),
-    ...(until !== undefined && { until }),
+    actorUserId: query.actor_user_id,
+    ownerUserId: query.owner_user_id,
+    action: query.action,
+    resourceType: query.resource_type,
+    resourceId: query.resource_id,
+    requestId: query.request_id,
+    callerRequestId: query.caller_request_id,
+    since: query.since,
+    until: query.until,
   };
 }
 
@@ -115,8 +96,7 @@ export class AuditActorDto {
 }
 
 export class AuditedResourceDto {
-  @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' })
-  type: AuditResource;
+  @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' }) type: AuditResource;
 
   @ApiProperty({
     type: String,
@@ -128,8 +108,7 @@ export class AuditedResourceDto {
 }
 
 export class AuditEntryDto {
-  @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' })
-  id: string;
+  @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' }) id: string;
 
   @ApiProperty({
     format: 'date-time',
@@ -155,11 +134,8 @@ export class AuditEntryDto {
   })
   outcome: AuditOutcome;
 
-  @ApiProperty({ type: AuditActorDto })
-  actor: AuditActorDto;
-
-  @ApiProperty({ type: AuditedResourceDto })
-  resource: AuditedResourceDto;
+  @ApiProperty({ type: AuditActorDto }) actor: AuditActorDto;
+  @ApiProperty({ type: AuditedResourceDto }) resource: AuditedResourceDto;
 
   @ApiProperty({
     type: String,

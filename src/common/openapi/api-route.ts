@@ -7,6 +7,7 @@ import {
   ApiResponse,
   type ApiResponseNoStatusOptions,
   getSchemaPath,
+  type OpenAPIObject,
 } from '@nestjs/swagger';
 import type { ErrorCode, InputProblem } from '../errors/domain-error.js';
 import type { DtoClass } from '../validation/field.js';
@@ -37,28 +38,26 @@ export interface RouteRules {
   invalid?: InputProblem | string;
   /** "Try it out" offers the first. */
   examples?: Record<string, BodyExample>;
+  /** What is sent later because of the request. */
+  webhooks?: OpenAPIObject['webhooks'];
 }
 
 interface RouteDocumentation extends RouteRules {
-  /** Generated clients name their functions after it. */
-  id: string;
-  summary: string;
   description?: string;
   status?: number;
   answer: ApiResponseNoStatusOptions;
   optionalBody?: DtoClass;
 }
 
-/** Documents a route; the document builder adds what follows from guards, body and parameters. */
-export function ApiRoute({
-  id,
-  summary,
-  description,
-  status = 200,
-  answer,
-  optionalBody,
-  ...rules
-}: RouteDocumentation): MethodDecorator {
+/**
+ * Documents a route; the document builder adds what follows from guards, body and parameters.
+ * @param id generated clients name their functions after it
+ */
+export function ApiRoute(
+  id: string,
+  summary: string,
+  { description, status = 200, answer, optionalBody, ...rules }: RouteDocumentation,
+): MethodDecorator {
   return applyDecorators(
     HttpCode(status),
     ApiOperation({ operationId: id, summary, description }),

@@ -5,7 +5,7 @@ import { invalidInputResponse, problemResponses } from './problem-responses.js';
 
 export const API_KEY_SCHEME = 'APIKeyHeader';
 
-interface Marks {
+export interface Marks {
   [OPEN_TO_EVERYONE]?: boolean;
   [ADMINISTRATORS_ONLY]?: boolean;
   [ROUTE_RULES]?: RouteRules;

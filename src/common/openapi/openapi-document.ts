@@ -1,6 +1,7 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import { API_KEY_SCHEME, completeOperation } from './derived-responses.js';
+import { ROUTE_RULES } from './api-route.js';
+import { API_KEY_SCHEME, completeOperation, type Marks } from './derived-responses.js';
 import { type Operation, operationsOf, type Schema, type Schemas } from './operations.js';
 import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 import { withSchemaRules } from './schema-rules.js';
@@ -106,6 +107,8 @@ function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
 function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   for (const { operation } of operationsOf(copy)) {
+    const { [ROUTE_RULES]: rules }: typeof operation & Marks = operation;
+    copy.webhooks = { ...copy.webhooks, ...rules?.webhooks };
     completeOperation(operation, copy.components?.schemas ?? {});
   }
   return copy;

@@ -2,17 +2,10 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/domain-error.js';
 
 export class ProblemDto {
-  @ApiProperty({ example: 'urn:slipway:problem:unauthorized' })
-  type: string;
-
-  @ApiProperty({ example: 'Unauthorized' })
-  title: string;
-
-  @ApiProperty({ type: 'integer', example: 401 })
-  status: number;
-
-  @ApiProperty({ description: 'What went wrong and what to do.', example: 'Unauthorized' })
-  detail: string;
+  @ApiProperty({ example: 'urn:slipway:problem:unauthorized' }) type: string;
+  @ApiProperty({ example: 'Unauthorized' }) title: string;
+  @ApiProperty({ type: 'integer', example: 401 }) status: number;
+  @ApiProperty({ description: 'What went wrong and what to do.', example: 'Unauthorized' }) detail: string;
 
   @ApiProperty({
     description: 'Same text as `detail`, for clients that read this member.',
@@ -20,8 +13,7 @@ export class ProblemDto {
   })
   error: string;
 
-  @ApiProperty({ enum: ERROR_CODES, enumName: 'ErrorCode', example: 'unauthorized' })
-  code: ErrorCode;
+  @ApiProperty({ enum: ERROR_CODES, enumName: 'ErrorCode', example: 'unauthorized' }) code: ErrorCode;
 
   @ApiProperty({
     type: String,
@@ -80,13 +72,11 @@ class ValidationErrorItemDto {
   })
   msg: string;
 
-  @ApiProperty({ description: 'Machine type of the failure.', example: 'int_parsing' })
-  type: string;
+  @ApiProperty({ description: 'Machine type of the failure.', example: 'int_parsing' }) type: string;
 }
 
 /** The response to input that breaks rules, with all failures of a body. */
 @ApiSchema({ name: 'HTTPValidationError' })
 export class ValidationErrorDto {
-  @ApiProperty({ type: [ValidationErrorItemDto] })
-  detail: ValidationErrorItemDto[];
+  @ApiProperty({ type: [ValidationErrorItemDto] }) detail: ValidationErrorItemDto[];
 }

@@ -7,7 +7,7 @@ import type { Page } from './page.js';
 const MAX_LIMIT = 100;
 
 export function PageId(): PropertyDecorator {
-  return Text({ description: '`next_page_id` of the page before; empty for the first one.', example: '' });
+  return Text('`next_page_id` of the page before; empty for the first one.', { example: '' });
 }
 
 export function NextPageId(): PropertyDecorator {
@@ -29,7 +29,7 @@ export function PageQuery(limit: string, usual = MAX_LIMIT): DtoClass<PageQueryM
     @PageId()
     page_id?: string;
 
-    @Integer({ description: limit, minimum: 1, maximum: MAX_LIMIT, default: usual })
+    @Integer(limit, { minimum: 1, maximum: MAX_LIMIT, default: usual })
     limit?: number;
   }
   return PageQueryDto;

@@ -27,77 +27,65 @@ export interface FieldProblem {
 }
 
 export type DescribeProblems = (value: unknown) => FieldProblem[];
+type Reason = FieldProblem | DescribeProblems;
 
 export interface RuleContext {
   describe: DescribeProblems;
 }
 
 /** Makes a class-validator decorator say why it refuses a value. */
-export function because(
-  why: FieldProblem | DescribeProblems,
-  options?: ValidationOptions,
-): ValidationOptions {
-  const describe = asDescription(why);
-  return {
-    ...options,
-    message: ({ value }) => describe(value)[0]?.msg ?? '',
-    context: { describe } satisfies RuleContext,
-  };
+export function because(why: Reason, options?: ValidationOptions): ValidationOptions {
+  // class-validator drops the context of a rule without a message.
+  return { ...options, message: 'refused', context: { describe: describing(why) } satisfies RuleContext };
 }
 
-function asDescription(why: FieldProblem | DescribeProblems): DescribeProblems {
+export function describing(why: Reason): DescribeProblems {
   return typeof why === 'function' ? why : () => [why];
 }
 
-interface Presence {
+export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
+  const validator = { validate: (value: unknown) => describe(value).length === 0 };
+  return ValidateBy({ name, validator }, because(describe));
+}
+
+export interface FieldOptions {
+  example?: unknown;
+  default?: unknown;
   required?: boolean;
   /** null is accepted and keeps its meaning. */
   nullable?: boolean;
+  /** null counts as absent. */
+  nullIsAbsent?: boolean;
+}
+
+export interface FieldDefinition {
+  description: string;
+  options?: FieldOptions;
+  schema: ApiPropertyOptions;
+  coerce?: (value: unknown) => unknown;
+  is: (why: ValidationOptions) => PropertyDecorator;
+  /** Also for null where it is not allowed. */
+  otherwise: Reason;
+  /** The first that is broken is reported. */
+  rules?: PropertyDecorator[];
 }
 
 const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.' };
 
-/** Absent members pass unless required. */
-function presence(
-  { required, nullable }: Presence,
-  refused: FieldProblem | DescribeProblems,
-): PropertyDecorator {
-  if (required === true) {
-    const describe = asDescription(refused);
-    return IsDefined(because((value) => (value === undefined ? [MISSING] : describe(value))));
-  }
-  return nullable === true ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
-}
-
-export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
-  return ValidateBy(
-    { name, validator: { validate: (value) => describe(value).length === 0 } },
-    because(describe),
-  );
-}
-
-/** {@link customRule}, for values that are there. */
-export function fieldRule(name: string, options: Presence, describe: DescribeProblems): PropertyDecorator {
-  return applyDecorators(presence(options, describe), customRule(name, describe));
-}
-
-export interface FieldOptions extends Presence {
-  description: string;
-  /** null counts as absent. */
-  nullIsAbsent?: boolean;
-  example?: unknown;
-  default?: unknown;
-}
-
-type Coerce = (value: unknown) => unknown;
-
-/** Makes the property a member of the input, with its coercion, and documents it. */
-export function documentedField(
-  options: FieldOptions,
-  schema: ApiPropertyOptions,
-  coerce: Coerce = (value) => value,
-): PropertyDecorator {
-  const { required = false, nullable = false, nullIsAbsent = false, description, example } = options;
+/** Makes the property a member of the input, and documents it; absent members pass unless required. */
+export function field({
+  description,
+  options = {},
+  schema,
+  coerce = (value) => value,
+  is,
+  otherwise,
+  rules = [],
+}: FieldDefinition): PropertyDecorator {
+  const { required = false, nullable = false, nullIsAbsent = false, example } = options;
+  const presence = nullable ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
+  const describe: DescribeProblems = (value) =>
+    value === undefined ? [MISSING] : describing(otherwise)(value);
   return applyDecorators(
     Expose(),
     // Else class-transformer takes a member called `constructor` for the class of its object.
@@ -117,31 +105,7 @@ export function documentedField(
         ...(options.default !== undefined && { default: options.default }),
       }),
     ),
-  );
-}
-
-interface FieldDefinition {
-  options: FieldOptions;
-  schema: ApiPropertyOptions;
-  coerce?: Coerce;
-  is: (why: ValidationOptions) => PropertyDecorator;
-  /** Also for null where it is not allowed. */
-  otherwise: FieldProblem | DescribeProblems;
-  /** The first that is broken is reported. */
-  rules?: PropertyDecorator[];
-}
-
-export function field({
-  options,
-  schema,
-  coerce,
-  is,
-  otherwise,
-  rules = [],
-}: FieldDefinition): PropertyDecorator {
-  return applyDecorators(
-    documentedField(options, schema, coerce),
-    presence(options, otherwise),
+    required ? IsDefined(because(describe)) : presence,
     is(because(otherwise)),
     ...rules,
   );
@@ -151,12 +115,12 @@ export function field({
 export const MAX_ELEMENTS = 1_000;
 
 /** Converts elements, and no more of them than show that a list is too long. */
-export function toList(value: unknown, convert: Coerce = (element) => element): unknown {
-  return Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map(convert) : value;
+export function toList(value: unknown, convert = (element: unknown) => element): unknown {
+  return Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map((each) => convert(each)) : value;
 }
 
 /** Gives a `Map`: no key can reach a prototype. */
-export function toMap(value: unknown, convert: Coerce = (entry) => entry): unknown {
+export function toMap(value: unknown, convert = (entry: unknown) => entry): unknown {
   if (!isJsonObject(value)) {
     return value;
   }
@@ -165,28 +129,24 @@ export function toMap(value: unknown, convert: Coerce = (entry) => entry): unkno
 }
 
 export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): PropertyDecorator {
-  return ArrayMaxSize(most, because(tooLong(most, noun)));
+  return ArrayMaxSize(most, because({ type: 'too_long', msg: `Expected at most ${most} ${noun}.` }));
 }
 
 export function maxEntries(most = MAX_ELEMENTS): PropertyDecorator {
-  return customRule('maxEntries', (value) =>
-    value instanceof Map && value.size > most ? [tooLong(most, 'elements')] : [],
-  );
+  const tooMany = { type: 'too_long', msg: `Expected at most ${most} elements.` };
+  return customRule('maxEntries', (map) => (map instanceof Map && map.size > most ? [tooMany] : []));
 }
 
-function tooLong(most: number, noun: string): FieldProblem {
-  return { type: 'too_long', msg: `Expected at most ${most} ${noun}.` };
-}
-
+/** Judges the elements of a list or map, and says which they are. */
 export function elementProblems(
   describe: (element: unknown, key: string) => FieldProblem[],
 ): DescribeProblems {
   return (value) =>
     Array.isArray(value) || value instanceof Map
       ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) =>
-          describe(element, String(key)).map(({ path = [], ...problem }) => ({
+          describe(element, String(key)).map((problem) => ({
             ...problem,
-            path: [String(key), ...path],
+            path: [String(key), ...(problem.path ?? [])],
           })),
         )
       : [];

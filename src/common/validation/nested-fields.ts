@@ -1,7 +1,6 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { SchemaRules } from '../openapi/schema-rules.js';
 import {
   because,
   customRule,
@@ -17,35 +16,37 @@ import {
   toList,
   toMap,
 } from './field.js';
-import { type KeySchema, mapSchema, type TextForm } from './text-fields.js';
+import { SchemaRules } from '../openapi/schema-rules.js';
+import { type KeySchema, mapSchema, type TextForm, valueError } from './text-fields.js';
 
 const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
 const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
 
-/** An object that is kept as it is; `maxLength` counts characters of JSON. */
-export function FreeObject({
-  maxLength,
-  ...options
-}: FieldOptions & { maxLength: number }): PropertyDecorator {
+interface FreeObjectOptions extends FieldOptions {
+  /** Characters of JSON. */
+  maxLength: number;
+}
+
+/** An object that is kept as it is. */
+export function FreeObject(
+  description: string,
+  { maxLength, ...options }: FreeObjectOptions,
+): PropertyDecorator {
+  const sizeProblems = (value: JsonObject): FieldProblem[] => {
+    if (Object.keys(value).length > MAX_ELEMENTS) {
+      return [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} members.` }];
+    }
+    const isLong = JSON.stringify(value).length > maxLength;
+    return isLong ? [valueError(`Expected at most ${maxLength} characters of JSON.`)] : [];
+  };
   return field({
+    description,
     options,
     schema: mapSchema({}),
     is: IsObject,
     otherwise: NO_MAP,
-    rules: [
-      customRule('jsonLength', (value) => (isJsonObject(value) ? jsonLengthProblems(value, maxLength) : [])),
-    ],
+    rules: [customRule('jsonLength', (value) => (isJsonObject(value) ? sizeProblems(value) : []))],
   });
-}
-
-/** The problem of an object with too many members, or too large as JSON. */
-export function jsonLengthProblems(value: JsonObject, maxLength: number): FieldProblem[] {
-  if (Object.keys(value).length > MAX_ELEMENTS) {
-    return [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} members.` }];
-  }
-  return JSON.stringify(value).length > maxLength
-    ? [{ type: 'value_error', msg: `Expected at most ${maxLength} characters of JSON.` }]
-    : [];
 }
 
 interface NestedOptions extends FieldOptions {
@@ -55,38 +56,37 @@ interface NestedOptions extends FieldOptions {
   notAnObject?: string;
 }
 
-export function Nested(options: NestedOptions): PropertyDecorator {
-  const { type, onlyMembers, notAnObject = NO_OBJECT.type } = options;
+const STRANGERS = Symbol('members that may not be there');
+
+export function Nested(
+  description: string,
+  { type, onlyMembers, notAnObject = NO_OBJECT.type, ...options }: NestedOptions,
+): PropertyDecorator {
   if (onlyMembers) {
     SchemaRules({ additionalProperties: false })(type);
   }
   return field({
+    description,
     options,
     schema: { type },
     coerce: (value) => {
       const dto = toElement({ type }, value);
-      if (onlyMembers && isJsonObject(value)) {
-        const extra = Object.keys(value).filter((key) => !onlyMembers.includes(key));
-        Object.defineProperty(dto, EXTRA_MEMBERS, { value: extra });
-      }
-      return dto;
+      return onlyMembers && isJsonObject(value)
+        ? Object.defineProperty(Object(dto), STRANGERS, {
+            value: Object.keys(value).filter((name) => !onlyMembers.includes(name)),
+          })
+        : dto;
     },
     is: (why) => IsInstance(type, why),
     otherwise: { ...NO_OBJECT, type: notAnObject },
-    rules: [ValidateNested(), ...(onlyMembers ? [customRule('onlyMembers', unknownMembers)] : [])],
+    rules: [ValidateNested(), ...(onlyMembers ? [customRule('onlyMembers', strangerProblems)] : [])],
   });
 }
 
-const EXTRA_MEMBERS = Symbol('extra members');
-
-function unknownMembers(dto: unknown): FieldProblem[] {
-  const extra: unknown = Reflect.get(Object(dto), EXTRA_MEMBERS);
-  const names = Array.isArray(extra) ? extra.map(String) : [];
-  return names.map((name) => ({
-    type: 'extra_forbidden',
-    msg: 'This member is not known here.',
-    path: [name],
-  }));
+function strangerProblems(dto: unknown): FieldProblem[] {
+  const { [STRANGERS]: names = [] } = Object(dto) as { [STRANGERS]?: string[] };
+  const msg = 'This member is not known here.';
+  return names.map((name) => ({ type: 'extra_forbidden', msg, path: [name] }));
 }
 
 interface ElementOptions {
@@ -108,21 +108,20 @@ interface NestedListOptions<T extends object> extends FieldOptions, ElementOptio
   form?: { minItems?: number; maxItems?: number };
 }
 
-export function NestedList<T extends object>(options: NestedListOptions<T>): PropertyDecorator {
-  const { type, textForm, listRule = () => [] } = options;
+export function NestedList<T extends object>(
+  description: string,
+  options: NestedListOptions<T>,
+): PropertyDecorator {
+  const { type, fromText, textForm, listRule = () => [] } = options;
   const reference = { $ref: getSchemaPath(type) };
-  const items = options.fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
+  const items = fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
   const noObjects = elementProblems((element) => (element instanceof type ? [] : [NO_OBJECT]));
-  const badElements = (list: unknown): FieldProblem[] =>
-    Array.isArray(list)
-      ? [
-          ...noObjects(list),
-          ...listRule(
-            list.flatMap((element, index) => (element instanceof type ? [{ index, element }] : [])),
-          ),
-        ]
-      : [];
+  const badElements = (list: unknown): FieldProblem[] => {
+    const elements = Array.isArray(list) ? list.map((element, index) => ({ index, element })) : [];
+    return [...noObjects(list), ...listRule(elements.filter(({ element }) => element instanceof type))];
+  };
   return field({
+    description,
     options,
     schema: { type: 'array', items, maxItems: MAX_ELEMENTS, ...options.form },
     coerce: (value) => toList(value, (element) => toElement(options, element)),
@@ -148,7 +147,7 @@ interface NestedMapOptions extends FieldOptions, ElementOptions {
 }
 
 /** Arrives as a `Map`, so no key can reach a prototype. */
-export function NestedMap(options: NestedMapOptions): PropertyDecorator {
+export function NestedMap(description: string, options: NestedMapOptions): PropertyDecorator {
   const { type, keyRule, nullableValues = false } = options;
   const badEntries = elementProblems((entry, key) => {
     const keyProblem = keyRule(key);
@@ -156,6 +155,7 @@ export function NestedMap(options: NestedMapOptions): PropertyDecorator {
     return [...(keyProblem ? [{ ...keyProblem, path: ['[key]'] }] : []), ...(isGood ? [] : [NO_OBJECT])];
   });
   return field({
+    description,
     options,
     schema: mapSchema(options.schema, options.keySchema),
     coerce: (value) => toMap(value, (entry) => toElement(options, entry)),

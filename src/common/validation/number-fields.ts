@@ -11,7 +11,7 @@ import {
   toList,
 } from './field.js';
 
-interface NumberBounds {
+interface NumberOptions extends FieldOptions {
   minimum?: number;
   maximum?: number;
 }
@@ -19,76 +19,71 @@ interface NumberBounds {
 /** PostgreSQL's `integer`. */
 const MAX_INTEGER = 2_147_483_647;
 
-const TOO_LARGE: FieldProblem = {
-  type: 'int_parsing_size',
-  msg: `Expected a whole number of at most ${MAX_INTEGER}.`,
-};
-
 /** A whole number, or its decimal digits as text (`"5"`). */
-export function Integer(options: FieldOptions & NumberBounds): PropertyDecorator {
-  const bounds = integerBounds(options);
+export function Integer(description: string, options: NumberOptions = {}): PropertyDecorator {
+  const { minimum = -MAX_INTEGER, maximum = MAX_INTEGER } = options;
   return field({
+    description,
     options,
-    schema: { type: 'integer', ...bounds },
+    schema: { type: 'integer', minimum, maximum },
     coerce: coerceInteger,
-    is: (why) => integerRules(bounds, why),
-    otherwise: (value) => integerProblems(value, bounds),
+    is: (why) => applyDecorators(IsInt(why), ...bounds({ minimum, maximum }, why)),
+    otherwise: (value) => integerProblems(value, { minimum, maximum }),
   });
 }
 
 /** The bounds are each element's. */
-export function IntegerList(options: FieldOptions & NumberBounds): PropertyDecorator {
-  const bounds = integerBounds(options);
-  const badElements = elementProblems((element) => integerProblems(element, bounds));
+export function IntegerList(description: string, options: NumberOptions = {}): PropertyDecorator {
+  const { minimum = -MAX_INTEGER, maximum = MAX_INTEGER } = options;
+  const badElements = elementProblems((element) => integerProblems(element, { minimum, maximum }));
+  const each = because(badElements, { each: true });
   return field({
+    description,
     options,
-    schema: { type: 'array', maxItems: MAX_ELEMENTS, items: { type: 'integer', ...bounds } },
+    schema: { type: 'array', maxItems: MAX_ELEMENTS, items: { type: 'integer', minimum, maximum } },
     coerce: (value) => toList(value, coerceInteger),
     is: IsArray,
     otherwise: { type: 'list_type', msg: 'Expected a list of whole numbers.' },
-    rules: [maxItems(), integerRules(bounds, because(badElements, { each: true }))],
+    rules: [maxItems(), IsInt(each), ...bounds({ minimum, maximum }, each)],
   });
 }
 
-function integerBounds({ minimum, maximum }: NumberBounds): Required<NumberBounds> {
-  return {
-    minimum: Math.max(minimum ?? -MAX_INTEGER, -MAX_INTEGER),
-    maximum: Math.min(maximum ?? MAX_INTEGER, MAX_INTEGER),
-  };
+type Bounds = Pick<NumberOptions, 'minimum' | 'maximum'>;
+
+function bounds(
+  { minimum = -Infinity, maximum = Infinity }: Bounds,
+  why: ValidationOptions,
+): PropertyDecorator[] {
+  return [
+    ...(minimum === -Infinity ? [] : [Min(minimum, why)]),
+    ...(maximum === Infinity ? [] : [Max(maximum, why)]),
+  ];
 }
 
 function coerceInteger(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-function integerRules(bounds: Required<NumberBounds>, options: ValidationOptions): PropertyDecorator {
-  return applyDecorators(IsInt(options), Min(bounds.minimum, options), Max(bounds.maximum, options));
-}
-
-function integerProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
-  if (typeof value === 'string') {
-    return [
-      /^-?\d+$/.test(value)
-        ? TOO_LARGE
-        : { type: 'int_parsing', msg: 'Expected a whole number; this text is not one.' },
-    ];
+function integerProblems(value: unknown, within: Bounds): FieldProblem[] {
+  if (typeof value === 'string' && !/^-?\d+$/.test(value)) {
+    return [{ type: 'int_parsing', msg: 'Expected a whole number; this text is not one.' }];
   }
-  if (typeof value !== 'number') {
+  if (typeof value !== 'string' && typeof value !== 'number') {
     return [{ type: 'int_type', msg: 'Expected a whole number.' }];
   }
-  if (!Number.isFinite(value) || Math.abs(value) > MAX_INTEGER) {
-    return [TOO_LARGE];
+  if (typeof value === 'string' || !(Math.abs(value) <= MAX_INTEGER)) {
+    return [{ type: 'int_parsing_size', msg: `Expected a whole number of at most ${MAX_INTEGER}.` }];
   }
   return Number.isInteger(value)
-    ? boundsProblems(value, bounds)
+    ? boundsProblems(value, within)
     : [{ type: 'int_from_float', msg: 'Expected a whole number, without a fraction.' }];
 }
 
-function boundsProblems(value: number, { minimum, maximum }: NumberBounds): FieldProblem[] {
-  if (minimum !== undefined && value < minimum) {
+function boundsProblems(value: number, { minimum = -Infinity, maximum = Infinity }: Bounds): FieldProblem[] {
+  if (value < minimum) {
     return [{ type: 'greater_than_equal', msg: `Expected a number of at least ${minimum}.` }];
   }
-  return maximum !== undefined && value > maximum
+  return value > maximum
     ? [{ type: 'less_than_equal', msg: `Expected a number of at most ${maximum}.` }]
     : [];
 }
@@ -96,32 +91,27 @@ function boundsProblems(value: number, { minimum, maximum }: NumberBounds): Fiel
 const DECIMAL = /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 
 /** A finite number, or one as text (`"1.5"`). */
-export function Decimal(options: FieldOptions & NumberBounds): PropertyDecorator {
+export function Decimal(description: string, options: NumberOptions = {}): PropertyDecorator {
   const { minimum, maximum } = options;
-  const bounds = { ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
+  const within = { ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
   return field({
+    description,
     options,
-    schema: { type: 'number', ...bounds },
+    schema: { type: 'number', ...within },
     coerce: (value) => (typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value),
-    is: (why) =>
-      applyDecorators(
-        IsNumber({}, why),
-        ...(minimum === undefined ? [] : [Min(minimum, why)]),
-        ...(maximum === undefined ? [] : [Max(maximum, why)]),
-      ),
-    otherwise: (value) => decimalProblems(value, bounds),
+    is: (why) => applyDecorators(IsNumber({}, why), ...bounds(within, why)),
+    otherwise: (value) => decimalProblems(value, within),
   });
 }
 
-function decimalProblems(value: unknown, bounds: NumberBounds): FieldProblem[] {
-  if (typeof value === 'string') {
-    return [{ type: 'float_parsing', msg: 'Expected a number; this text is not one.' }];
-  }
+function decimalProblems(value: unknown, within: Bounds): FieldProblem[] {
   if (typeof value !== 'number') {
-    return [{ type: 'float_type', msg: 'Expected a number.' }];
+    return typeof value === 'string'
+      ? [{ type: 'float_parsing', msg: 'Expected a number; this text is not one.' }]
+      : [{ type: 'float_type', msg: 'Expected a number.' }];
   }
   return Number.isFinite(value)
-    ? boundsProblems(value, bounds)
+    ? boundsProblems(value, within)
     : [{ type: 'finite_number', msg: 'Expected a finite number.' }];
 }
 
@@ -133,8 +123,9 @@ const FLAG_VALUES = new Map<unknown, boolean>([
 ]);
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
-export function Flag(options: FieldOptions): PropertyDecorator {
+export function Flag(description: string, options: FieldOptions = {}): PropertyDecorator {
   return field({
+    description,
     options,
     schema: { type: Boolean },
     coerce: (value) => FLAG_VALUES.get(value) ?? value,

@@ -1,12 +1,11 @@
-import { applyDecorators } from '@nestjs/common';
 import type { ApiPropertyOptions } from '@nestjs/swagger';
-import { IsArray, IsDate, isEmail, IsIn, IsInstance, IsString, Matches, MaxLength } from 'class-validator';
+import { IsArray, IsDate, IsIn, IsInstance, IsString, Matches, MaxLength } from 'class-validator';
 import {
   because,
   customRule,
-  type DescribeProblems,
   elementProblems,
   field,
+  type FieldDefinition,
   type FieldOptions,
   type FieldProblem,
   MAX_ELEMENTS,
@@ -37,38 +36,41 @@ interface TextOptions extends FieldOptions {
 
 const NOT_TEXT: FieldProblem = { type: 'string_type', msg: 'Expected a string.' };
 
-const MAX_TEXT = 1_024;
+export const MAX_TEXT = 1_024;
 export const MAX_URL = 2_048;
 /** Characters: a file with credentials fits. */
 export const MAX_SECRET = 65_536;
 export const MAX_EMAIL = 320;
 
-export function Text(options: TextOptions): PropertyDecorator {
-  const { form, pattern, rule, trim = false } = options;
+export function Text(description: string, options: TextOptions = {}): PropertyDecorator {
+  const { form, pattern, rule, trim = false, format } = options;
   const { maxLength = form?.maxLength === undefined ? MAX_TEXT : undefined } = options;
-  const most = typeof maxLength === 'number' ? atMost(maxLength) : maxLength;
+  const most = typeof maxLength === 'number' ? { value: maxLength, expected: atMost(maxLength) } : maxLength;
   return field({
+    description,
     options,
     schema: {
       type: String,
       ...form,
       ...(most && { maxLength: most.value }),
       ...(pattern && { pattern: patternText(pattern.regex, trim) }),
-      ...(options.format !== undefined && { format: options.format }),
+      ...(format !== undefined && { format }),
       ...(options.secret === true && { format: 'password', writeOnly: true }),
     },
     coerce: (value) => (trim && typeof value === 'string' ? value.trim() : value),
     is: IsString,
     otherwise: NOT_TEXT,
     rules: [
-      ...(most ? [maxLengthRules(most)] : []),
+      // `MaxLength` does not count variation selectors, so a text that it admits can still be of any size.
+      ...(most ? [MaxLength(most.value, because(valueError(most.expected)))] : []),
+      ...(most ? [sentenceRule('maxSize', (text) => (text.length > most.value ? most.expected : null))] : []),
       ...(pattern ? [Matches(pattern.regex, because(valueError(pattern.expected)))] : []),
       ...(rule ? [sentenceRule('rule', rule)] : []),
     ],
   });
 }
 
-function valueError(msg: string): FieldProblem {
+export function valueError(msg: string): FieldProblem {
   return { type: 'value_error', msg };
 }
 
@@ -77,16 +79,8 @@ function patternText({ source }: RegExp, isTrimmed: boolean): string {
   return isTrimmed ? source.replace(/^\^/, String.raw`^\s*`).replace(/\$$/, String.raw`\s*$`) : source;
 }
 
-function atMost(value: number): { value: number; expected: string } {
-  return { value, expected: `Expected at most ${value} characters.` };
-}
-
-/** `MaxLength` does not count variation selectors, so a text that it admits can still be of any size. */
-function maxLengthRules({ value, expected }: { value: number; expected: string }): PropertyDecorator {
-  return applyDecorators(
-    MaxLength(value, because(valueError(expected))),
-    sentenceRule('maxSize', (text) => (text.length > value ? expected : null)),
-  );
+export function atMost(most: number): string {
+  return `Expected at most ${most} characters.`;
 }
 
 /** Only for strings; `IsString` refuses other values. */
@@ -97,22 +91,12 @@ function sentenceRule(name: string, rule: (text: string) => string | null): Prop
   });
 }
 
-/** The domain may be a plain host name. */
-export function Email(options: FieldOptions): PropertyDecorator {
-  return Text({
-    ...options,
-    format: 'email',
-    maxLength: MAX_EMAIL,
-    rule: (text) =>
-      isEmail(text, { require_tld: false }) ? null : 'Expected an email address such as ada@example.com.',
-  });
-}
-
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-export function Identifier(options: FieldOptions): PropertyDecorator {
+export function Identifier(description: string, options: FieldOptions = {}): PropertyDecorator {
   const noUuid: FieldProblem = { type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' };
   return field({
+    description,
     options,
     schema: { type: String, format: 'uuid' },
     is: IsString,
@@ -122,8 +106,9 @@ export function Identifier(options: FieldOptions): PropertyDecorator {
 }
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
-export function Instant(options: FieldOptions): PropertyDecorator {
+export function Instant(description: string, options: FieldOptions = {}): PropertyDecorator {
   return field({
+    description,
     options,
     schema: { type: String, format: 'date-time' },
     coerce: (value) => (typeof value === 'string' ? (parseInstant(value) ?? value) : value),
@@ -142,9 +127,8 @@ function parseInstant(text: string): Date | null {
   const date = new Date(matched ?? Number.NaN);
   // `Date` reads 31 February as 3 March, and an offset may lead beyond the years of four digits.
   const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  return Number(day) <= daysInMonth && date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999
-    ? date
-    : null;
+  const isReal = Number(day) <= daysInMonth && date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999;
+  return isReal ? date : null;
 }
 
 interface ChoiceOptions extends FieldOptions {
@@ -153,36 +137,16 @@ interface ChoiceOptions extends FieldOptions {
   enumName?: string;
 }
 
-export function Choice(options: ChoiceOptions): PropertyDecorator {
-  const { values, enumName } = options;
+export function Choice(
+  description: string,
+  { values, enumName, ...options }: ChoiceOptions,
+): PropertyDecorator {
   return field({
+    description,
     options,
     schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
     is: (why) => IsIn([...values], why),
     otherwise: { type: 'enum', msg: `Expected one of: ${values.join(', ')}.` },
-  });
-}
-
-export const MAX_WORDS = 100;
-
-interface CommaListOptions extends FieldOptions {
-  values: readonly string[];
-}
-
-/** A query parameter with a comma list of known words; arrives as an array. */
-export function CommaList(options: CommaListOptions): PropertyDecorator {
-  const { values } = options;
-  const unknown: FieldProblem = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
-  return field({
-    options,
-    schema: { type: String, maxLength: MAX_TEXT },
-    coerce: (value) =>
-      typeof value === 'string' && value.length <= MAX_TEXT
-        ? value.split(',').map((word) => word.trim())
-        : value,
-    is: IsArray,
-    otherwise: { type: 'string_type', msg: 'Expected one comma-separated list.' },
-    rules: [maxItems(MAX_WORDS, 'words'), IsIn([...values], because(unknown, { each: true }))],
   });
 }
 
@@ -192,10 +156,13 @@ interface RepeatedTextOptions extends FieldOptions {
 }
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
-export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
-  const { most, form } = options;
+export function RepeatedText(
+  description: string,
+  { most, form, ...options }: RepeatedTextOptions,
+): PropertyDecorator {
   const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
   return field({
+    description,
     options,
     schema: { type: 'array', items: { type: 'string', maxLength: MAX_TEXT, ...form }, maxItems: most },
     coerce: (value) => (typeof value === 'string' ? [value] : value),
@@ -203,72 +170,44 @@ export function RepeatedText(options: RepeatedTextOptions): PropertyDecorator {
     otherwise: noList,
     rules: [
       IsString(because(noList, { each: true })),
-      textLengths(form?.maxLength),
+      customRule('texts', elementProblems(textProblems(form?.maxLength))),
       maxItems(most, 'values'),
     ],
   });
 }
 
-function textLengths(most = MAX_TEXT): PropertyDecorator {
-  const tooLong = valueError(atMost(most).expected);
-  return customRule(
-    'textLengths',
-    elementProblems((text) => (typeof text === 'string' && text.length > most ? [tooLong] : [])),
-  );
-}
-
-/** Reads a collection that is written as one text. */
-type TextParser<Value> = (text: string) => { value: Value; problem: null } | { problem: string };
-
-interface TextCollectionOptions<Value> extends FieldOptions {
-  /** Accepts one text for the collection. */
-  fromText?: TextParser<Value>;
-  textForm?: TextForm;
-}
-
-function parsed(value: unknown, parse: TextParser<unknown> | undefined): unknown {
-  const outcome = typeof value === 'string' && value.length <= MAX_SECRET ? parse?.(value) : undefined;
-  return outcome?.problem === null ? outcome.value : value;
-}
-
-function unlessParsed(parse: TextParser<unknown> | undefined, otherwise: FieldProblem): DescribeProblems {
-  return (value) => {
-    if (parse === undefined || typeof value !== 'string') {
-      return [otherwise];
+function textProblems(most = MAX_TEXT): (text: unknown) => FieldProblem[] {
+  return (text) => {
+    if (typeof text !== 'string') {
+      return [NOT_TEXT];
     }
-    const problem = value.length > MAX_SECRET ? atMost(MAX_SECRET).expected : parse(value).problem;
-    return [problem === null ? otherwise : valueError(problem)];
+    return text.length > most ? [valueError(atMost(most))] : [];
   };
 }
 
-/** Null is one of the choices, as the generator adds none. */
-function choiceSchema(
-  collection: object,
-  { textForm, nullable, nullIsAbsent }: TextCollectionOptions<unknown>,
-): Pick<ApiPropertyOptions, 'oneOf'> {
-  const oneText = { type: 'string', maxLength: MAX_SECRET, ...textForm };
-  const isNullable = nullable === true || nullIsAbsent === true;
-  return { oneOf: [collection, oneText, ...(isNullable ? [{ type: 'null' }] : [])] };
-}
-
-interface TextListOptions extends TextCollectionOptions<string[]> {
+interface TextListOptions extends FieldOptions {
   itemLength?: number;
   form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
 }
 
-export function TextList(options: TextListOptions): PropertyDecorator {
-  const { fromText, form, itemLength = MAX_TEXT } = options;
+export function textList(
+  description: string,
+  { form, itemLength = MAX_TEXT, ...options }: TextListOptions = {},
+): FieldDefinition {
   const items = { type: 'string' as const, maxLength: itemLength, ...form?.items };
-  const list = { type: 'array' as const, maxItems: MAX_ELEMENTS, ...form, items };
-  const noTexts = elementProblems((element) => (typeof element === 'string' ? [] : [NOT_TEXT]));
-  return field({
+  return {
+    description,
     options,
-    schema: fromText ? choiceSchema(list, options) : list,
-    coerce: (value) => toList(parsed(value, fromText)),
+    schema: { type: 'array', maxItems: MAX_ELEMENTS, ...form, items },
+    coerce: toList,
     is: IsArray,
-    otherwise: unlessParsed(fromText, { type: 'list_type', msg: 'Expected a list of strings.' }),
-    rules: [maxItems(), IsString(because(noTexts, { each: true })), textLengths(itemLength)],
-  });
+    otherwise: { type: 'list_type', msg: 'Expected a list of strings.' },
+    rules: [maxItems(), customRule('texts', elementProblems(textProblems(itemLength)))],
+  };
+}
+
+export function TextList(...given: Parameters<typeof textList>): PropertyDecorator {
+  return field(textList(...given));
 }
 
 export interface KeySchema {
@@ -287,7 +226,7 @@ export function mapSchema(
   return keys ? Object.assign(map, { propertyNames: keys }) : map;
 }
 
-interface TextMapOptions extends TextCollectionOptions<ReadonlyMap<string, string>> {
+interface TextMapOptions extends FieldOptions {
   most?: number;
   valueLength?: number;
   /** For OpenAPI only; `keyRule` checks the keys. */
@@ -296,29 +235,25 @@ interface TextMapOptions extends TextCollectionOptions<ReadonlyMap<string, strin
 }
 
 /** An object whose values are strings; arrives as a `Map`. */
-export function TextMap(options: TextMapOptions): PropertyDecorator {
-  const { fromText, keyRule, most = MAX_ELEMENTS, valueLength = MAX_TEXT } = options;
-  const schema = mapSchema({ type: 'string', maxLength: valueLength }, options.keySchema, most);
-  const noMap: FieldProblem = { type: 'dict_type', msg: 'Expected an object whose values are strings.' };
+export function textMap(
+  description: string,
+  { keyRule, keySchema, most, valueLength = MAX_TEXT, ...options }: TextMapOptions,
+): FieldDefinition {
   const badEntries = elementProblems((entry, key) => {
     const sentence = keyRule(key);
-    if (sentence !== null) {
-      return [valueError(sentence)];
-    }
-    return typeof entry === 'string' ? [] : [NOT_TEXT];
+    return sentence === null ? textProblems(valueLength)(entry) : [valueError(sentence)];
   });
-  return field({
+  return {
+    description,
     options,
-    // Without a type, the generator would describe the class Map.
-    schema: fromText ? { type: Object, ...choiceSchema(schema, options) } : schema,
-    coerce: (value) => toMap(parsed(value, fromText)),
+    schema: mapSchema({ type: 'string', maxLength: valueLength }, keySchema, most),
+    coerce: toMap,
     is: (why) => IsInstance(Map, why),
-    otherwise: unlessParsed(fromText, noMap),
-    rules: [
-      maxEntries(most),
-      IsString(because(badEntries, { each: true })),
-      textLengths(valueLength),
-      customRule('mapKeys', badEntries),
-    ],
-  });
+    otherwise: { type: 'dict_type', msg: 'Expected an object whose values are strings.' },
+    rules: [maxEntries(most), customRule('mapEntries', badEntries)],
+  };
+}
+
+export function TextMap(...given: Parameters<typeof textMap>): PropertyDecorator {
+  return field(textMap(...given));
 }

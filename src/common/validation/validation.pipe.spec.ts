@@ -7,50 +7,48 @@ import { TextList, TextMap, Text } from './text-fields.js';
 import { InputValidationPipe } from './validation.pipe.js';
 
 class ItemDto {
-  @Text({ required: true, trim: true, description: 'name', rule: (text) => (text === '' ? 'Empty.' : null) })
+  @Text('name', { required: true, trim: true, rule: (text) => (text === '' ? 'Empty.' : null) })
   name: string;
 
-  @TextList({ nullIsAbsent: true, description: 'words' })
+  @TextList('words', { nullIsAbsent: true })
   words?: string[];
 
-  @TextMap({ description: 'map', keyRule: (key) => (/^[a-z_]+$/.test(key) ? null : 'Bad key.') })
+  @TextMap('map', { keyRule: (key) => (/^[a-z_]+$/.test(key) ? null : 'Bad key.') })
   map?: Map<string, string>;
 }
 
 class BaseDto {
-  @Text({ nullable: true, description: 'text' })
+  @Text('text', { nullable: true })
   text?: string | null;
 }
 
 class ExampleDto extends BaseDto {
-  @Integer({ nullable: true, minimum: 1, maximum: 8, description: 'whole' })
+  @Integer('whole', { nullable: true, minimum: 1, maximum: 8 })
   whole?: number | null;
 
-  @Decimal({ minimum: 0, description: 'amount' })
+  @Decimal('amount', { minimum: 0 })
   amount?: number;
 
-  @Flag({ description: 'flag' })
+  @Flag('flag')
   flag?: boolean;
 
-  @Nested({ type: ItemDto, nullable: true, onlyMembers: ['name', 'words', 'map'], description: 'item' })
+  @Nested('item', { type: ItemDto, nullable: true, onlyMembers: ['name', 'words', 'map'] })
   item?: ItemDto | null;
 
-  @NestedList({
+  @NestedList('items', {
     type: ItemDto,
     fromText: (text) => ({ name: text }),
-    description: 'items',
     listRule: (elements) =>
       elements.length > 2 ? [{ type: 'value_error', msg: 'Too many.', path: ['2', 'name'] }] : [],
   })
   items?: ItemDto[];
 
-  @NestedMap({
+  @NestedMap('by_name', {
     type: ItemDto,
     nullIsAbsent: true,
     nullableValues: true,
     keyRule: (key) => (key.startsWith('x') ? { type: 'enum', msg: 'No x.' } : null),
     schema: {},
-    description: 'by_name',
   })
   by_name?: Map<string, ItemDto | null>;
 }
@@ -221,7 +219,7 @@ describe('InputValidationPipe', () => {
 
   it('says what a rule of class-validator says that has no type of its own', async () => {
     class PlainDto {
-      @Text({ description: 'code' })
+      @Text('code')
       @IsUppercase({ message: 'Expected upper case.' })
       code?: string;
     }

@@ -9,27 +9,20 @@ import { type ProviderTokenInput, TOKEN_FORM } from './plan-token-changes.js';
 const MAX_ACCOUNT_ID_LENGTH = 255;
 
 class ProviderTokenDto implements ProviderTokenInput {
-  @Text({
-    nullable: true,
-    secret: true,
-    description:
-      'Token of the user at the provider. Absent, null or blank keeps the stored one. Bitbucket Cloud: `email:api_token`, or an OAuth or access token.',
-    example: 'ghp_exampleExampleExampleExampleExample1',
-    form: TOKEN_FORM,
-  })
+  @Text(
+    'Token of the user at the provider. Absent, null or blank keeps the stored one. Bitbucket Cloud: `email:api_token`, or an OAuth or access token.',
+    { nullable: true, secret: true, example: 'ghp_exampleExampleExampleExampleExample1', form: TOKEN_FORM },
+  )
   token?: string | null;
 
-  @Text({
-    nullable: true,
-    description:
-      'Host of a self-managed installation; the operator must have allowed it. Absent, null or blank: the public service beside a new token, else the stored host. Another host needs the token again.',
-    example: 'git.example.com',
-  })
+  @Text(
+    'Host of a self-managed installation; the operator must have allowed it. Absent, null or blank: the public service beside a new token, else the stored host. Another host needs the token again.',
+    { nullable: true, example: 'git.example.com' },
+  )
   host?: string | null;
 
-  @Text({
+  @Text('Id of the account at the provider; stored as given.', {
     nullable: true,
-    description: 'Id of the account at the provider; stored as given.',
     example: '583231',
     form: { maxLength: MAX_ACCOUNT_ID_LENGTH },
     rule: (text) =>
@@ -46,16 +39,18 @@ export function ProviderTokenMap(): PropertyDecorator {
     (target: object) => {
       ApiExtraModels(ProviderTokenDto)(target.constructor);
     },
-    NestedMap({
-      type: ProviderTokenDto,
-      nullIsAbsent: true,
-      nullableValues: true,
-      keyRule: providerProblem,
-      keySchema: { enum: PROVIDER_TYPES },
-      schema: { oneOf: [{ $ref: getSchemaPath(ProviderTokenDto) }, { type: 'null' }] },
-      description: `Tokens by provider (${PROVIDER_TYPES.join(', ')}). Providers left out keep their token, null removes it.`,
-      example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },
-    }),
+    NestedMap(
+      `Tokens by provider (${PROVIDER_TYPES.join(', ')}). Providers left out keep their token, null removes it.`,
+      {
+        type: ProviderTokenDto,
+        nullIsAbsent: true,
+        nullableValues: true,
+        keyRule: providerProblem,
+        keySchema: { enum: PROVIDER_TYPES },
+        schema: { oneOf: [{ $ref: getSchemaPath(ProviderTokenDto) }, { type: 'null' }] },
+        example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },
+      },
+    ),
   );
 }
 

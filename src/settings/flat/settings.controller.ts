@@ -67,9 +67,7 @@ export class SettingsController {
   constructor(private readonly settings: SettingsService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'store_settings_api_settings_post',
-    summary: 'Store settings',
+  @ApiRoute('store_settings_api_settings_post', 'Store settings', {
     description: STORE,
     answer: {
       type: SettingsStoredDto,
@@ -90,9 +88,7 @@ export class SettingsController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'load_settings_api_settings_get',
-    summary: 'Show settings',
+  @ApiRoute('load_settings_api_settings_get', 'Show settings', {
     description: 'Keys, tokens and secrets are never shown, only that they are set.',
     answer: { type: StoredSettingsDto, description: 'The settings' },
     problems: [{ status: 404, detail: 'Settings not found', description: 'Nothing was stored yet' }],

@@ -1,7 +1,8 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { Equals } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
-import { customRule, documentedField, MAX_ELEMENTS } from '../../common/validation/field.js';
+import { field, MAX_ELEMENTS } from '../../common/validation/field.js';
 import { Nested, NestedMap } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
 import { mapSchema, MAX_EMAIL, MAX_SECRET, MAX_URL, Text } from '../../common/validation/text-fields.js';
@@ -28,10 +29,9 @@ export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x
 @ApiExtraModels(CustomSecretValueDto)
 @ApiSchema({ name: 'UserSecrets' })
 class SecretsStoreDto {
-  @ProviderTokenMap()
-  provider_tokens?: ProviderTokenInputs;
+  @ProviderTokenMap() provider_tokens?: ProviderTokenInputs;
 
-  @NestedMap({
+  @NestedMap('Secrets by name; a bare string is the value. Secrets left out are kept.', {
     type: CustomSecretValueDto,
     fromText: (secret) => ({ secret }),
     nullIsAbsent: true,
@@ -46,7 +46,6 @@ class SecretsStoreDto {
         { type: 'string', format: 'password', maxLength: MAX_SECRET },
       ],
     },
-    description: 'Secrets by name; a bare string is the value. Secrets left out are kept.',
     example: { DEPLOY_TOKEN: { secret: 'secret-example', description: 'Token of the deployment service' } },
   })
   custom_secrets?: Map<string, CustomSecretValueDto>;
@@ -54,8 +53,7 @@ class SecretsStoreDto {
 
 /** A model that was stored although its server did not accept it, or could not be asked. */
 export class ModelWarningDto implements ModelWarning {
-  @ApiProperty({ enum: MODEL_WARNING_CODES, example: 'unauthorized' })
-  code: ModelWarning['code'];
+  @ApiProperty({ enum: MODEL_WARNING_CODES, example: 'unauthorized' }) code: ModelWarning['code'];
 
   @ApiProperty({ example: 'The model was stored but not verified: 401 Incorrect API key provided.' })
   detail: string;
@@ -66,8 +64,7 @@ export type StoredWarning = ProviderTokenWarning | ModelWarning;
 
 @ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto)
 export class SettingsStoredDto {
-  @ApiProperty({ example: 'Settings stored' })
-  message: string;
+  @ApiProperty({ example: 'Settings stored' }) message: string;
 
   @ApiProperty({
     type: 'array',
@@ -104,49 +101,39 @@ export function toSettingsStoredDto(
   };
 }
 
-/** Nothing of it is kept, so all that matters is how much of it there is. */
-function IsSmall(): PropertyDecorator {
-  return customRule('isSmall', (isSmall) =>
-    isSmall === false ? [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` }] : [],
-  );
-}
-
 const KEPT = 'null keeps the stored value, blank text clears it.';
 const KEY_KEPT = 'null and the mask `**********` keep the stored key, blank text clears it.';
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored. */
 export class SettingsDto {
-  @Text({ nullable: true, description: 'Language of the user interface.', example: 'en' })
-  language?: string | null;
+  @Text('Language of the user interface.', { nullable: true, example: 'en' }) language?: string | null;
 
-  @Text({ nullable: true, description: 'Agent that works in new conversations.', example: 'CodeActAgent' })
+  @Text('Agent that works in new conversations.', { nullable: true, example: 'CodeActAgent' })
   agent?: string | null;
 
-  @Integer({ nullable: true, minimum: 1, description: 'Most steps of one run of the agent.', example: 100 })
+  @Integer('Most steps of one run of the agent.', { nullable: true, minimum: 1, example: 100 })
   max_iterations?: number | null;
 
-  @Text({ nullable: true, description: 'Judge of the risk of actions.', example: 'llm' })
+  @Text('Judge of the risk of actions.', { nullable: true, example: 'llm' })
   security_analyzer?: string | null;
 
-  @Flag({ nullable: true, description: 'Whether risky actions wait for the user.', example: false })
+  @Flag('Whether risky actions wait for the user.', { nullable: true, example: false })
   confirmation_mode?: boolean | null;
 
-  @Text({ nullable: true, description: `Model of new conversations. ${KEPT}`, example: 'provider/model-1' })
+  @Text(`Model of new conversations. ${KEPT}`, { nullable: true, example: 'provider/model-1' })
   llm_model?: string | null;
 
-  @Text({
+  @Text(`Key for the model. ${KEY_KEPT}`, {
     nullable: true,
     secret: true,
-    description: `Key for the model. ${KEY_KEPT}`,
     example: 'llm-key-example',
     maxLength: MAX_SECRET,
   })
   llm_api_key?: string | null;
 
-  @Text({
+  @Text(`Absolute http or https address of the model's API, without credentials in it. ${KEPT}`, {
     nullable: true,
     trim: true,
-    description: `Absolute http or https address of the model's API, without credentials in it. ${KEPT}`,
     example: 'https://llm.example.com/v1',
     maxLength: MAX_URL,
     form: { pattern: String.raw`^\s*(?:${MODEL_ADDRESS}\s*)?$` },
@@ -154,132 +141,105 @@ export class SettingsDto {
   })
   llm_base_url?: string | null;
 
-  @Integer({
+  @Integer('Size of sandboxes, as a multiple of the smallest.', {
     nullable: true,
     minimum: 1,
     maximum: 8,
-    description: 'Size of sandboxes, as a multiple of the smallest.',
     example: 1,
   })
   remote_runtime_resource_factor?: number | null;
 
-  @Nested({
+  @Nested('Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.', {
     type: SecretsStoreDto,
     nullIsAbsent: true,
     notAnObject: 'value_error',
-    description: 'Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.',
   })
   secrets_store?: SecretsStoreDto;
 
-  @Flag({
+  @Flag('Whether long histories are condensed.', {
     default: SETTINGS.enable_default_condenser.default,
-    description: 'Whether long histories are condensed.',
     example: true,
   })
   enable_default_condenser?: boolean;
 
-  @Flag({
+  @Flag('Whether the user interface plays sounds.', {
     default: SETTINGS.enable_sound_notifications.default,
-    description: 'Whether the user interface plays sounds.',
     example: false,
   })
   enable_sound_notifications?: boolean;
 
-  @Flag({
+  @Flag('Whether conversations are offered unasked.', {
     default: SETTINGS.enable_proactive_conversation_starters.default,
-    description: 'Whether conversations are offered unasked.',
     example: true,
   })
   enable_proactive_conversation_starters?: boolean;
 
-  @Flag({
+  @Flag('Whether issues are judged for how solvable they are.', {
     default: SETTINGS.enable_solvability_analysis.default,
-    description: 'Whether issues are judged for how solvable they are.',
     example: true,
   })
   enable_solvability_analysis?: boolean;
 
-  @Flag({
+  @Flag('Whether the user agreed to analytics. null keeps the stored value.', {
     nullable: true,
-    description: 'Whether the user agreed to analytics. null keeps the stored value.',
     example: false,
   })
   user_consents_to_analytics?: boolean | null;
 
-  @Text({
+  @Text('Image that sandboxes run where `sandbox_runtime_container_image` names none.', {
     nullable: true,
-    description: 'Image that sandboxes run where `sandbox_runtime_container_image` names none.',
     example: 'docker.io/library/debian:13',
   })
   sandbox_base_container_image?: string | null;
 
-  @Text({
+  @Text('Image that sandboxes run. One without an agent server gets that of the service.', {
     nullable: true,
-    description: 'Image that sandboxes run. One without an agent server gets that of the service.',
     example: 'registry.example.com/sandbox:1',
   })
   sandbox_runtime_container_image?: string | null;
 
-  @McpConfigField()
-  mcp_config?: McpConfigDto | null;
+  @McpConfigField() mcp_config?: McpConfigDto | null;
 
-  @Text({
+  @Text(`Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`, {
     nullable: true,
     secret: true,
-    description: `Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`,
     example: 'search-key-example',
     maxLength: MAX_SECRET,
   })
   search_api_key?: string | null;
 
-  @Text({
+  @Text(`Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`, {
     nullable: true,
     secret: true,
-    description: `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`,
     example: 'sandbox-key-example',
     maxLength: MAX_SECRET,
   })
   sandbox_api_key?: string | null;
 
-  @Decimal({
-    nullable: true,
-    minimum: 0,
-    description: 'Most that one task may cost, in US dollars.',
-    example: 2.5,
-  })
+  @Decimal('Most that one task may cost, in US dollars.', { nullable: true, minimum: 0, example: 2.5 })
   max_budget_per_task?: number | null;
 
-  @Text({
-    nullable: true,
-    description: 'Email address of the user.',
-    example: 'ada@example.com',
-    maxLength: MAX_EMAIL,
-  })
+  @Text('Email address of the user.', { nullable: true, example: 'ada@example.com', maxLength: MAX_EMAIL })
   email?: string | null;
 
-  @Flag({ nullable: true, description: 'Whether the address is confirmed.', example: true })
+  @Flag('Whether the address is confirmed.', { nullable: true, example: true })
   email_verified?: boolean | null;
 
-  @Text({ nullable: true, description: 'Author name of commits.', example: 'Ada Lovelace', maxLength: 255 })
+  @Text('Author name of commits.', { nullable: true, example: 'Ada Lovelace', maxLength: 255 })
   git_user_name?: string | null;
 
-  @Text({
-    nullable: true,
-    description: 'Author address of commits.',
-    example: 'ada@example.com',
-    maxLength: MAX_EMAIL,
-  })
+  @Text('Author address of commits.', { nullable: true, example: 'ada@example.com', maxLength: MAX_EMAIL })
   git_user_email?: string | null;
 
-  @documentedField(
-    {
-      description:
-        'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
-      example: { github: null },
-    },
-    mapSchema({}),
-    (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
-  )
-  @IsSmall()
+  // Nothing of it is kept, so all that matters is how much of it there is.
+  @field({
+    description:
+      'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
+    options: { example: { github: null } },
+    schema: mapSchema({}),
+    coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
+    is: (why) => Equals(true, why),
+    otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
+  })
   provider_tokens_set?: true;
 }

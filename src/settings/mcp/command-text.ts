@@ -1,3 +1,6 @@
+import { describing, field, type FieldDefinition } from '../../common/validation/field.js';
+import { atMost, MAX_SECRET, valueError } from '../../common/validation/text-fields.js';
+
 /** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 export const MAX_VARIABLE_NAME = 255;
@@ -21,6 +24,34 @@ export function variableNameProblem(name: string): string | null {
 }
 
 type FromText<Value> = { value: Value; problem: null } | { problem: string };
+
+/** Takes one text for the whole list or map too; `pattern` says in OpenAPI what `read` accepts. */
+export function fieldOrText(
+  definition: FieldDefinition,
+  read: (text: string) => FromText<unknown>,
+  pattern: string,
+): PropertyDecorator {
+  const { schema, coerce = (value) => value, otherwise } = definition;
+  const choice: object = {
+    oneOf: [schema, { type: 'string', maxLength: MAX_SECRET, pattern }, { type: 'null' }],
+  };
+  return field({
+    ...definition,
+    // Without a type, the generator would describe the class Map.
+    schema: { type: Object, ...choice },
+    coerce: (value) => {
+      const outcome = typeof value === 'string' && value.length <= MAX_SECRET ? read(value) : null;
+      return coerce(outcome?.problem === null ? outcome.value : value);
+    },
+    otherwise: (value) => {
+      if (typeof value !== 'string') {
+        return describing(otherwise)(value);
+      }
+      const problem = value.length > MAX_SECRET ? atMost(MAX_SECRET) : read(value).problem;
+      return problem === null ? describing(otherwise)(value) : [valueError(problem)];
+    },
+  });
+}
 
 /**
  * The arguments that a text stands for, as a POSIX shell splits it: white space separates, quotes and backslashes keep

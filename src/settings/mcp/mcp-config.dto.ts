@@ -2,10 +2,18 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import type { FieldProblem } from '../../common/validation/field.js';
 import { Nested, NestedList } from '../../common/validation/nested-fields.js';
-import { MAX_SECRET, MAX_URL, Text, TextList, TextMap } from '../../common/validation/text-fields.js';
+import {
+  MAX_SECRET,
+  MAX_URL,
+  Text,
+  TextList,
+  textList,
+  textMap,
+} from '../../common/validation/text-fields.js';
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,
+  fieldOrText,
   MAX_VARIABLE_NAME,
   VARIABLE_NAME,
   variableNameProblem,
@@ -28,26 +36,19 @@ function ShownTools(): PropertyDecorator {
 
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
-  @ApiProperty({ example: 'https://mcp.example.com/sse' })
-  url: string;
+  @ApiProperty({ example: 'https://mcp.example.com/sse' }) url: string;
 
   @ApiProperty({ type: String, nullable: true, description: 'null, or the mask.', example: '**********' })
   api_key: string | null;
 
-  @ShownTools()
-  tools?: string[];
+  @ShownTools() tools?: string[];
 }
 
 @ApiSchema({ name: 'StoredMCPStdioServerConfig' })
 class StoredStdioMcpServerDto implements StoredStdioMcpServer {
-  @ApiProperty({ example: 'files' })
-  name: string;
-
-  @ApiProperty({ example: 'npx' })
-  command: string;
-
-  @ApiProperty({ type: [String], example: ['-y', 'files-server'] })
-  args: string[];
+  @ApiProperty({ example: 'files' }) name: string;
+  @ApiProperty({ example: 'npx' }) command: string;
+  @ApiProperty({ type: [String], example: ['-y', 'files-server'] }) args: string[];
 
   @ApiProperty({
     type: 'object',
@@ -57,21 +58,15 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   })
   env: Record<string, string>;
 
-  @ShownTools()
-  tools?: string[];
+  @ShownTools() tools?: string[];
 }
 
 /** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
 @ApiSchema({ name: 'StoredMCPConfig' })
 export class StoredMcpConfigDto implements StoredMcpConfig {
-  @ApiProperty({ type: [StoredRemoteMcpServerDto] })
-  sse_servers: StoredRemoteMcpServerDto[];
-
-  @ApiProperty({ type: [StoredStdioMcpServerDto] })
-  stdio_servers: StoredStdioMcpServerDto[];
-
-  @ApiProperty({ type: [StoredRemoteMcpServerDto] })
-  shttp_servers: StoredRemoteMcpServerDto[];
+  @ApiProperty({ type: [StoredRemoteMcpServerDto] }) sse_servers: StoredRemoteMcpServerDto[];
+  @ApiProperty({ type: [StoredStdioMcpServerDto] }) stdio_servers: StoredStdioMcpServerDto[];
+  @ApiProperty({ type: [StoredRemoteMcpServerDto] }) shttp_servers: StoredRemoteMcpServerDto[];
 }
 
 /** A script may stand in an argument. */
@@ -85,51 +80,43 @@ const ADDRESS_FORM = {
 
 /** A server's `tools`. */
 function AllowedTools(): PropertyDecorator {
-  return TextList({
-    nullable: true,
-    description:
-      "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
-    itemLength: MAX_LISTED_NAME,
-    example: ['search', 'read_file'],
-  });
+  return TextList(
+    "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
+    { nullable: true, itemLength: MAX_LISTED_NAME, example: ['search', 'read_file'] },
+  );
 }
 
 /** A tool server reached over HTTP: server-sent events or streamable HTTP. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPRemoteServerConfig' })
 export class RemoteMcpServerDto {
-  @Text({
-    required: true,
-    trim: true,
-    description:
-      'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
-    example: 'https://mcp.example.com/sse',
-    form: ADDRESS_FORM,
-    maxLength: MAX_URL,
-    rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
-  })
+  @Text(
+    'Absolute http, https, ws or wss address; unique in its list. It is stored and shown in clear: keys belong into `api_key`.',
+    {
+      required: true,
+      trim: true,
+      example: 'https://mcp.example.com/sse',
+      form: ADDRESS_FORM,
+      maxLength: MAX_URL,
+      rule: (url) => addressProblem(url, ['http', 'https', 'ws', 'wss']),
+    },
+  )
   url: string;
 
-  @Text({
-    nullable: true,
-    secret: true,
-    description:
-      'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
-    example: 'mcp-key-example',
-    maxLength: MAX_SECRET,
-  })
+  @Text(
+    'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
+    { nullable: true, secret: true, example: 'mcp-key-example', maxLength: MAX_SECRET },
+  )
   api_key?: string | null;
 
-  @AllowedTools()
-  tools?: string[] | null;
+  @AllowedTools() tools?: string[] | null;
 }
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPStdioServerConfig' })
 export class StdioMcpServerDto {
-  @Text({
+  @Text('Letters, digits, hyphens and underscores; unique in its list.', {
     required: true,
     trim: true,
-    description: 'Letters, digits, hyphens and underscores; unique in its list.',
     example: 'files',
     pattern: {
       regex: /^[A-Za-z0-9_-]+$/,
@@ -138,10 +125,9 @@ export class StdioMcpServerDto {
   })
   name: string;
 
-  @Text({
+  @Text('The program alone; its arguments belong into `args`.', {
     required: true,
     trim: true,
-    description: 'The program alone; its arguments belong into `args`.',
     example: 'npx',
     pattern: {
       regex: /^\S+$/,
@@ -150,58 +136,60 @@ export class StdioMcpServerDto {
   })
   command: string;
 
-  @TextList({
-    nullIsAbsent: true,
-    description:
+  @fieldOrText(
+    textList(
       'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
-    itemLength: MAX_ARGUMENT,
-    fromText: argumentsFromText,
-    textForm: { pattern: ARGUMENTS_TEXT },
-    example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
-  })
+      {
+        nullIsAbsent: true,
+        itemLength: MAX_ARGUMENT,
+        example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
+      },
+    ),
+    argumentsFromText,
+    ARGUMENTS_TEXT,
+  )
   args?: string[];
 
-  @TextMap({
-    nullIsAbsent: true,
-    description:
+  @fieldOrText(
+    textMap(
       'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
-    example: { API_TOKEN: 'token-example' },
-    valueLength: MAX_SECRET,
-    keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
-    keyRule: variableNameProblem,
-    fromText: variablesFromText,
-    textForm: { pattern: VARIABLES_TEXT },
-  })
+      {
+        nullIsAbsent: true,
+        example: { API_TOKEN: 'token-example' },
+        valueLength: MAX_SECRET,
+        keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
+        keyRule: variableNameProblem,
+      },
+    ),
+    variablesFromText,
+    VARIABLES_TEXT,
+  )
   env?: Map<string, string>;
 
-  @AllowedTools()
-  tools?: string[] | null;
+  @AllowedTools() tools?: string[] | null;
 }
 
 /** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
 @ApiSchema({ name: 'MCPConfig' })
 export class McpConfigDto {
-  @NestedList({
+  @NestedList('Servers reached by server-sent events; an element may be the bare address.', {
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
     textForm: ADDRESS_FORM,
-    description: 'Servers reached by server-sent events; an element may be the bare address.',
     listRule: (elements) => repeated(elements, 'url'),
   })
   sse_servers?: RemoteMcpServerDto[];
 
-  @NestedList({
+  @NestedList('Commands added to the tool router that runs inside the sandbox.', {
     type: StdioMcpServerDto,
-    description: 'Commands added to the tool router that runs inside the sandbox.',
     listRule: (elements) => repeated(elements, 'name'),
   })
   stdio_servers?: StdioMcpServerDto[];
 
-  @NestedList({
+  @NestedList('Servers reached by streamable HTTP; an element may be the bare address.', {
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
     textForm: ADDRESS_FORM,
-    description: 'Servers reached by streamable HTTP; an element may be the bare address.',
     listRule: (elements) => repeated(elements, 'url'),
   })
   shttp_servers?: RemoteMcpServerDto[];
@@ -234,18 +222,24 @@ function repeated<Member extends string>(
 
 /** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
 export function McpConfigField(): PropertyDecorator {
-  return Nested({
-    type: McpConfigDto,
-    nullable: true,
-    onlyMembers: MCP_CONFIG_MEMBERS,
-    description:
-      'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
-    example: {
-      sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
-      stdio_servers: [
-        { name: 'files', command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: 'token-example' } },
-      ],
-      shttp_servers: [],
+  return Nested(
+    'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
+    {
+      type: McpConfigDto,
+      nullable: true,
+      onlyMembers: MCP_CONFIG_MEMBERS,
+      example: {
+        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+        stdio_servers: [
+          {
+            name: 'files',
+            command: 'npx',
+            args: ['-y', 'files-server'],
+            env: { API_TOKEN: 'token-example' },
+          },
+        ],
+        shttp_servers: [],
+      },
     },
-  });
+  );
 }

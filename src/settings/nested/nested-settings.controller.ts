@@ -44,9 +44,7 @@ export class NestedSettingsController {
   constructor(private readonly settings: NestedSettingsService) {}
 
   @Get()
-  @ApiRoute({
-    id: 'load_settings_api_v1_settings_get',
-    summary: 'Show settings, nested',
+  @ApiRoute('load_settings_api_v1_settings_get', 'Show settings, nested', {
     description:
       'The settings of `/api/settings` in the form of newer clients; the defaults for a user who stored none. Secrets are never shown.',
     answer: { type: ShownNestedSettingsDto, description: 'The settings' },
@@ -56,9 +54,7 @@ export class NestedSettingsController {
   }
 
   @Post()
-  @ApiRoute({
-    id: 'store_settings_api_v1_settings_post',
-    summary: 'Store settings, nested',
+  @ApiRoute('store_settings_api_v1_settings_post', 'Store settings, nested', {
     description:
       'Merges the diffs and the members beside them into what is stored: all of the request, or nothing. Members that this service has no use for are kept and shown.',
     answer: {
@@ -83,9 +79,7 @@ export class NestedSettingsController {
   }
 
   @Get('agent-schema')
-  @ApiRoute({
-    id: 'load_settings_schema_api_v1_settings_agent_schema_get',
-    summary: 'Describe agent settings',
+  @ApiRoute('load_settings_schema_api_v1_settings_agent_schema_get', 'Describe agent settings', {
     description: 'Sections of fields, from which clients build forms.',
     answer: schemaAnswer('AgentSettings'),
   })
@@ -94,12 +88,14 @@ export class NestedSettingsController {
   }
 
   @Get('conversation-schema')
-  @ApiRoute({
-    id: 'load_conversation_settings_schema_api_v1_settings_conversation_schema_get',
-    summary: 'Describe conversation settings',
-    description: 'Sections of fields, from which clients build forms.',
-    answer: schemaAnswer('ConversationSettings'),
-  })
+  @ApiRoute(
+    'load_conversation_settings_schema_api_v1_settings_conversation_schema_get',
+    'Describe conversation settings',
+    {
+      description: 'Sections of fields, from which clients build forms.',
+      answer: schemaAnswer('ConversationSettings'),
+    },
+  )
   conversationSchema(): SettingsSchema {
     return CONVERSATION_SCHEMA;
   }
@@ -109,10 +105,7 @@ function schemaAnswer(modelName: string): ApiResponseNoStatusOptions {
   return {
     schema: {
       type: 'object',
-      properties: {
-        model_name: { type: 'string' },
-        sections: { type: 'array', items: { type: 'object' } },
-      },
+      properties: { model_name: { type: 'string' }, sections: { type: 'array', items: { type: 'object' } } },
       required: ['model_name', 'sections'],
     },
     description: 'The schema',

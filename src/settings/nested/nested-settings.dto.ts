@@ -1,9 +1,6 @@
-import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { documentedField, type DescribeProblems, fieldRule } from '../../common/validation/field.js';
-import { jsonLengthProblems } from '../../common/validation/nested-fields.js';
-import { mapSchema } from '../../common/validation/text-fields.js';
+import type { JsonObject } from '@slipway/common/json-merge.js';
+import { FreeObject } from '../../common/validation/nested-fields.js';
 import { SettingsDto } from '../flat/settings.dto.js';
 import { StoredSettingsDto } from '../flat/stored-settings.dto.js';
 import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';
@@ -16,33 +13,27 @@ import {
   shownConversationSettings,
 } from './nested-settings.js';
 
-const NO_OBJECT: DescribeProblems = () => [{ type: 'dict_type', msg: 'Expected an object.' }];
-
 /** All settings together have a limit of their own; tool servers come with scripts and keys. */
 const MAX_DIFF_LENGTH = 1_048_576;
-
-/** A JSON object of any shape. */
-function AnyObject(description: string, example: object): PropertyDecorator {
-  return applyDecorators(
-    documentedField({ description, example }, mapSchema({})),
-    fieldRule('anyObject', {}, (value) =>
-      isJsonObject(value) ? jsonLengthProblems(value, MAX_DIFF_LENGTH) : NO_OBJECT(value),
-    ),
-  );
-}
 
 /**
  * Body of `POST /api/v1/settings`: two diffs of the nested settings, and other members. Members of the flat settings are
  * accepted too; the rest are preferences of user interfaces, which are stored and shown.
  */
 export class NestedSettingsDto extends SettingsDto {
-  @AnyObject(
+  @FreeObject(
     'Merged into `agent_settings`: objects member by member, null returns a member to its default. null and the mask keep a key, blank text clears it. Servers in `mcp_config` are merged by name; within `mcpServers` they are the whole configuration.',
-    { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+    {
+      example: { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+      maxLength: MAX_DIFF_LENGTH,
+    },
   )
   agent_settings_diff?: JsonObject;
 
-  @AnyObject('Merged into `conversation_settings` in the same way.', { max_iterations: 100 })
+  @FreeObject('Merged into `conversation_settings` in the same way.', {
+    example: { max_iterations: 100 },
+    maxLength: MAX_DIFF_LENGTH,
+  })
   conversation_settings_diff?: JsonObject;
 }
 
@@ -57,30 +48,6 @@ const APP_DEFAULTS = {
   registered_marketplaces: [],
 } as const;
 
-/** Members of a response that are ignored in a request. */
-const ECHOES: ReadonlySet<string> = new Set([
-  'llm_profiles',
-  'active_agent_profile_id',
-  'active_agent_profile_revision',
-  'inherited_marketplaces',
-  'provider_tokens_set',
-  'llm_api_key_set',
-  'search_api_key_set',
-  'sandbox_api_key_set',
-]);
-
-/** Legacy names of the diffs. They are refused: whole settings sent under them would replace what is stored. */
-export const LEGACY_MEMBERS = ['agent_settings', 'conversation_settings'] as const;
-
-/** The members of a body that are preferences: those that belong neither to the flat settings nor to a response. */
-export function preferencesOf(body: JsonObject, known: ReadonlySet<string>): JsonObject {
-  return Object.fromEntries(
-    Object.entries(body).filter(
-      ([name]) => !known.has(name) && !ECHOES.has(name) && !LEGACY_MEMBERS.some((legacy) => legacy === name),
-    ),
-  );
-}
-
 @ApiSchema({ name: 'LLMProfiles' })
 export class ShownProfilesDto {
   @ApiProperty({
@@ -91,8 +58,7 @@ export class ShownProfilesDto {
   })
   profiles: JsonObject;
 
-  @ApiProperty({ type: String, nullable: true, example: null })
-  active: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) active: string | null;
 }
 
 /** Members of the flat settings that are nested here. */
@@ -134,32 +100,15 @@ export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) 
   @ApiProperty({ type: 'object', additionalProperties: true, example: { max_iterations: 500 } })
   conversation_settings: JsonObject;
 
-  @ApiProperty({ type: ShownProfilesDto })
-  llm_profiles: ShownProfilesDto;
-
-  @Preference('user_version')
-  user_version: unknown;
-
-  @Preference('disabled_skills')
-  disabled_skills: unknown;
-
-  @Preference('git_full_clone')
-  git_full_clone: unknown;
-
-  @Preference('v1_enabled')
-  v1_enabled: unknown;
-
-  @Preference('sandbox_grouping_strategy')
-  sandbox_grouping_strategy: unknown;
-
-  @Preference('default_sandbox_spec_id')
-  default_sandbox_spec_id: unknown;
-
-  @Preference('registered_marketplaces')
-  registered_marketplaces: unknown;
-
-  @ApiProperty({ type: 'null', description: 'Always null.', example: null })
-  active_agent_profile_id: null;
+  @ApiProperty({ type: ShownProfilesDto }) llm_profiles: ShownProfilesDto;
+  @Preference('user_version') user_version: unknown;
+  @Preference('disabled_skills') disabled_skills: unknown;
+  @Preference('git_full_clone') git_full_clone: unknown;
+  @Preference('v1_enabled') v1_enabled: unknown;
+  @Preference('sandbox_grouping_strategy') sandbox_grouping_strategy: unknown;
+  @Preference('default_sandbox_spec_id') default_sandbox_spec_id: unknown;
+  @Preference('registered_marketplaces') registered_marketplaces: unknown;
+  @ApiProperty({ type: 'null', description: 'Always null.', example: null }) active_agent_profile_id: null;
 
   @ApiProperty({ type: 'null', description: 'Always null.', example: null })
   active_agent_profile_revision: null;

@@ -12,12 +12,7 @@ import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher } from '../settings-cipher.js';
 import { emptySettingsRow, SETTINGS } from '../settings-table.js';
 import { SettingsRepository } from '../settings.repository.js';
-import {
-  LEGACY_MEMBERS,
-  type NestedSettings,
-  type NestedSettingsDto,
-  preferencesOf,
-} from './nested-settings.dto.js';
+import type { NestedSettings, NestedSettingsDto } from './nested-settings.dto.js';
 import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
 
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
@@ -25,6 +20,21 @@ const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
   'agent_settings_diff',
   'conversation_settings_diff',
 ]);
+
+/** Members of a response that are ignored in a request. */
+const ECHOES: ReadonlySet<string> = new Set([
+  'llm_profiles',
+  'active_agent_profile_id',
+  'active_agent_profile_revision',
+  'inherited_marketplaces',
+  'provider_tokens_set',
+  'llm_api_key_set',
+  'search_api_key_set',
+  'sandbox_api_key_set',
+]);
+
+/** Legacy names of the diffs. They are refused: whole settings sent under them would replace what is stored. */
+const LEGACY_MEMBERS = ['agent_settings', 'conversation_settings'] as const;
 
 /** The settings in nested form: the same rows as the flat ones. */
 @Injectable()
@@ -91,6 +101,15 @@ export class NestedSettingsService {
       throw new InvalidInputError([{ loc, msg, type: 'value_error' }]);
     }
   }
+}
+
+/** The members of a body that are preferences: those that belong neither to the flat settings nor to a response. */
+function preferencesOf(body: JsonObject, known: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(body).filter(
+      ([name]) => !known.has(name) && !ECHOES.has(name) && !LEGACY_MEMBERS.some((legacy) => legacy === name),
+    ),
+  );
 }
 
 function refuseLegacyMembers(body: JsonObject): void {

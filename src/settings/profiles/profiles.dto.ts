@@ -1,7 +1,7 @@
-import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { IsObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { documentedField, fieldRule } from '../../common/validation/field.js';
+import { field } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from './llm-profile.repository.js';
@@ -17,23 +17,21 @@ const PROFILE_NAME = {
 
 /** The name of a profile. */
 export function ProfileName(description: string): PropertyDecorator {
-  return Text({ required: true, description, example: 'fast', pattern: PROFILE_NAME });
+  return Text(description, { required: true, example: 'fast', pattern: PROFILE_NAME });
 }
 
 export class ProfileNameDto {
-  @ProfileName('Name of the profile.')
-  name: string;
+  @ProfileName('Name of the profile.') name: string;
 }
 
 @ApiSchema({ name: 'RenameProfileRequest' })
 export class RenameProfileDto {
-  @ProfileName('The name from now on.')
-  new_name: string;
+  @ProfileName('The name from now on.') new_name: string;
 }
 
 /** Members of `llm`: those of the settings, and further members of a shown profile, which are accepted and ignored. */
 const LLM_PROPERTIES = {
-  ...Object.fromEntries(LLM_FIELDS.map((field) => [field.key.replace(/^llm\./, ''), fieldSchema(field)])),
+  ...Object.fromEntries(LLM_FIELDS.map((each) => [each.key.replace(/^llm\./, ''), fieldSchema(each)])),
   model: {
     type: 'string' as const,
     maxLength: MAX_MODEL_TEXT,
@@ -52,60 +50,38 @@ const LLM_PROPERTIES = {
 
 @ApiSchema({ name: 'SaveProfileRequest' })
 export class SaveProfileDto {
-  @Flag({ default: true, description: 'Whether keys are saved too.', example: true })
-  include_secrets?: boolean;
+  @Flag('Whether keys are saved too.', { default: true, example: true }) include_secrets?: boolean;
 
-  @LlmField()
+  @field({
+    description:
+      "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
+    options: {
+      nullable: true,
+      example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
+    },
+    schema: { type: 'object', properties: LLM_PROPERTIES, required: ['model'], additionalProperties: false },
+    is: IsObject,
+    otherwise: { type: 'dict_type', msg: 'Expected an object.' },
+  })
   llm?: JsonObject | null;
 
-  @Flag({
+  @Flag('Whether a profile of that name keeps its key, whatever else is saved.', {
     default: false,
-    description: 'Whether a profile of that name keeps its key, whatever else is saved.',
     example: false,
   })
   preserve_existing_api_key?: boolean;
 }
 
-function LlmField(): PropertyDecorator {
-  return applyDecorators(
-    documentedField(
-      {
-        description:
-          "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
-        nullable: true,
-        example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
-      },
-      {
-        type: 'object',
-        properties: LLM_PROPERTIES,
-        required: ['model'],
-        additionalProperties: false,
-      },
-    ),
-    fieldRule('llm', { nullable: true }, (value) =>
-      isJsonObject(value) ? [] : [{ type: 'dict_type', msg: 'Expected an object.' }],
-    ),
-  );
-}
-
 class ProfileInfoDto {
-  @ApiProperty({ example: 'fast' })
-  name: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' })
-  model: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  base_url: string | null;
-
-  @ApiProperty({ example: true })
-  api_key_set: boolean;
+  @ApiProperty({ example: 'fast' }) name: string;
+  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' }) model: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) base_url: string | null;
+  @ApiProperty({ example: true }) api_key_set: boolean;
 }
 
 @ApiSchema({ name: 'ProfileListResponse' })
 export class ProfileListDto {
-  @ApiProperty({ type: [ProfileInfoDto] })
-  profiles: ProfileInfoDto[];
+  @ApiProperty({ type: [ProfileInfoDto] }) profiles: ProfileInfoDto[];
 
   @ApiProperty({
     type: String,
@@ -118,8 +94,7 @@ export class ProfileListDto {
 
 @ApiSchema({ name: 'ProfileDetailResponse' })
 export class ProfileDetailDto {
-  @ApiProperty({ example: 'fast' })
-  name: string;
+  @ApiProperty({ example: 'fast' }) name: string;
 
   @ApiProperty({
     type: 'object',
@@ -129,17 +104,13 @@ export class ProfileDetailDto {
   })
   config: JsonObject;
 
-  @ApiProperty({ example: true })
-  api_key_set: boolean;
+  @ApiProperty({ example: true }) api_key_set: boolean;
 }
 
 @ApiSchema({ name: 'ProfileMutationResponse' })
 export class ProfileMutationDto {
-  @ApiProperty({ example: 'fast' })
-  name: string;
-
-  @ApiProperty({ example: "Profile 'fast' saved" })
-  message: string;
+  @ApiProperty({ example: 'fast' }) name: string;
+  @ApiProperty({ example: "Profile 'fast' saved" }) message: string;
 }
 
 @ApiSchema({ name: 'ProfileSavedResponse' })
@@ -154,8 +125,7 @@ export class ProfileSavedDto extends ProfileMutationDto {
 
 @ApiSchema({ name: 'ActivateProfileResponse' })
 export class ActivateProfileDto extends ProfileMutationDto {
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' })
-  model: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' }) model: string | null;
 }
 
 /** A profile's configuration as responses show it. */

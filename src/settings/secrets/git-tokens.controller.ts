@@ -19,13 +19,13 @@ export class GitTokensController {
   constructor(private readonly tokens: GitTokensService) {}
 
   @Post('add-git-providers')
-  @ApiRoute({ ...STORE_TOKENS, id: 'store_provider_tokens_api_add_git_providers_post' })
+  @ApiRoute('store_provider_tokens_api_add_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
   async add(@CurrentUser() user: AuthUser, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
     return toGitProvidersStoredDto(await this.tokens.add(user.id, body));
   }
 
   @Post('unset-provider-tokens')
-  @ApiRoute({ ...REMOVE_TOKENS, id: 'unset_provider_tokens_api_unset_provider_tokens_post' })
+  @ApiRoute('unset_provider_tokens_api_unset_provider_tokens_post', REMOVE_TOKENS.summary, REMOVE_TOKENS)
   async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
     await this.tokens.removeAll(user.id);
     return toGitProvidersUnsetDto();

@@ -9,16 +9,12 @@ import { ProviderTokenMap } from '../../git-providers/tokens/provider-token.dto.
 import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
 
 export class AddGitProvidersDto {
-  @McpConfigField()
-  mcp_config?: McpConfigDto | null;
-
-  @ProviderTokenMap()
-  provider_tokens?: ProviderTokenInputs;
+  @McpConfigField() mcp_config?: McpConfigDto | null;
+  @ProviderTokenMap() provider_tokens?: ProviderTokenInputs;
 }
 
 export class GitProvidersStoredDto {
-  @ApiProperty({ example: 'Git providers stored' })
-  message: string;
+  @ApiProperty({ example: 'Git providers stored' }) message: string;
 
   @ApiProperty({
     type: [ProviderTokenWarningDto],
@@ -46,10 +42,7 @@ export const ADD_GIT_PROVIDERS_EXAMPLES = {
     summary: 'An API token for Bitbucket Cloud, with the email address it belongs to',
     value: { provider_tokens: { bitbucket: { token: 'ada@example.com:ATATTexampleExample' } } },
   },
-  remove: {
-    summary: 'Remove one token, keep the others',
-    value: { provider_tokens: { gitlab: null } },
-  },
+  remove: { summary: 'Remove one token, keep the others', value: { provider_tokens: { gitlab: null } } },
 };
 
 const GIT_PROVIDERS_STORED_EXAMPLES = {
@@ -89,8 +82,7 @@ export const STORE_TOKENS = {
 };
 
 export class GitProvidersUnsetDto {
-  @ApiProperty({ example: 'Unset Git provider tokens' })
-  message: string;
+  @ApiProperty({ example: 'Unset Git provider tokens' }) message: string;
 }
 
 /** What both routes that remove tokens say of themselves. A body is not needed, but read. */

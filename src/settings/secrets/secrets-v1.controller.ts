@@ -39,9 +39,7 @@ export class SecretsV1Controller {
   ) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_custom_secrets_api_v1_secrets_search_get',
-    summary: 'Search custom secrets',
+  @ApiRoute('search_custom_secrets_api_v1_secrets_search_get', 'Search custom secrets', {
     description: 'Names and descriptions in pages, by name; never a value.',
     answer: { type: SecretPageDto, description: 'A page of secrets' },
   })
@@ -50,9 +48,7 @@ export class SecretsV1Controller {
   }
 
   @Post()
-  @ApiRoute({
-    id: 'create_custom_secret_api_v1_secrets_post',
-    summary: 'Store a custom secret, or replace it',
+  @ApiRoute('create_custom_secret_api_v1_secrets_post', 'Store a custom secret, or replace it', {
     description:
       'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
     status: 201,
@@ -66,7 +62,7 @@ export class SecretsV1Controller {
 
   // Declared before the routes with a name, which would match it too.
   @Post('git-providers')
-  @ApiRoute({ ...STORE_TOKENS, id: 'store_provider_tokens_api_v1_secrets_git_providers_post' })
+  @ApiRoute('store_provider_tokens_api_v1_secrets_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
   async storeGitProviders(
     @CurrentUser() user: AuthUser,
     @Body() body: AddGitProvidersDto,
@@ -75,16 +71,14 @@ export class SecretsV1Controller {
   }
 
   @Delete('git-providers')
-  @ApiRoute({ ...REMOVE_TOKENS, id: 'unset_provider_tokens_api_v1_secrets_git_providers_delete' })
+  @ApiRoute('unset_provider_tokens_api_v1_secrets_git_providers_delete', REMOVE_TOKENS.summary, REMOVE_TOKENS)
   async unsetGitProviders(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
     await this.gitTokens.removeAll(user.id);
     return toGitProvidersUnsetDto();
   }
 
   @Put(':secret_id')
-  @ApiRoute({
-    id: 'update_custom_secret_api_v1_secrets__secret_id__put',
-    summary: 'Rename or describe a custom secret',
+  @ApiRoute('update_custom_secret_api_v1_secrets__secret_id__put', 'Rename or describe a custom secret', {
     description: 'Replaces its value too if one is given.',
     answer: {
       type: EditResponseDto,
@@ -104,9 +98,7 @@ export class SecretsV1Controller {
   }
 
   @Delete(':secret_id')
-  @ApiRoute({
-    id: 'delete_custom_secret_api_v1_secrets__secret_id__delete',
-    summary: 'Delete a custom secret',
+  @ApiRoute('delete_custom_secret_api_v1_secrets__secret_id__delete', 'Delete a custom secret', {
     description: 'Its value is gone for good.',
     answer: {
       type: EditResponseDto,

@@ -6,19 +6,17 @@ import type { SecretDescription } from './custom-secret.repository.js';
 import { CustomSecretName, SecretWarningProperty } from './secrets.dto.js';
 
 export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
-  @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'TOKEN' })
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'TOKEN' })
   name__contains?: string;
 }
 
 export class SecretIdDto {
-  @CustomSecretName('Name of the secret.')
-  secret_id: string;
+  @CustomSecretName('Name of the secret.') secret_id: string;
 }
 
 @ApiSchema({ name: 'CustomSecretWithoutValue' })
 class SecretWithoutValueDto implements SecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' })
-  name: string;
+  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
   description: string | null;
@@ -29,16 +27,10 @@ class SecretWithoutValueDto implements SecretDescription {
 export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}
 
 export function toSecretPageDto({ items, nextPageId }: Page<SecretDescription>): SecretPageDto {
-  return {
-    items: items.map(({ name, description }) => ({ name, description })),
-    next_page_id: nextPageId,
-  };
+  return { items: items.map(({ name, description }) => ({ name, description })), next_page_id: nextPageId };
 }
 
 export class EditResponseDto {
-  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' })
-  message: string;
-
-  @SecretWarningProperty()
-  warning?: string;
+  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' }) message: string;
+  @SecretWarningProperty() warning?: string;
 }

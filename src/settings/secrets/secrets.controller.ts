@@ -22,9 +22,7 @@ export class SecretsController {
   constructor(private readonly secrets: SecretsService) {}
 
   @Get()
-  @ApiRoute({
-    id: 'load_custom_secrets_names_api_secrets_get',
-    summary: 'List custom secrets',
+  @ApiRoute('load_custom_secrets_names_api_secrets_get', 'List custom secrets', {
     description: 'Names and descriptions, by name; never a value.',
     answer: { type: CustomSecretsDto, description: 'The secrets; an empty list when there are none' },
   })
@@ -33,9 +31,7 @@ export class SecretsController {
   }
 
   @Post()
-  @ApiRoute({
-    id: 'create_custom_secret_api_secrets_post',
-    summary: 'Store a custom secret',
+  @ApiRoute('create_custom_secret_api_secrets_post', 'Store a custom secret', {
     description: "The user's agents get it as an environment variable; no answer ever holds the value.",
     status: 201,
     answer: { type: SecretMessageDto, description: 'Stored' },
@@ -48,9 +44,7 @@ export class SecretsController {
   }
 
   @Put(':name')
-  @ApiRoute({
-    id: 'update_custom_secret_api_secrets__name__put',
-    summary: 'Change a custom secret',
+  @ApiRoute('update_custom_secret_api_secrets__name__put', 'Change a custom secret', {
     description: 'Renames it, describes it anew, and replaces its value if one is given.',
     answer: { type: SecretMessageDto, description: 'Changed', example: { message: 'Secret changed' } },
     problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
@@ -66,9 +60,7 @@ export class SecretsController {
   }
 
   @Delete(':name')
-  @ApiRoute({
-    id: 'delete_custom_secret_api_secrets__name__delete',
-    summary: 'Remove a custom secret',
+  @ApiRoute('delete_custom_secret_api_secrets__name__delete', 'Remove a custom secret', {
     description: 'Its value is gone for good.',
     answer: { type: SecretMessageDto, description: 'Removed', example: { message: 'Secret removed' } },
     problems: [UNKNOWN_SECRET],

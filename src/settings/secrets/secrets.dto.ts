@@ -47,9 +47,8 @@ export function badSecretName(place: 'body' | 'path', member: string): InputProb
 
 /** The name of a custom secret. */
 export function CustomSecretName(description: string): PropertyDecorator {
-  return Text({
+  return Text(description, {
     required: true,
-    description,
     example: 'DEPLOY_TOKEN',
     form: CUSTOM_SECRET_FORM,
     maxLength: NAME_LENGTH,
@@ -59,36 +58,27 @@ export function CustomSecretName(description: string): PropertyDecorator {
 
 @ApiSchema({ name: 'CreateCustomSecret' })
 export class CreateSecretDto {
-  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.')
-  name: string;
+  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
 
-  @Text({
+  @Text('The value; may be empty.', {
     required: true,
     secret: true,
-    description: 'The value; may be empty.',
     example: 'secret-example',
     maxLength: MAX_SECRET,
   })
   value: string;
 
-  @Text({ nullable: true, description: 'What it is for.', example: 'Token of the deployment service' })
+  @Text('What it is for.', { nullable: true, example: 'Token of the deployment service' })
   description?: string | null;
 }
 
 /** One entry of a `custom_secrets` map. Members it does not list are ignored. */
 export class CustomSecretValueDto {
-  @Text({
-    required: true,
-    secret: true,
-    description: 'The value.',
-    example: 'secret-example',
-    maxLength: MAX_SECRET,
-  })
+  @Text('The value.', { required: true, secret: true, example: 'secret-example', maxLength: MAX_SECRET })
   secret: string;
 
-  @Text({
+  @Text('What it is for; absent keeps the stored text, null clears it.', {
     nullable: true,
-    description: 'What it is for; absent keeps the stored text, null clears it.',
     example: 'Token of the deployment service',
   })
   description?: string | null;
@@ -96,11 +86,8 @@ export class CustomSecretValueDto {
 
 @ApiSchema({ name: 'CustomSecretMessage' })
 export class SecretMessageDto {
-  @ApiProperty({ description: 'What was done.', example: 'Secret stored' })
-  message: string;
-
-  @SecretWarningProperty()
-  warning?: string;
+  @ApiProperty({ description: 'What was done.', example: 'Secret stored' }) message: string;
+  @SecretWarningProperty() warning?: string;
 }
 
 /** The member about a value that was stored and will be seen. */
@@ -120,27 +107,23 @@ export function secretWarning(name: string, value: string | null | undefined): {
 }
 
 export class SecretNameDto {
-  @CustomSecretName('Name of the secret.')
-  name: string;
+  @CustomSecretName('Name of the secret.') name: string;
 }
 
 @ApiSchema({ name: 'UpdateCustomSecret' })
 export class UpdateSecretDto {
-  @CustomSecretName('The name from now on; the present one to keep it.')
-  name: string;
+  @CustomSecretName('The name from now on; the present one to keep it.') name: string;
 
-  @Text({
+  @Text('A new value; absent or null keeps the stored one.', {
     nullable: true,
     secret: true,
-    description: 'A new value; absent or null keeps the stored one.',
     example: 'secret-example',
     maxLength: MAX_SECRET,
   })
   value?: string | null;
 
-  @Text({
+  @Text('What it is for; absent keeps the stored text, null clears it.', {
     nullable: true,
-    description: 'What it is for; absent keeps the stored text, null clears it.',
     example: 'Token of the deployment service',
   })
   description?: string | null;
@@ -148,8 +131,7 @@ export class UpdateSecretDto {
 
 @ApiSchema({ name: 'CustomSecretDescription' })
 class SecretDescriptionDto implements SecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' })
-  name: string;
+  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
   description: string | null;
@@ -157,8 +139,7 @@ class SecretDescriptionDto implements SecretDescription {
 
 /** Response of `GET /api/secrets`: never a value. */
 export class CustomSecretsDto {
-  @ApiProperty({ type: [SecretDescriptionDto] })
-  custom_secrets: SecretDescriptionDto[];
+  @ApiProperty({ type: [SecretDescriptionDto] }) custom_secrets: SecretDescriptionDto[];
 }
 
 export function toCustomSecretsDto(secrets: readonly SecretDescription[]): CustomSecretsDto {

@@ -43,9 +43,7 @@ export class EventsController {
   ) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_events',
-    summary: 'Events of a conversation',
+  @ApiRoute('search_events', 'Events of a conversation', {
     description:
       "In the order of the agent server's log, also when the sandbox is gone. Every event is kept as it came; the longest texts of an event above 4 MiB are cut.",
     answer: {
@@ -66,9 +64,7 @@ export class EventsController {
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute({
-    id: 'count_events',
-    summary: 'How many events a conversation has',
+  @ApiRoute('count_events', 'How many events a conversation has', {
     answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
     problems: [UNKNOWN_CONVERSATION],
   })
@@ -87,9 +83,7 @@ export class EventsController {
     description: 'The last `id` that arrived; browsers send it by themselves when they connect again.',
     schema: { type: 'string', example: '17', ...LAST_EVENT_ID_FORM },
   })
-  @ApiRoute({
-    id: 'stream_events',
-    summary: 'Events of a conversation as they happen',
+  @ApiRoute('stream_events', 'Events of a conversation as they happen', {
     description: STREAM,
     answer: {
       description: 'Events, without an end',
@@ -113,9 +107,7 @@ export class EventsController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'batch_get_events',
-    summary: 'Events by id',
+  @ApiRoute('batch_get_events', 'Events by id', {
     answer: {
       schema: {
         type: 'array',
@@ -143,9 +135,7 @@ export class EventCountController {
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute({
-    id: 'count_conversation_events',
-    summary: 'How many events a conversation has, for older clients',
+  @ApiRoute('count_conversation_events', 'How many events a conversation has, for older clients', {
     description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
     answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
   })

@@ -1,10 +1,13 @@
-import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
+import { ValidateBy } from 'class-validator';
+import { z } from 'zod';
 import type { DocumentedProblem } from '../../common/openapi/api-route.js';
+import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageId } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { documentedField, type FieldOptions, fieldRule } from '../../common/validation/field.js';
+import { field, type FieldOptions } from '../../common/validation/field.js';
 import { Integer } from '../../common/validation/number-fields.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import type { EventSearch } from './events.service.js';
@@ -33,8 +36,7 @@ export const UNKNOWN_CONVERSATION: DocumentedProblem = {
 };
 
 export class ConversationPathDto {
-  @Text({
-    description: 'Id of the conversation, with or without dashes.',
+  @Text('Id of the conversation, with or without dashes.', {
     required: true,
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
@@ -42,25 +44,21 @@ export class ConversationPathDto {
 }
 
 export class CountEventsQueryDto {
-  @Text({ description: 'Only events of this kind.', example: 'MessageEvent' })
-  kind__eq?: string;
+  @Text('Only events of this kind.', { example: 'MessageEvent' }) kind__eq?: string;
 
-  @EventTime({
-    description: 'Only events from this moment on; without a time zone it is UTC.',
+  @EventTime('Only events from this moment on; without a time zone it is UTC.', {
     example: '2026-11-21T09:30:00Z',
   })
   timestamp__gte?: string;
 
-  @EventTime({
-    description: 'Only events before this moment; without a time zone it is UTC.',
+  @EventTime('Only events before this moment; without a time zone it is UTC.', {
     example: '2026-11-22T00:00:00Z',
   })
   timestamp__lt?: string;
 }
 
 export class CountConversationEventsQueryDto extends CountEventsQueryDto {
-  @Text({
-    description: 'Id of the conversation, with or without dashes.',
+  @Text('Id of the conversation, with or without dashes.', {
     required: true,
     example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
@@ -68,8 +66,7 @@ export class CountConversationEventsQueryDto extends CountEventsQueryDto {
 }
 
 export class EventIdsQueryDto {
-  @RepeatedText({
-    description: 'Ids of events, each as a parameter of its own.',
+  @RepeatedText('Ids of events, each as a parameter of its own.', {
     required: true,
     most: 100,
     example: ['b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f'],
@@ -78,18 +75,12 @@ export class EventIdsQueryDto {
 }
 
 export class SearchEventsQueryDto extends CountEventsQueryDto {
-  @Choice({ description: 'Oldest or newest first.', values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
+  @Choice('Oldest or newest first.', { values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
-  @Integer({
-    description: 'Events on a page; one of 4 MiB ends earlier.',
-    minimum: 1,
-    maximum: 100,
-    default: 100,
-  })
+  @Integer('Events on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 }
 
@@ -97,54 +88,34 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
 export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
 
 export class StreamQueryDto {
-  @Choice({
-    description: 'Where to begin when no last event is named: with the first event, or with the next one.',
+  @Choice('Where to begin when no last event is named: with the first event, or with the next one.', {
     values: STREAM_STARTS,
     default: 'start',
   })
   from?: (typeof STREAM_STARTS)[number];
 
-  @Text({
-    description: 'As the header Last-Event-ID, for clients that cannot set it; the header decides.',
+  @Text('As the header Last-Event-ID, for clients that cannot set it; the header decides.', {
     example: '17',
     form: LAST_EVENT_ID_FORM,
   })
   last_event_id?: string;
 }
 
-/** What every event has; other members depend on its kind. */
-@ApiSchema({
-  name: 'Event',
+const { $schema: _draft, ...EVENT } = z.toJSONSchema(eventSchema, { io: 'input' });
+
+@ApiSchema({ name: 'Event' })
+@SchemaRules({
+  ...EVENT,
   description:
-    'One event of a conversation, as its agent server wrote it: what else it has depends on its kind.',
+    'An event of a conversation as its agent server wrote it, with further members if it had some; agent servers of later versions may write further kinds. Of an event above 4 MiB the longest texts are cut, and if that is not enough, nested members are left out.',
+  discriminator: { propertyName: 'kind' },
+  example: EVENT_EXAMPLE,
 })
-export class ConversationEventDto {
-  @ApiProperty({ example: 'b7d1c9de-0f0b-4c59-9d5a-1c2b3a4d5e6f' })
-  id: string;
-
-  @ApiProperty({
-    description: 'ISO 8601; UTC where no zone is given.',
-    example: '2026-11-21T09:30:00.123456',
-  })
-  timestamp: string;
-
-  @ApiProperty({ description: 'agent, user or environment.', example: 'agent' })
-  source: string;
-
-  @ApiProperty({
-    description:
-      'For example MessageEvent, ActionEvent, ObservationEvent, AgentErrorEvent, ConversationStateUpdateEvent.',
-    example: 'MessageEvent',
-  })
-  kind: string;
-}
+export class ConversationEventDto {}
 
 export class EventPageDto {
-  @ApiProperty({ type: [ConversationEventDto] })
-  items: AgentEvent[];
-
-  @NextPageId()
-  next_page_id: string | null;
+  @ApiProperty({ type: [ConversationEventDto] }) items: AgentEvent[];
+  @NextPageId() next_page_id: string | null;
 }
 
 export function toEventPageDto(page: Page<AgentEvent>): EventPageDto {
@@ -169,15 +140,14 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 }
 
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
-function EventTime(options: FieldOptions): PropertyDecorator {
-  return applyDecorators(
-    documentedField(options, { type: String, format: 'date-time' }, (value) =>
-      typeof value === 'string' ? (toInstant(value) ?? value) : value,
-    ),
-    fieldRule('eventTime', options, (value) =>
-      typeof value === 'string' && toInstant(value) === value
-        ? []
-        : [{ type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }],
-    ),
-  );
+function EventTime(description: string, options: FieldOptions): PropertyDecorator {
+  const isTime = { validate: (value: unknown) => typeof value === 'string' && toInstant(value) === value };
+  return field({
+    description,
+    options,
+    schema: { type: String, format: 'date-time' },
+    coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
+    is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
+    otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
+  });
 }

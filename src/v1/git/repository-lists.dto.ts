@@ -45,101 +45,73 @@ export const UNKNOWN_REPOSITORY: DocumentedProblem = {
 };
 
 function Provider(): PropertyDecorator {
-  return Choice({
+  return Choice('Which of the providers that the user has a token for.', {
     required: true,
     values: PROVIDER_TYPES,
-    description: 'Which of the providers that the user has a token for.',
     example: 'github',
   });
 }
 
 export class SearchRepositoriesQueryDto {
-  @Provider()
-  provider: ProviderType;
+  @Provider() provider: ProviderType;
 
-  @Text({
-    description:
-      'Part of a name, `owner/` and part of a name, or the address of a repository. Without it: all repositories of the user, the most recently active first.',
-    maxLength: MAX_QUERY_LENGTH,
-    trim: true,
-    example: 'checkout',
-  })
+  @Text(
+    'Part of a name, `owner/` and part of a name, or the address of a repository. Without it: all repositories of the user, the most recently active first.',
+    { maxLength: MAX_QUERY_LENGTH, trim: true, example: 'checkout' },
+  )
   query?: string;
 
-  @Text({
-    description: 'Only repositories of this installation, workspace or project.',
+  @Text('Only repositories of this installation, workspace or project.', {
     maxLength: MAX_QUERY_LENGTH,
     example: 'acme',
   })
   installation_id?: string;
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
-  @Integer({ description: 'Repositories on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
-  limit?: number;
+  @Integer('Repositories on a page.', { minimum: 1, maximum: 100, default: DEFAULT_LIMIT }) limit?: number;
 
-  @Choice({
+  @Choice('Order of what a query finds, as far as the provider knows it.', {
     values: REPOSITORY_SORTS,
-    description: 'Order of what a query finds, as far as the provider knows it.',
     example: 'updated-desc',
   })
   sort_order?: RepositorySort;
 }
 
 export class SearchBranchesQueryDto {
-  @Provider()
-  provider: ProviderType;
+  @Provider() provider: ProviderType;
 
-  @Text({
-    required: true,
-    description: 'Full name of the repository.',
-    maxLength: 512,
-    example: 'acme/checkout',
-  })
+  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
   repository: string;
 
-  @Text({
+  @Text('Part of a name; empty for all branches.', {
     required: true,
-    description: 'Part of a name; empty for all branches.',
     maxLength: MAX_QUERY_LENGTH,
     example: 'release',
   })
   query: string;
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
-  @Integer({ description: 'Branches on a page.', minimum: 1, maximum: 100, default: DEFAULT_BRANCHES })
-  limit?: number;
+  @Integer('Branches on a page.', { minimum: 1, maximum: 100, default: DEFAULT_BRANCHES }) limit?: number;
 }
 
 export class SearchInstallationsQueryDto {
-  @Provider()
-  provider: ProviderType;
+  @Provider() provider: ProviderType;
+  @PageId() page_id?: string;
 
-  @PageId()
-  page_id?: string;
-
-  @Integer({ description: 'Installations on a page.', minimum: 1, maximum: 100, default: DEFAULT_LIMIT })
-  limit?: number;
+  @Integer('Installations on a page.', { minimum: 1, maximum: 100, default: DEFAULT_LIMIT }) limit?: number;
 }
 
 export class RepositoryDto {
-  @ApiProperty({ description: 'As the provider writes it.', example: '81204' })
-  id: string;
-
-  @ApiProperty({ example: 'acme/checkout' })
-  full_name: string;
+  @ApiProperty({ description: 'As the provider writes it.', example: '81204' }) id: string;
+  @ApiProperty({ example: 'acme/checkout' }) full_name: string;
 
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'github' })
   git_provider: ProviderType;
 
-  @ApiProperty({ example: false })
-  is_public: boolean;
-
-  @ApiProperty({ type: 'integer', nullable: true, example: 12 })
-  stargazers_count: number | null;
+  @ApiProperty({ example: false }) is_public: boolean;
+  @ApiProperty({ type: 'integer', nullable: true, example: 12 }) stargazers_count: number | null;
 
   @ApiProperty({
     type: String,
@@ -167,14 +139,9 @@ export class RepositoryDto {
 export class RepositoryPageDto extends PageOf(RepositoryDto) {}
 
 export class BranchDto {
-  @ApiProperty({ example: 'main' })
-  name: string;
-
-  @ApiProperty({ example: '4f1c5f2fdc0a3a3b6f4d4a1c0f6b1f0a2c9d7e11' })
-  commit_sha: string;
-
-  @ApiProperty({ description: 'False where the provider does not tell.', example: true })
-  protected: boolean;
+  @ApiProperty({ example: 'main' }) name: string;
+  @ApiProperty({ example: '4f1c5f2fdc0a3a3b6f4d4a1c0f6b1f0a2c9d7e11' }) commit_sha: string;
+  @ApiProperty({ description: 'False where the provider does not tell.', example: true }) protected: boolean;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
   last_push_date: string | null;
@@ -191,8 +158,7 @@ export class InstallationPageDto {
   })
   items: string[];
 
-  @NextPageId()
-  next_page_id: string | null;
+  @NextPageId() next_page_id: string | null;
 }
 
 export function toRepositoryQuery(query: SearchRepositoriesQueryDto): RepositoryQuery {

@@ -38,9 +38,7 @@ export class SuggestedTaskPagesController {
   constructor(private readonly suggestedTasks: SuggestedTasksService) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_suggested_tasks',
-    summary: 'Suggested tasks by pages',
+  @ApiRoute('search_suggested_tasks', 'Suggested tasks by pages', {
     description: 'The tasks of GET /api/user/suggested-tasks, in the same order.',
     answer: {
       type: SuggestedTaskPageDto,

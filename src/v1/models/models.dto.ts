@@ -8,16 +8,13 @@ import type { ListedModel } from '../app-conversations/agent-request/model-catal
 const DEFAULT_LIMIT = 50;
 
 export class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', DEFAULT_LIMIT) {
-  @Text({ description: 'Part of the name; upper and lower case do not matter.', example: 'sonnet' })
-  query?: string;
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'sonnet' }) query?: string;
 
-  @Flag({ description: 'Only verified ones, or only the others.', example: true })
-  verified__eq?: boolean;
+  @Flag('Only verified ones, or only the others.', { example: true }) verified__eq?: boolean;
 }
 
 export class SearchModelsQueryDto extends SearchProvidersQueryDto {
-  @Text({ description: 'The provider, exactly.', example: 'anthropic' })
-  provider__eq?: string;
+  @Text('The provider, exactly.', { example: 'anthropic' }) provider__eq?: string;
 }
 
 const VERIFIED =
@@ -25,14 +22,9 @@ const VERIFIED =
 
 @ApiSchema({ name: 'LLMModel' })
 export class ModelDto {
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic' })
-  provider: string | null;
-
-  @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' })
-  name: string;
-
-  @ApiProperty({ description: VERIFIED, example: true })
-  verified: boolean;
+  @ApiProperty({ type: String, nullable: true, example: 'anthropic' }) provider: string | null;
+  @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' }) name: string;
+  @ApiProperty({ description: VERIFIED, example: true }) verified: boolean;
 
   @ApiProperty({ description: 'Always false: every listed model may be offered.', example: false })
   hidden: boolean;
@@ -52,11 +44,8 @@ export function toModelPageDto({ items, nextPageId }: Page<ListedModel>): ModelP
 }
 
 export class ProviderDto {
-  @ApiProperty({ example: 'anthropic' })
-  name: string;
-
-  @ApiProperty({ description: 'Some of its models are verified.', example: true })
-  verified: boolean;
+  @ApiProperty({ example: 'anthropic' }) name: string;
+  @ApiProperty({ description: 'Some of its models are verified.', example: true }) verified: boolean;
 }
 
 export class ProviderPageDto extends PageOf(ProviderDto) {}

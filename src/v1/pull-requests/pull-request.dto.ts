@@ -10,34 +10,30 @@ const MAX_TITLE_LENGTH = 256;
 const MAX_BODY_LENGTH = 65_536;
 
 export class OpenPullRequestDto {
-  @Identifier({
+  @Identifier('The conversation that works on the repository.', {
     required: true,
-    description: 'The conversation that works on the repository.',
     example: '8d7b2f7e-1c0a-4f3f-9b6f-2b0c5d4e3a21',
   })
   conversation_id: string;
 
-  @Text({
+  @Text('The branch with the changes, pushed already.', {
     required: true,
-    description: 'The branch with the changes, pushed already.',
     example: 'fix/parser',
     form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
     rule: branchNameProblem,
   })
   source_branch: string;
 
-  @Text({
+  @Text("Where the changes shall go; by default the repository's default branch.", {
     nullable: true,
-    description: "Where the changes shall go; by default the repository's default branch.",
     example: 'main',
     form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
     rule: branchNameProblem,
   })
   target_branch?: string | null;
 
-  @Text({
+  @Text('One line.', {
     required: true,
-    description: 'One line.',
     example: 'Read empty files without a crash',
     form: { minLength: 1, maxLength: MAX_TITLE_LENGTH },
     rule: (title) =>
@@ -47,9 +43,8 @@ export class OpenPullRequestDto {
   })
   title: string;
 
-  @Text({
+  @Text('What changed and why, in Markdown; may be empty.', {
     required: true,
-    description: 'What changed and why, in Markdown; may be empty.',
     example: 'An empty file has no first line.',
     form: { maxLength: MAX_BODY_LENGTH },
     rule: (body) =>
@@ -57,16 +52,12 @@ export class OpenPullRequestDto {
   })
   body: string;
 
-  @Flag({ default: false, description: 'Whether it is not ready for review yet.', example: false })
-  draft?: boolean;
+  @Flag('Whether it is not ready for review yet.', { default: false, example: false }) draft?: boolean;
 }
 
 export class OpenedPullRequestDto implements OpenedChangeRequest {
-  @ApiProperty({ type: 'integer', example: 17 })
-  number: number;
-
-  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
-  url: string;
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
 }
 
 /** Says what is wrong with the name of a branch; null when it is valid. */

@@ -45,9 +45,7 @@ export class PullRequestsController {
   constructor(private readonly pullRequests: PullRequestsService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'open_pull_request',
-    summary: 'Open a pull request for a conversation',
+  @ApiRoute('open_pull_request', 'Open a pull request for a conversation', {
     description:
       "For the agent server in a sandbox, with the sandbox's key. Repository, provider and token are those of the conversation and its owner. A pull request that is open for the same branches already is answered as it is. Its number is added to the conversation's `pr_number`.",
     status: 201,

@@ -40,9 +40,7 @@ export class CloudProxyController {
   constructor(private readonly proxy: CloudProxyService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'forward_to_agent_server',
-    summary: 'Send a request to the agent server of a sandbox of yours',
+  @ApiRoute('forward_to_agent_server', 'Send a request to the agent server of a sandbox of yours', {
     description: DESCRIPTION,
     answer: {
       description: 'What the agent server responded',

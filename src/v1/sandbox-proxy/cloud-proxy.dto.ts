@@ -9,10 +9,9 @@ const MAX_PATH_LENGTH = 8_192;
 const MAX_BODY_LENGTH = 1_048_576;
 
 class CloudProxyHeadersDto {
-  @Text({
+  @Text('The `session_api_key` of the sandbox.', {
     required: true,
     secret: true,
-    description: 'The `session_api_key` of the sandbox.',
     example: 'session-key-example',
   })
   'X-Session-API-Key': string;
@@ -21,9 +20,8 @@ class CloudProxyHeadersDto {
 /** A request to an agent server. Members not listed here are ignored. */
 @ApiSchema({ name: 'CloudProxyRequest' })
 export class CloudProxyDto {
-  @Text({
+  @Text('Where the agent server of the sandbox is, as `conversation_url` says.', {
     required: true,
-    description: 'Where the agent server of the sandbox is, as `conversation_url` says.',
     example: 'http://127.0.0.1:13042',
     form: { pattern: `^${MODEL_ADDRESS}$` },
     maxLength: MAX_URL,
@@ -31,24 +29,22 @@ export class CloudProxyDto {
   })
   host: string;
 
-  @Choice({ values: METHODS, required: true, description: 'The method of the request.', example: 'GET' })
+  @Choice('The method of the request.', { values: METHODS, required: true, example: 'GET' })
   method: (typeof METHODS)[number];
 
-  @Text({
+  @Text('Path and query of the request.', {
     required: true,
-    description: 'Path and query of the request.',
     example: '/api/git/commits?path=%2Fworkspace%2Fproject',
     maxLength: MAX_PATH_LENGTH,
     pattern: { regex: /^\/[!-~]*$/, expected: 'Expected a path that begins with a slash, percent-encoded.' },
   })
   path: string;
 
-  @Nested({ type: CloudProxyHeadersDto, required: true, description: 'Other headers are not sent.' })
+  @Nested('Other headers are not sent.', { type: CloudProxyHeadersDto, required: true })
   headers: CloudProxyHeadersDto;
 
-  @FreeObject({
+  @FreeObject('Sent as JSON; null for nothing.', {
     nullable: true,
-    description: 'Sent as JSON; null for nothing.',
     example: null,
     maxLength: MAX_BODY_LENGTH,
   })

@@ -1,25 +1,16 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
-import { StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
-import type { StoredMcpConfig } from '../../settings/mcp/mcp-config.types.js';
-import {
-  ANY_VALUE,
-  type NestedSettings,
-  ShownProfilesDto,
-  toShownNestedSettingsDto,
-} from '../../settings/nested/nested-settings.dto.js';
-import { masked } from '../../settings/nested/nested-settings.js';
+import { StoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
+import { ANY_VALUE, ShownProfilesDto } from '../../settings/nested/nested-settings.dto.js';
 import type { AgentSecretDescription } from '../../settings/secrets/agent-secrets.reader.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets/secrets.dto.js';
-import type { SettingsKeys } from '../../settings/settings-table.js';
 
 export class SandboxIdDto {
-  @Text({
+  @Text('Id of the sandbox whose key is presented.', {
     required: true,
-    description: 'Id of the sandbox whose key is presented.',
     example: '6rXhcJ9tUqYt7Gm1aPz2Kw',
     form: { pattern: '^[0-9A-Za-z_-]{1,64}$' },
     rule: (id) => (/^[0-9A-Za-z_-]{1,64}$/.test(id) ? null : 'Expected the id of a sandbox.'),
@@ -28,9 +19,8 @@ export class SandboxIdDto {
 }
 
 export class SandboxSecretPathDto extends SandboxIdDto {
-  @Text({
+  @Text('Name of the secret.', {
     required: true,
-    description: 'Name of the secret.',
     example: 'DEPLOY_TOKEN',
     form: CUSTOM_SECRET_FORM,
     rule: customSecretNameProblem,
@@ -40,8 +30,7 @@ export class SandboxSecretPathDto extends SandboxIdDto {
 
 @ApiSchema({ name: 'SecretNameItem' })
 class SandboxSecretDto implements AgentSecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' })
-  name: string;
+  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
   description: string | null;
@@ -49,17 +38,14 @@ class SandboxSecretDto implements AgentSecretDescription {
 
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {
-  @ApiProperty({ type: [SandboxSecretDto] })
-  secrets: SandboxSecretDto[];
+  @ApiProperty({ type: [SandboxSecretDto] }) secrets: SandboxSecretDto[];
 }
 
 export class UserInfoQueryDto {
-  @Flag({
-    default: false,
-    description:
-      'Whether keys are shown in clear. Needs the key of a running sandbox of the user in `X-Session-API-Key`, and the key of the user in `Authorization` or `X-Access-Token`.',
-    example: false,
-  })
+  @Flag(
+    'Whether keys are shown in clear. Needs the key of a running sandbox of the user in `X-Session-API-Key`, and the key of the user in `Authorization` or `X-Access-Token`.',
+    { default: false, example: false },
+  )
   expose_secrets?: boolean;
 }
 
@@ -80,17 +66,10 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   'search_api_key',
   'sandbox_api_key',
 ] as const) {
-  @ApiProperty({ format: 'uuid', example: '3fa85f64-5717-4562-b3fc-2c963f66afa6' })
-  id: string;
-
-  @ApiProperty(KEY_PROPERTY)
-  llm_api_key: string | null;
-
-  @ApiProperty(KEY_PROPERTY)
-  search_api_key: string | null;
-
-  @ApiProperty(KEY_PROPERTY)
-  sandbox_api_key: string | null;
+  @ApiProperty({ format: 'uuid', example: '3fa85f64-5717-4562-b3fc-2c963f66afa6' }) id: string;
+  @ApiProperty(KEY_PROPERTY) llm_api_key: string | null;
+  @ApiProperty(KEY_PROPERTY) search_api_key: string | null;
+  @ApiProperty(KEY_PROPERTY) sandbox_api_key: string | null;
 
   @ApiProperty({
     type: 'object',
@@ -107,72 +86,7 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   @ApiProperty({ type: ShownProfilesDto, description: 'Keys are masked, or with `expose_secrets` in clear.' })
   llm_profiles: ShownProfilesDto;
 
-  @ApiProperty({ ...PREFERENCE, example: null })
-  disabled_skills: unknown;
-
-  @ApiProperty({ ...PREFERENCE, example: 'NO_GROUPING' })
-  sandbox_grouping_strategy: unknown;
-
-  @ApiProperty({ ...PREFERENCE, example: null })
-  default_sandbox_spec_id: unknown;
-}
-
-export interface ExposedSecrets {
-  keys: SettingsKeys;
-  mcpConfig: StoredMcpConfig | null;
-}
-
-export function toUserInfoDto(
-  id: string,
-  settings: NestedSettings,
-  exposed: ExposedSecrets | null,
-): UserInfoDto {
-  const { row } = settings;
-  const shown: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
-  return {
-    id,
-    ...shown,
-    llm_api_key: exposed ? exposed.keys.llm_api_key : maskedKey(row.llm_api_key_set),
-    search_api_key: exposed ? exposed.keys.search_api_key : maskedKey(row.search_api_key_set),
-    sandbox_api_key: exposed ? exposed.keys.sandbox_api_key : maskedKey(row.sandbox_api_key_set),
-    mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
-    ...nestedInfo(settings, exposed !== null),
-  };
-}
-
-type NestedMember =
-  | 'agent_settings'
-  | 'conversation_settings'
-  | 'llm_profiles'
-  | 'disabled_skills'
-  | 'sandbox_grouping_strategy'
-  | 'default_sandbox_spec_id';
-
-function nestedInfo(settings: NestedSettings, expose: boolean): Pick<UserInfoDto, NestedMember> {
-  const { details, inClear, mcpServers, profiles, activeProfile } = settings;
-  const shown = toShownNestedSettingsDto(settings);
-  const key = expose || inClear.llmKey === null ? inClear.llmKey : MASK;
-  // The stored members stand over their masks.
-  const agent = expose ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
-  return {
-    agent_settings: {
-      ...agent,
-      llm: { ...(isJsonObject(agent['llm']) && agent['llm']), api_key: key },
-      mcp_config: expose ? inClear.mcpServers : mcpServers,
-    },
-    conversation_settings: shown.conversation_settings,
-    llm_profiles: {
-      profiles: Object.fromEntries(
-        profiles.map(({ name, config }) => [name, expose ? { ...config } : masked({ llm: config })['llm']]),
-      ),
-      active: activeProfile,
-    },
-    disabled_skills: shown['disabled_skills'],
-    sandbox_grouping_strategy: shown['sandbox_grouping_strategy'],
-    default_sandbox_spec_id: shown['default_sandbox_spec_id'],
-  };
-}
-
-function maskedKey(isSet: boolean): string | null {
-  return isSet ? MASK : null;
+  @ApiProperty({ ...PREFERENCE, example: null }) disabled_skills: unknown;
+  @ApiProperty({ ...PREFERENCE, example: 'NO_GROUPING' }) sandbox_grouping_strategy: unknown;
+  @ApiProperty({ ...PREFERENCE, example: null }) default_sandbox_spec_id: unknown;
 }

@@ -1,19 +1,26 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
+import { isJsonObject, mergePatch } from '@slipway/common/json-merge.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
+import type { StoredMcpConfig } from '../../settings/mcp/mcp-config.types.js';
 import { exposedConfig } from '../../settings/mcp/mcp-secrets.js';
+import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
+import { masked } from '../../settings/nested/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
 import {
   type AgentSecretDescription,
   AgentSecretsReader,
 } from '../../settings/secrets/agent-secrets.reader.js';
+import type { SettingsKeys } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
-import { toUserInfoDto, type UserInfoDto } from './sandbox-settings.dto.js';
+import type { UserInfoDto } from './sandbox-settings.dto.js';
 
 /** Reads a user's settings and secrets for programs in the user's sandboxes. */
 @Injectable()
@@ -100,4 +107,60 @@ function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): 
   if (holder.sandboxId !== sandboxId) {
     throw new DomainError('forbidden', 'forbidden', 'The key belongs to another sandbox.');
   }
+}
+
+interface ExposedSecrets {
+  keys: SettingsKeys;
+  mcpConfig: StoredMcpConfig | null;
+}
+
+function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSecrets | null): UserInfoDto {
+  const { row } = settings;
+  const shown: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
+  return {
+    id,
+    ...shown,
+    llm_api_key: exposed ? exposed.keys.llm_api_key : maskedKey(row.llm_api_key_set),
+    search_api_key: exposed ? exposed.keys.search_api_key : maskedKey(row.search_api_key_set),
+    sandbox_api_key: exposed ? exposed.keys.sandbox_api_key : maskedKey(row.sandbox_api_key_set),
+    mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
+    ...nestedInfo(settings, exposed !== null),
+  };
+}
+
+type NestedMember =
+  | 'agent_settings'
+  | 'conversation_settings'
+  | 'llm_profiles'
+  | 'disabled_skills'
+  | 'sandbox_grouping_strategy'
+  | 'default_sandbox_spec_id';
+
+function nestedInfo(settings: NestedSettings, expose: boolean): Pick<UserInfoDto, NestedMember> {
+  const { details, inClear, mcpServers, profiles, activeProfile } = settings;
+  const shown = toShownNestedSettingsDto(settings);
+  const key = expose || inClear.llmKey === null ? inClear.llmKey : MASK;
+  // The stored members stand over their masks.
+  const agent = expose ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
+  return {
+    agent_settings: {
+      ...agent,
+      llm: { ...(isJsonObject(agent['llm']) && agent['llm']), api_key: key },
+      mcp_config: expose ? inClear.mcpServers : mcpServers,
+    },
+    conversation_settings: shown.conversation_settings,
+    llm_profiles: {
+      profiles: Object.fromEntries(
+        profiles.map(({ name, config }) => [name, expose ? { ...config } : masked({ llm: config })['llm']]),
+      ),
+      active: activeProfile,
+    },
+    disabled_skills: shown['disabled_skills'],
+    sandbox_grouping_strategy: shown['sandbox_grouping_strategy'],
+    default_sandbox_spec_id: shown['default_sandbox_spec_id'],
+  };
+}
+
+function maskedKey(isSet: boolean): string | null {
+  return isSet ? MASK : null;
 }

@@ -4,8 +4,7 @@ import { RepeatedText } from '../../common/validation/text-fields.js';
 import type { SandboxSpec } from './sandbox-specs.js';
 
 export class SandboxSpecIdsQueryDto {
-  @RepeatedText({
-    description: 'Id of a specification; repeat it for more, at most 100.',
+  @RepeatedText('Id of a specification; repeat it for more, at most 100.', {
     required: true,
     most: 100,
     example: ['slipway'],
@@ -29,8 +28,7 @@ export class SandboxSpecDto {
   })
   command: string[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
   @ApiProperty({
     type: 'object',

@@ -21,9 +21,7 @@ export class SandboxSpecsController {
   constructor(private readonly specs: SandboxSpecs) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_sandbox_specs',
-    summary: 'List sandbox specifications',
+  @ApiRoute('search_sandbox_specs', 'List sandbox specifications', {
     description: 'What a sandbox can be, in the order of the operator; the first is the default.',
     answer: { type: SandboxSpecPageDto, description: 'A page of specifications' },
   })
@@ -41,9 +39,7 @@ export class SandboxSpecsController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'get_sandbox_specs',
-    summary: 'Look up sandbox specifications',
+  @ApiRoute('get_sandbox_specs', 'Look up sandbox specifications', {
     description: 'In the order of the ids asked for, with null for each that does not exist.',
     answer: { schema: listWithNulls(SandboxSpecDto), description: 'One element for each id' },
   })

@@ -13,9 +13,7 @@ export class SkillsController {
   constructor(private readonly skills: OperatorSkills) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_skills',
-    summary: 'List the skills that every agent has',
+  @ApiRoute('search_skills', 'List the skills that every agent has', {
     description:
       'Those of the operator (SKILLS_DIR), by name. What a repository has for agents is listed with a conversation.',
     answer: { type: SkillPageDto, description: 'A page of skills' },

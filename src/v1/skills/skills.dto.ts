@@ -6,8 +6,7 @@ import type { OperatorSkill } from './operator-skills.js';
 export class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}
 
 class SkillInfoDto {
-  @ApiProperty({ example: 'release-notes' })
-  name: string;
+  @ApiProperty({ example: 'release-notes' }) name: string;
 
   @ApiProperty({
     description:
@@ -16,11 +15,8 @@ class SkillInfoDto {
   })
   type: string;
 
-  @ApiProperty({ description: 'Who has it: the operator, for everybody.', example: 'global' })
-  source: string;
-
-  @ApiProperty({ type: [String], nullable: true, example: ['changelog'] })
-  triggers: string[] | null;
+  @ApiProperty({ description: 'Who has it: the operator, for everybody.', example: 'global' }) source: string;
+  @ApiProperty({ type: [String], nullable: true, example: ['changelog'] }) triggers: string[] | null;
 }
 
 export class SkillPageDto extends PageOf(SkillInfoDto) {}

@@ -21,9 +21,7 @@ export class WebClientConfigController {
   constructor(private readonly registry: GitProviderRegistry) {}
 
   @Get('config')
-  @ApiRoute({
-    id: 'get_web_client_config_api_v1_web_client_config_get',
-    summary: 'What a web application shows and hides',
+  @ApiRoute('get_web_client_config_api_v1_web_client_config_get', 'What a web application shows and hides', {
     description: 'Open to everyone: web applications ask before they have a key.',
     answer: { type: WebClientConfigDto, description: 'The same for everybody' },
   })
@@ -37,9 +35,7 @@ export class WebClientConfigController {
 @Controller('api')
 export class AbsentFeaturesController {
   @Get('agent-profiles')
-  @ApiRoute({
-    id: 'list_agent_profiles',
-    summary: 'List agent profiles',
+  @ApiRoute('list_agent_profiles', 'List agent profiles', {
     description: 'There are none: agents work with the settings of their user.',
     answer: { type: AgentProfilesDto, description: 'None' },
   })
@@ -48,9 +44,7 @@ export class AbsentFeaturesController {
   }
 
   @Get('automation/health')
-  @ApiRoute({
-    id: 'get_automation_health',
-    summary: 'Whether there are automations',
+  @ApiRoute('get_automation_health', 'Whether there are automations', {
     description: 'There are none, so that web applications leave them out.',
     answer: { type: AutomationHealthDto, description: 'There are none' },
   })
@@ -59,9 +53,7 @@ export class AbsentFeaturesController {
   }
 
   @Get('automation/sdk-version')
-  @ApiRoute({
-    id: 'get_automation_sdk_version',
-    summary: 'Version of the SDK that automations run with',
+  @ApiRoute('get_automation_sdk_version', 'Version of the SDK that automations run with', {
     answer: { type: AutomationSdkVersionDto, description: 'There are no automations' },
   })
   automationSdkVersion(): AutomationSdkVersionDto {

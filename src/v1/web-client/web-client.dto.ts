@@ -2,58 +2,28 @@ import { ApiProperty } from '@nestjs/swagger';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 
 export class WebClientFeatureFlagsDto {
-  @ApiProperty({ example: false })
-  enable_billing: boolean;
-
-  @ApiProperty({ example: false })
-  hide_llm_settings: boolean;
-
-  @ApiProperty({ example: false })
-  enable_jira: boolean;
-
-  @ApiProperty({ example: false })
-  enable_jira_dc: boolean;
-
-  @ApiProperty({ example: false })
-  enable_linear: boolean;
-
-  @ApiProperty({ example: true })
-  hide_users_page: boolean;
-
-  @ApiProperty({ example: true })
-  hide_billing_page: boolean;
-
-  @ApiProperty({ example: false })
-  hide_integrations_page: boolean;
-
-  @ApiProperty({ example: false })
-  hide_personal_workspaces: boolean;
-
-  @ApiProperty({ example: true })
-  allow_user_llm_configuration: boolean;
-
-  @ApiProperty({ example: true })
-  enable_acp: boolean;
-
-  @ApiProperty({ enum: ['self_hosted'], example: 'self_hosted' })
-  deployment_mode: 'self_hosted';
-
-  @ApiProperty({ example: false })
-  enable_onboarding: boolean;
-
-  @ApiProperty({ example: false })
-  enable_automations: boolean;
+  @ApiProperty({ example: false }) enable_billing: boolean;
+  @ApiProperty({ example: false }) hide_llm_settings: boolean;
+  @ApiProperty({ example: false }) enable_jira: boolean;
+  @ApiProperty({ example: false }) enable_jira_dc: boolean;
+  @ApiProperty({ example: false }) enable_linear: boolean;
+  @ApiProperty({ example: true }) hide_users_page: boolean;
+  @ApiProperty({ example: true }) hide_billing_page: boolean;
+  @ApiProperty({ example: false }) hide_integrations_page: boolean;
+  @ApiProperty({ example: false }) hide_personal_workspaces: boolean;
+  @ApiProperty({ example: true }) allow_user_llm_configuration: boolean;
+  @ApiProperty({ example: true }) enable_acp: boolean;
+  @ApiProperty({ enum: ['self_hosted'], example: 'self_hosted' }) deployment_mode: 'self_hosted';
+  @ApiProperty({ example: false }) enable_onboarding: boolean;
+  @ApiProperty({ example: false }) enable_automations: boolean;
 }
 
 export class WebClientConfigDto {
   @ApiProperty({ enum: ['oss'], description: 'Nobody signs in: requests carry a key.', example: 'oss' })
   app_mode: 'oss';
 
-  @ApiProperty({ type: 'null', description: 'Nothing is measured.', example: null })
-  posthog_client_key: null;
-
-  @ApiProperty({ type: WebClientFeatureFlagsDto })
-  feature_flags: WebClientFeatureFlagsDto;
+  @ApiProperty({ type: 'null', description: 'Nothing is measured.', example: null }) posthog_client_key: null;
+  @ApiProperty({ type: WebClientFeatureFlagsDto }) feature_flags: WebClientFeatureFlagsDto;
 
   @ApiProperty({
     enum: PROVIDER_TYPES,
@@ -64,20 +34,11 @@ export class WebClientConfigDto {
   })
   providers_configured: ProviderType[];
 
-  @ApiProperty({ type: 'null', example: null })
-  maintenance_start_time: null;
-
-  @ApiProperty({ type: 'null', example: null })
-  auth_url: null;
-
-  @ApiProperty({ type: 'null', example: null })
-  recaptcha_site_key: null;
-
-  @ApiProperty({ type: [String], example: [] })
-  faulty_models: string[];
-
-  @ApiProperty({ type: 'null', example: null })
-  error_message: null;
+  @ApiProperty({ type: 'null', example: null }) maintenance_start_time: null;
+  @ApiProperty({ type: 'null', example: null }) auth_url: null;
+  @ApiProperty({ type: 'null', example: null }) recaptcha_site_key: null;
+  @ApiProperty({ type: [String], example: [] }) faulty_models: string[];
+  @ApiProperty({ type: 'null', example: null }) error_message: null;
 
   @ApiProperty({
     format: 'date-time',
@@ -86,23 +47,18 @@ export class WebClientConfigDto {
   })
   updated_at: string;
 
-  @ApiProperty({ type: 'null', example: null })
-  github_app_slug: null;
+  @ApiProperty({ type: 'null', example: null }) github_app_slug: null;
 
   @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
   provider_default_hosts: Record<string, string>;
 
-  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
-  acp_providers: [];
-
-  @ApiProperty({ enum: ['WebClientConfig'], example: 'WebClientConfig' })
-  kind: 'WebClientConfig';
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) acp_providers: [];
+  @ApiProperty({ enum: ['WebClientConfig'], example: 'WebClientConfig' }) kind: 'WebClientConfig';
 }
 
 /** Automations are not part of this service. */
 export class AutomationHealthDto {
-  @ApiProperty({ enum: ['unavailable'], example: 'unavailable' })
-  status: 'unavailable';
+  @ApiProperty({ enum: ['unavailable'], example: 'unavailable' }) status: 'unavailable';
 }
 
 export class AutomationSdkVersionDto {
@@ -112,11 +68,8 @@ export class AutomationSdkVersionDto {
 
 /** Always empty: agents work with the settings of their user. */
 export class AgentProfilesDto {
-  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] })
-  profiles: [];
-
-  @ApiProperty({ type: 'null', example: null })
-  active_agent_profile_id: null;
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) profiles: [];
+  @ApiProperty({ type: 'null', example: null }) active_agent_profile_id: null;
 }
 
 /** `providers` are those that users can store a token for. */

@@ -44,9 +44,7 @@ export class AgentServerWebhooksController {
       example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
     },
   })
-  @ApiRoute({
-    id: 'on_conversation_update',
-    summary: 'A conversation has changed',
+  @ApiRoute('on_conversation_update', 'A conversation has changed', {
     description: HINT,
     answer: { type: SuccessDto, description: 'Understood' },
     problems: PROBLEMS,
@@ -70,9 +68,7 @@ export class AgentServerWebhooksController {
       example: [EVENT_EXAMPLE],
     },
   })
-  @ApiRoute({
-    id: 'on_event',
-    summary: 'A conversation has new events',
+  @ApiRoute('on_event', 'A conversation has new events', {
     description: HINT,
     answer: { type: SuccessDto, description: 'Understood' },
     problems: PROBLEMS,

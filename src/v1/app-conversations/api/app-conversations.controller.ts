@@ -35,9 +35,7 @@ export class AppConversationsController {
   ) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_app_conversations',
-    summary: 'List conversations',
+  @ApiRoute('search_app_conversations', 'List conversations', {
     description: 'Newest first; without those that are part of another one unless they are asked for.',
     answer: { type: AppConversationPageDto, description: 'A page of conversations' },
   })
@@ -55,9 +53,7 @@ export class AppConversationsController {
 
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute({
-    id: 'count_app_conversations',
-    summary: 'Count conversations',
+  @ApiRoute('count_app_conversations', 'Count conversations', {
     description: 'Those that are part of another one count as well.',
     answer: { schema: { type: 'integer', example: 12 }, description: 'How many there are' },
   })
@@ -66,16 +62,12 @@ export class AppConversationsController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'list_app_conversations',
-    summary: 'List conversations, or look some up',
+  @ApiRoute('list_app_conversations', 'List conversations, or look some up', {
     description:
       'With `ids` a list in their order, with null for each that is unknown. Without, the same as ' +
       '`/api/v1/app-conversations/search`.',
     answer: {
-      schema: {
-        oneOf: [{ $ref: getSchemaPath(AppConversationPageDto) }, listWithNulls(AppConversationDto)],
-      },
+      schema: { oneOf: [{ $ref: getSchemaPath(AppConversationPageDto) }, listWithNulls(AppConversationDto)] },
       description: 'A page of conversations, or one element for each id',
     },
   })
@@ -91,9 +83,7 @@ export class AppConversationsController {
   }
 
   @Patch(':id')
-  @ApiRoute({
-    id: 'update_app_conversation',
-    summary: 'Change what is noted about a conversation',
+  @ApiRoute('update_app_conversation', 'Change what is noted about a conversation', {
     description: 'Title, repository, branch, provider. A title of yours is not replaced any more.',
     answer: { type: AppConversationDto, description: 'The conversation as it is now' },
     problems: [UNKNOWN_CONVERSATION],
@@ -108,9 +98,7 @@ export class AppConversationsController {
   }
 
   @Delete(':id')
-  @ApiRoute({
-    id: 'delete_app_conversation',
-    summary: 'Delete a conversation',
+  @ApiRoute('delete_app_conversation', 'Delete a conversation', {
     description:
       'With its events, and with its sandbox when no other conversation uses that; whatever state they are in. One ' +
       'that is being started is not started any more. Conversations that were part of it stay, on their own.',
@@ -123,9 +111,7 @@ export class AppConversationsController {
   }
 
   @Get(':id/download')
-  @ApiRoute({
-    id: 'export_conversation',
-    summary: 'Download a conversation',
+  @ApiRoute('export_conversation', 'Download a conversation', {
     description:
       'A zip archive with `meta.json` and each stored event in a file of its own (`event_000000_….json`), also when the sandbox is gone.',
     answer: {

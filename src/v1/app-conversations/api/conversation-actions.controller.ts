@@ -6,6 +6,7 @@ import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService } from '../conversation-actions.service.js';
+import { toSendMessageRequest } from '../message-parts.js';
 import { ProfileSwitchService } from '../profile-switch.service.js';
 import {
   ConfirmationResponseDto,
@@ -15,7 +16,6 @@ import {
   SendMessageDto,
   SwitchAcpModelDto,
   SwitchProfileDto,
-  toSendMessageRequest,
 } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
@@ -69,9 +69,7 @@ export class ConversationActionsController {
   ) {}
 
   @Post('send-message')
-  @ApiRoute({
-    id: 'send_message_to_conversation',
-    summary: 'Say something',
+  @ApiRoute('send_message_to_conversation', 'Say something', {
     description:
       'The agent takes it up at once, or with its next step when it works already. A paused sandbox is resumed for it.',
     answer: { type: MessageSentDto, description: 'The agent server has it' },
@@ -93,9 +91,7 @@ export class ConversationActionsController {
   }
 
   @Post('respond-to-confirmation')
-  @ApiRoute({
-    id: 'respond_to_confirmation',
-    summary: 'Allow or refuse what the agent waits for',
+  @ApiRoute('respond_to_confirmation', 'Allow or refuse what the agent waits for', {
     description: 'Only while the conversation is waiting_for_confirmation.',
     answer: { type: SuccessDto, description: 'The agent goes on' },
     examples: {
@@ -117,9 +113,7 @@ export class ConversationActionsController {
   }
 
   @Post('pause')
-  @ApiRoute({
-    id: 'pause_app_conversation',
-    summary: 'Pause the agent',
+  @ApiRoute('pause_app_conversation', 'Pause the agent', {
     description: 'It stops after its current step, asked again at once. The sandbox goes on running.',
     answer: { type: SuccessDto, description: 'The agent pauses' },
     problems: PROBLEMS,
@@ -130,9 +124,7 @@ export class ConversationActionsController {
   }
 
   @Post('run')
-  @ApiRoute({
-    id: 'run_app_conversation',
-    summary: 'Let the agent go on',
+  @ApiRoute('run_app_conversation', 'Let the agent go on', {
     description: 'After a pause, an error, or messages that were sent without `run`.',
     answer: { type: SuccessDto, description: 'The agent works' },
     problems: PROBLEMS,
@@ -143,9 +135,7 @@ export class ConversationActionsController {
   }
 
   @Post('switch_profile')
-  @ApiRoute({
-    id: 'switch_conversation_profile',
-    summary: 'Go on with the model of a stored profile',
+  @ApiRoute('switch_conversation_profile', 'Go on with the model of a stored profile', {
     description: 'From the next step of the agent on, with all that it knows.',
     answer: { type: SuccessDto, description: 'The agent uses its model' },
     examples: { profile: { summary: 'A profile', value: { profile_name: 'fast' } } },
@@ -161,9 +151,7 @@ export class ConversationActionsController {
   }
 
   @Post('switch_acp_model')
-  @ApiRoute({
-    id: 'switch_conversation_acp_model',
-    summary: 'Let an ACP agent go on with another model',
+  @ApiRoute('switch_conversation_acp_model', 'Let an ACP agent go on with another model', {
     description: 'From its next turn on, with all that it knows. The conversation shows the new model.',
     answer: { type: SuccessDto, description: 'The agent uses it' },
     examples: { model: { summary: 'Another model', value: { model: 'claude-sonnet-4-5' } } },

@@ -17,9 +17,7 @@ export class ConversationFolderController {
   constructor(private readonly folder: ConversationFolderService) {}
 
   @Get('files')
-  @ApiRoute({
-    id: 'list_conversation_files',
-    summary: 'List the files of a conversation',
+  @ApiRoute('list_conversation_files', 'List the files of a conversation', {
     description:
       'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder.',
     answer: {
@@ -38,9 +36,7 @@ export class ConversationFolderController {
   }
 
   @Get('skills')
-  @ApiRoute({
-    id: 'get_conversation_skills',
-    summary: 'What the agent of a conversation knows',
+  @ApiRoute('get_conversation_skills', 'What the agent of a conversation knows', {
     description:
       "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. Those in `disabled_skills` of the settings are left out. None unless the sandbox runs.",
     answer: { type: SkillsDto, description: 'As they are in the sandbox now' },
@@ -51,9 +47,7 @@ export class ConversationFolderController {
   }
 
   @Get('hooks')
-  @ApiRoute({
-    id: 'get_conversation_hooks',
-    summary: 'What a repository wants to have run at events',
+  @ApiRoute('get_conversation_hooks', 'What a repository wants to have run at events', {
     description:
       "The hooks in `.openhands/hooks.json` of the conversation's folder, as that file is now. None unless the sandbox runs. Only stock agent servers run them.",
     answer: { type: HooksDto, description: 'By event' },

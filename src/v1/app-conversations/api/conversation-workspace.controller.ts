@@ -39,9 +39,7 @@ export class ConversationWorkspaceController {
   ) {}
 
   @Get('file')
-  @ApiRoute({
-    id: 'read_conversation_file',
-    summary: 'Read a file of a conversation',
+  @ApiRoute('read_conversation_file', 'Read a file of a conversation', {
     description: READ_FILE,
     answer: {
       description: 'Its text as a JSON string, or its bytes; empty when there is no such file',
@@ -64,9 +62,7 @@ export class ConversationWorkspaceController {
   }
 
   @Get('git/changes')
-  @ApiRoute({
-    id: 'get_conversation_git_changes',
-    summary: 'List what the agent changed',
+  @ApiRoute('get_conversation_git_changes', 'List what the agent changed', {
     description:
       'Changed, new and deleted files below a folder, as git sees them; none outside of a repository.',
     answer: {
@@ -95,9 +91,7 @@ export class ConversationWorkspaceController {
   }
 
   @Get('git/diff')
-  @ApiRoute({
-    id: 'get_conversation_git_diff',
-    summary: 'Show what the agent changed in a file',
+  @ApiRoute('get_conversation_git_diff', 'Show what the agent changed in a file', {
     description: 'The whole file before and after.',
     answer: {
       schema: {

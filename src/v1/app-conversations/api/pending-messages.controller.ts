@@ -3,8 +3,9 @@ import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService } from '../pending/pending-messages.service.js';
-import { MessageQueuedDto, PendingMessageDto, toSendMessageRequest } from './dto/conversation-actions.dto.js';
+import { MessageQueuedDto, PendingMessageDto } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
 const DESCRIPTION =
@@ -37,9 +38,7 @@ export class PendingMessagesController {
   constructor(private readonly pending: PendingMessagesService) {}
 
   @Post()
-  @ApiRoute({
-    id: 'queue_pending_message',
-    summary: 'Say something as soon as the conversation is ready',
+  @ApiRoute('queue_pending_message', 'Say something as soon as the conversation is ready', {
     description: DESCRIPTION,
     status: 201,
     answer: { type: MessageQueuedDto, description: 'It is kept' },

@@ -115,10 +115,8 @@ export class StartTasksController {
 
   @Post()
   @StartKey()
-  @ApiRoute({
+  @ApiRoute('start_app_conversation', 'Start a conversation', {
     ...START,
-    id: 'start_app_conversation',
-    summary: 'Start a conversation',
     description: DESCRIPTION,
     answer: { type: StartTaskDto, description: 'The start task' },
   })
@@ -132,10 +130,8 @@ export class StartTasksController {
 
   @Post('stream-start')
   @StartKey()
-  @ApiRoute({
+  @ApiRoute('stream_app_conversation_start', 'Start a conversation and watch', {
     ...START,
-    id: 'stream_app_conversation_start',
-    summary: 'Start a conversation and watch',
     description:
       'Like `POST /api/v1/app-conversations`, but the answer stays open: an array that gets the task again with each ' +
       'change and ends with READY or ERROR. Whoever hangs up misses only the rest of the answer.',
@@ -152,9 +148,7 @@ export class StartTasksController {
   }
 
   @Get('start-tasks/search')
-  @ApiRoute({
-    id: 'search_app_conversation_start_tasks',
-    summary: 'List start tasks',
+  @ApiRoute('search_app_conversation_start_tasks', 'List start tasks', {
     description: 'Newest first unless another order is asked for.',
     answer: { type: StartTaskPageDto, description: 'A page of start tasks' },
     invalid: 'sort_order',
@@ -173,9 +167,7 @@ export class StartTasksController {
 
   @Get('start-tasks/count')
   @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute({
-    id: 'count_app_conversation_start_tasks',
-    summary: 'Count start tasks',
+  @ApiRoute('count_app_conversation_start_tasks', 'Count start tasks', {
     answer: { schema: { type: 'integer', example: 3 }, description: 'How many there are' },
   })
   async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {
@@ -183,9 +175,7 @@ export class StartTasksController {
   }
 
   @Get('start-tasks')
-  @ApiRoute({
-    id: 'get_app_conversation_start_tasks',
-    summary: 'Look up start tasks',
+  @ApiRoute('get_app_conversation_start_tasks', 'Look up start tasks', {
     description: 'In the order of the ids asked for, with null for each that is unknown.',
     answer: { schema: listWithNulls(StartTaskDto), description: 'One element for each id' },
   })

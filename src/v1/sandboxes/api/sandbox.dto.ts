@@ -14,8 +14,7 @@ export const TOO_MANY_SANDBOXES: DocumentedProblem = {
 
 @ApiSchema({ name: 'CreateSandboxRequest' })
 export class CreateSandboxDto {
-  @Text({
-    description: 'Id of the specification; the default one (the first of the list) when it is left out.',
+  @Text('Id of the specification; the default one (the first of the list) when it is left out.', {
     nullIsAbsent: true,
     example: 'slipway',
   })
@@ -23,16 +22,14 @@ export class CreateSandboxDto {
 }
 
 export class DeleteSandboxQueryDto {
-  @Text({
-    description: 'The id once more: older clients send it. It must be the one of the path.',
+  @Text('The id once more: older clients send it. It must be the one of the path.', {
     example: '3Yv5mQ8hZk2LrTnBx7Wc0d',
   })
   sandbox_id?: string;
 }
 
 export class ExposedUrlDto {
-  @ApiProperty({ example: 'AGENT_SERVER' })
-  name: string;
+  @ApiProperty({ example: 'AGENT_SERVER' }) name: string;
 
   @ApiProperty({
     format: 'uri',
@@ -40,13 +37,11 @@ export class ExposedUrlDto {
   })
   url: string;
 
-  @ApiProperty({ type: 'integer', description: 'Port of the address.', example: 443 })
-  port: number;
+  @ApiProperty({ type: 'integer', description: 'Port of the address.', example: 443 }) port: number;
 }
 
 export class SandboxIdsQueryDto {
-  @RepeatedText({
-    description: 'Id of a sandbox; repeat it for more, at most 100.',
+  @RepeatedText('Id of a sandbox; repeat it for more, at most 100.', {
     required: true,
     most: 100,
     example: ['3Yv5mQ8hZk2LrTnBx7Wc0d'],
@@ -56,14 +51,9 @@ export class SandboxIdsQueryDto {
 
 @ApiSchema({ name: 'SandboxInfo' })
 export class SandboxDto {
-  @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' })
-  id: string;
-
-  @ApiProperty({ example: 'c56a4180-65aa-42ec-a945-5fd21dec0538' })
-  created_by_user_id: string;
-
-  @ApiProperty({ example: 'slipway' })
-  sandbox_spec_id: string;
+  @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' }) id: string;
+  @ApiProperty({ example: 'c56a4180-65aa-42ec-a945-5fd21dec0538' }) created_by_user_id: string;
+  @ApiProperty({ example: 'slipway' }) sandbox_spec_id: string;
 
   @ApiProperty({
     enum: SANDBOX_STATUSES,
@@ -100,8 +90,7 @@ export class SandboxDto {
   })
   exposed_urls: ExposedUrlDto[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 }
 
 export class SandboxPageDto extends PageOf(SandboxDto) {}

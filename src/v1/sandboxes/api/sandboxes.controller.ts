@@ -81,9 +81,7 @@ export class SandboxesController {
   ) {}
 
   @Get('search')
-  @ApiRoute({
-    id: 'search_sandboxes',
-    summary: 'List sandboxes',
+  @ApiRoute('search_sandboxes', 'List sandboxes', {
     description: 'Your own, newest first.',
     answer: { type: SandboxPageDto, description: 'A page of sandboxes' },
   })
@@ -95,9 +93,7 @@ export class SandboxesController {
   }
 
   @Get()
-  @ApiRoute({
-    id: 'get_sandboxes',
-    summary: 'Look up sandboxes',
+  @ApiRoute('get_sandboxes', 'Look up sandboxes', {
     description: 'In the order of the ids asked for, with null for each that is unknown or not yours.',
     answer: { schema: listWithNulls(SandboxDto), description: 'One element for each id' },
   })
@@ -115,9 +111,7 @@ export class SandboxesController {
     schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
     example: '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b',
   })
-  @ApiRoute({
-    id: 'create_sandbox',
-    summary: 'Start a sandbox',
+  @ApiRoute('create_sandbox', 'Start a sandbox', {
     description: CREATE,
     answer: { type: SandboxDto, description: 'The sandbox' },
     optionalBody: CreateSandboxDto,
@@ -141,9 +135,7 @@ export class SandboxesController {
 
   @Post(':id/pause')
   @SandboxId()
-  @ApiRoute({
-    id: 'pause_sandbox',
-    summary: 'Pause a sandbox',
+  @ApiRoute('pause_sandbox', 'Pause a sandbox', {
     description: PAUSE,
     answer: {
       type: SuccessDto,
@@ -158,9 +150,7 @@ export class SandboxesController {
 
   @Post(':id/resume')
   @SandboxId()
-  @ApiRoute({
-    id: 'resume_sandbox',
-    summary: 'Resume a sandbox',
+  @ApiRoute('resume_sandbox', 'Resume a sandbox', {
     description: RESUME,
     answer: { type: SuccessDto, description: 'It runs, or is about to' },
     problems: [NOT_SEPARATED, UNKNOWN, ALL_BUSY],
@@ -172,9 +162,7 @@ export class SandboxesController {
 
   @Delete(':id')
   @SandboxId()
-  @ApiRoute({
-    id: 'delete_sandbox',
-    summary: 'Delete a sandbox',
+  @ApiRoute('delete_sandbox', 'Delete a sandbox', {
     description:
       'With its files, whatever it is doing. Its conversations stay readable; their `sandbox_status` is MISSING.',
     answer: { type: SuccessDto, description: 'It is unknown from now on; its files go in the background' },

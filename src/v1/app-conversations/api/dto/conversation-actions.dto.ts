@@ -1,26 +1,18 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
-import type { Content } from '@slipway/agent-protocol/events.js';
-import type { FieldProblem } from '../../../../common/validation/field.js';
 import type { DocumentedProblem } from '../../../../common/openapi/api-route.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
-import type { StartMessage } from '../../start-task.entity.js';
+import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';
 
-/** The web client of OpenHands writes `image_url`. */
-const PART_TYPES = ['text', 'image', 'image_url'] as const;
-const MAX_PARTS = 100;
 export const MAX_PATH_LENGTH = 4096;
 const MAX_REASON = 65_536;
 /** Characters of all texts of a start, and of one text of any message. */
 export const MAX_MESSAGE_TEXT = 262_144;
 /** An image as a data URL may fill a body. */
 const MAX_IMAGE_URL = 1_048_576;
-const IMAGE_URL = /^(?:https?:\/\/|data:image\/[a-z0-9.+-]+;base64,)\S+$/i;
-
 /** Problems of routes that need a running sandbox. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
   {
@@ -52,47 +44,40 @@ export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
 ];
 
 class ImageUrlDto {
-  @Text({
+  @Text('Address (http, https) or the image itself as a data URL.', {
     required: true,
-    description: 'Address (http, https) or the image itself as a data URL.',
     example: 'https://images.example.com/screen.png',
     maxLength: MAX_IMAGE_URL,
   })
   url: string;
 }
 
-@SchemaRules({
-  anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }],
-})
-export class MessagePartDto {
-  @Choice({ values: PART_TYPES, description: 'Which of the two; may be left out.', example: 'text' })
+@SchemaRules({ anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }] })
+export class MessagePartDto implements MessagePart {
+  @Choice('Which of the two; may be left out.', { values: PART_TYPES, example: 'text' })
   type?: (typeof PART_TYPES)[number];
 
-  @Text({ description: 'What is said.', example: 'Add a test for the parser.', maxLength: MAX_MESSAGE_TEXT })
+  @Text('What is said.', { example: 'Add a test for the parser.', maxLength: MAX_MESSAGE_TEXT })
   text?: string;
 
-  @TextList({
-    description: 'Addresses (http, https) of images, or the images themselves as data URLs.',
+  @TextList('Addresses (http, https) of images, or the images themselves as data URLs.', {
     example: ['https://images.example.com/screen.png'],
     itemLength: MAX_IMAGE_URL,
   })
   image_urls?: string[];
 
-  @Nested({ type: ImageUrlDto, description: 'One image, in the other way that clients write it.' })
+  @Nested('One image, in the other way that clients write it.', { type: ImageUrlDto })
   image_url?: ImageUrlDto;
 
-  @Flag({ description: 'A hint for models that keep prompts.', example: false })
-  cache_prompt?: boolean;
+  @Flag('A hint for models that keep prompts.', { example: false }) cache_prompt?: boolean;
 }
 
 export class UserMessageDto {
-  @Choice({ values: ['user'], description: 'Who speaks.', default: 'user', example: 'user' })
-  role?: 'user';
+  @Choice('Who speaks.', { values: ['user'], default: 'user', example: 'user' }) role?: 'user';
 
-  @NestedList({
+  @NestedList('What is said, in parts.', {
     type: MessagePartDto,
     required: true,
-    description: 'What is said, in parts.',
     listRule: messagePartProblems,
     form: { minItems: 1, maxItems: MAX_PARTS },
   })
@@ -101,20 +86,17 @@ export class UserMessageDto {
 
 @ApiSchema({ name: 'AppSendMessageRequest' })
 export class SendMessageDto extends UserMessageDto {
-  @Flag({ description: 'Whether the agent takes it up at once.', default: true, example: true })
-  run?: boolean;
+  @Flag('Whether the agent takes it up at once.', { default: true, example: true }) run?: boolean;
 }
 
 @ApiSchema({ name: 'AppSendMessageResponse' })
 export class MessageSentDto {
-  @ApiProperty({ example: true })
-  success: boolean;
+  @ApiProperty({ example: true }) success: boolean;
 
   @ApiProperty({ enum: SANDBOX_STATUSES, enumName: 'SandboxStatus', example: 'RUNNING' })
   sandbox_status: SandboxStatus;
 
-  @ApiProperty({ type: String, nullable: true, example: null })
-  message: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) message: string | null;
 }
 
 @ApiSchema({ name: 'PendingMessageRequest' })
@@ -122,11 +104,8 @@ export class PendingMessageDto extends UserMessageDto {}
 
 @ApiSchema({ name: 'PendingMessageResponse' })
 export class MessageQueuedDto {
-  @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' })
-  id: string;
-
-  @ApiProperty({ example: true })
-  queued: boolean;
+  @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' }) id: string;
+  @ApiProperty({ example: true }) queued: boolean;
 
   @ApiProperty({ type: 'integer', description: 'Its place among those that wait, from 1.', example: 1 })
   position: number;
@@ -134,18 +113,15 @@ export class MessageQueuedDto {
 
 @ApiSchema({ name: 'SendMessageRequest' })
 export class InitialMessageDto extends UserMessageDto {
-  @Flag({ description: 'Means nothing here: the agent starts to work.', default: false, example: true })
-  run?: boolean;
+  @Flag('Means nothing here: the agent starts to work.', { default: false, example: true }) run?: boolean;
 }
 
 @ApiSchema({ name: 'ConfirmationResponseRequest' })
 export class ConfirmationResponseDto {
-  @Flag({ required: true, description: 'Whether the agent may do what it asks for.', example: false })
-  accept: boolean;
+  @Flag('Whether the agent may do what it asks for.', { required: true, example: false }) accept: boolean;
 
-  @Text({
+  @Text('Why not; the agent reads it.', {
     nullable: true,
-    description: 'Why not; the agent reads it.',
     example: 'Use the staging host.',
     maxLength: MAX_REASON,
   })
@@ -154,9 +130,8 @@ export class ConfirmationResponseDto {
 
 @ApiSchema({ name: 'SwitchAcpModelRequest' })
 export class SwitchAcpModelDto {
-  @Text({
+  @Text('Model that the program of the agent offers.', {
     required: true,
-    description: 'Model that the program of the agent offers.',
     example: 'claude-sonnet-4-5',
     form: { minLength: 1, maxLength: 500 },
     rule: (model) => (model === '' || model.length > 500 ? 'Expected a name of 1 to 500 characters.' : null),
@@ -166,9 +141,8 @@ export class SwitchAcpModelDto {
 
 @ApiSchema({ name: 'SwitchProfileRequest' })
 export class SwitchProfileDto {
-  @Text({
+  @Text('Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.', {
     required: true,
-    description: 'Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.',
     example: 'fast',
     form: { minLength: 1, maxLength: 64 },
     rule: (name) => (name === '' || name.length > 64 ? 'Expected a name of 1 to 64 characters.' : null),
@@ -177,8 +151,7 @@ export class SwitchProfileDto {
 }
 
 export class FileQueryDto {
-  @Text({
-    description: "Path of the file: absolute, or below the conversation's folder.",
+  @Text("Path of the file: absolute, or below the conversation's folder.", {
     default: 'PLAN.md',
     example: 'PLAN.md',
     maxLength: MAX_PATH_LENGTH,
@@ -187,112 +160,21 @@ export class FileQueryDto {
 }
 
 export class ResumeQueryDto {
-  @Flag({
-    description:
-      'Whether a paused sandbox is resumed first, which takes a few seconds; otherwise that is refused with 409.',
-    default: true,
-    example: true,
-  })
+  @Flag(
+    'Whether a paused sandbox is resumed first, which takes a few seconds; otherwise that is refused with 409.',
+    { default: true, example: true },
+  )
   resume?: boolean;
 }
 
 export class GitQueryDto extends ResumeQueryDto {
-  @Text({
+  @Text("Path: absolute, or below the conversation's folder, which is `.`.", {
     required: true,
-    description: "Path: absolute, or below the conversation's folder, which is `.`.",
     example: '.',
     maxLength: MAX_PATH_LENGTH,
   })
   path: string;
 
-  @Text({
-    description: 'What to compare with; by default where the branch left the remote.',
-    example: 'main',
-  })
+  @Text('What to compare with; by default where the branch left the remote.', { example: 'main' })
   ref?: string;
-}
-
-/** As agent servers take it. */
-export function toSendMessageRequest({
-  content,
-  run = true,
-}: Pick<SendMessageDto, 'content' | 'run'>): SendMessageRequest {
-  return { role: 'user', content: content.map(toContent), run };
-}
-
-export function toStartMessage({ content, run = false }: InitialMessageDto): StartMessage {
-  return { role: 'user', content: content.map(toContent), run };
-}
-
-function toContent(part: MessagePartDto): Content {
-  const hint = part.cache_prompt === undefined ? {} : { cache_prompt: part.cache_prompt };
-  return isImage(part)
-    ? { type: 'image', image_urls: imageUrls(part), ...hint }
-    : { type: 'text', text: part.text ?? '', ...hint };
-}
-
-/** Problems of the parts, one by one and together. */
-export function messagePartProblems(
-  parts: readonly { index: number; element: MessagePartDto }[],
-): FieldProblem[] {
-  const [excess] = parts.slice(MAX_PARTS);
-  if (excess) {
-    return [{ type: 'too_long', msg: `Expected at most ${MAX_PARTS} parts.` }];
-  }
-  const problems = parts.flatMap(({ index, element }) =>
-    partProblems(element).map((problem) => ({
-      ...problem,
-      path: [String(index), ...(problem.path ?? [])],
-    })),
-  );
-  return problems.length === 0 && !parts.some(({ element }) => saysSomething(element))
-    ? [{ type: 'value_error', msg: 'Expected a message that says something: some text, or an image.' }]
-    : problems;
-}
-
-function partProblems(part: MessagePartDto): FieldProblem[] {
-  if (!isImage(part)) {
-    return part.text === undefined
-      ? [{ type: 'missing', msg: 'This member is required.', path: ['text'] }]
-      : [];
-  }
-  const urls = imageUrls(part);
-  if (urls.length === 0) {
-    return [{ type: 'missing', msg: 'This member is required.', path: ['image_urls'] }];
-  }
-  return urls.flatMap((url, index) =>
-    typeof url !== 'string' || IMAGE_URL.test(url)
-      ? []
-      : [
-          {
-            type: 'value_error',
-            msg: 'Expected an address (http, https) or a data URL of an image in base64.',
-            path: Array.isArray(part.image_urls) ? ['image_urls', String(index)] : ['image_url', 'url'],
-          },
-        ],
-  );
-}
-
-function isImage({ type, text, image_urls: urls, image_url: url }: MessagePartDto): boolean {
-  switch (type) {
-    case 'text':
-      return false;
-    case 'image':
-    case 'image_url':
-      return true;
-    default:
-      return text === undefined && (urls !== undefined || url !== undefined);
-  }
-}
-
-function imageUrls(part: MessagePartDto): string[] {
-  if (Array.isArray(part.image_urls)) {
-    return part.image_urls;
-  }
-  return part.image_url?.url === undefined ? [] : [part.image_url.url];
-}
-
-/** A text of another type counts too, because it is reported on its own. */
-function saysSomething(part: MessagePartDto): boolean {
-  return isImage(part) || typeof part.text !== 'string' || part.text.trim() !== '';
 }

@@ -4,8 +4,7 @@ import type { ConversationSkill, HookEvent } from '../../conversation-folder.ser
 import { MAX_PATH_LENGTH } from './conversation-actions.dto.js';
 
 export class FilesQueryDto {
-  @Text({
-    description: "Folder: absolute, or below the conversation's folder, which is the default.",
+  @Text("Folder: absolute, or below the conversation's folder, which is the default.", {
     default: '.',
     example: '/workspace/project',
     maxLength: MAX_PATH_LENGTH,
@@ -15,8 +14,7 @@ export class FilesQueryDto {
 
 @ApiSchema({ name: 'SkillResponse' })
 class SkillDto implements ConversationSkill {
-  @ApiProperty({ example: 'release-notes' })
-  name: string;
+  @ApiProperty({ example: 'release-notes' }) name: string;
 
   @ApiProperty({
     enum: ['repo', 'knowledge', 'agentskills'],
@@ -26,32 +24,21 @@ class SkillDto implements ConversationSkill {
   })
   type: ConversationSkill['type'];
 
-  @ApiProperty({ example: 'Write one line per change, the user first.' })
-  content: string;
-
-  @ApiProperty({ type: [String], example: ['changelog'] })
-  triggers: string[];
+  @ApiProperty({ example: 'Write one line per change, the user first.' }) content: string;
+  @ApiProperty({ type: [String], example: ['changelog'] }) triggers: string[];
 }
 
 @ApiSchema({ name: 'GetSkillsResponse' })
 export class SkillsDto {
-  @ApiProperty({ type: [SkillDto] })
-  skills: ConversationSkill[];
+  @ApiProperty({ type: [SkillDto] }) skills: ConversationSkill[];
 }
 
 @ApiSchema({ name: 'HookDefinitionResponse' })
 class HookDto {
-  @ApiProperty({ example: 'command' })
-  type: string;
-
-  @ApiProperty({ example: '.openhands/hooks/check.sh' })
-  command: string;
-
-  @ApiProperty({ description: 'Seconds.', example: 60 })
-  timeout: number;
-
-  @ApiProperty({ example: false })
-  async: boolean;
+  @ApiProperty({ example: 'command' }) type: string;
+  @ApiProperty({ example: '.openhands/hooks/check.sh' }) command: string;
+  @ApiProperty({ description: 'Seconds.', example: 60 }) timeout: number;
+  @ApiProperty({ example: false }) async: boolean;
 }
 
 @ApiSchema({ name: 'HookMatcherResponse' })
@@ -59,21 +46,16 @@ class HookMatcherDto {
   @ApiProperty({ description: 'Which tools: `*`, a name or a pattern.', example: 'terminal' })
   matcher: string;
 
-  @ApiProperty({ type: [HookDto] })
-  hooks: HookDto[];
+  @ApiProperty({ type: [HookDto] }) hooks: HookDto[];
 }
 
 @ApiSchema({ name: 'HookEventResponse' })
 class HookEventDto implements HookEvent {
-  @ApiProperty({ example: 'pre_tool_use' })
-  event_type: string;
-
-  @ApiProperty({ type: [HookMatcherDto] })
-  matchers: HookMatcherDto[];
+  @ApiProperty({ example: 'pre_tool_use' }) event_type: string;
+  @ApiProperty({ type: [HookMatcherDto] }) matchers: HookMatcherDto[];
 }
 
 @ApiSchema({ name: 'GetHooksResponse' })
 export class HooksDto {
-  @ApiProperty({ type: [HookEventDto] })
-  hooks: HookEvent[];
+  @ApiProperty({ type: [HookEventDto] }) hooks: HookEvent[];
 }

@@ -9,8 +9,9 @@ import {
 import { PageId, PageOf } from '../../../../common/pagination/page.dto.js';
 import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { Flag, Integer } from '../../../../common/validation/number-fields.js';
-import { Choice, Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
+import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
+import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import {
   CONVERSATION_TRIGGERS,
@@ -19,60 +20,38 @@ import {
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
 import { MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
-import { BRANCH_FORM, REPOSITORY_FORM } from '../../../../git-providers/repository-name.js';
-import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
 
 export class ConversationIdDto {
-  @Text({
+  @Text('Id of the conversation: 32 hexadecimal digits, with or without dashes.', {
     required: true,
-    description: 'Id of the conversation: 32 hexadecimal digits, with or without dashes.',
     example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
   })
   id: string;
 }
 
 export class ConversationFilterQueryDto {
-  @Text({ description: 'Part of the title; case does not count.', example: 'parser' })
-  title__contains?: string;
+  @Text('Part of the title; case does not count.', { example: 'parser' }) title__contains?: string;
+  @Instant('Created at this moment or later.', { example: '2026-11-01T00:00:00Z' }) created_at__gte?: Date;
+  @Instant('Created before this moment.', { example: '2026-12-01T00:00:00Z' }) created_at__lt?: Date;
+  @Instant('Changed at this moment or later.', { example: '2026-11-01T00:00:00Z' }) updated_at__gte?: Date;
+  @Instant('Changed before this moment.', { example: '2026-12-01T00:00:00Z' }) updated_at__lt?: Date;
+  @Text('Only those in this sandbox.', { example: '3kTMd9ZpQ2sVbX7cRfLw1A' }) sandbox_id__eq?: string;
 
-  @Instant({ description: 'Created at this moment or later.', example: '2026-11-01T00:00:00Z' })
-  created_at__gte?: Date;
-
-  @Instant({ description: 'Created before this moment.', example: '2026-12-01T00:00:00Z' })
-  created_at__lt?: Date;
-
-  @Instant({ description: 'Changed at this moment or later.', example: '2026-11-01T00:00:00Z' })
-  updated_at__gte?: Date;
-
-  @Instant({ description: 'Changed before this moment.', example: '2026-12-01T00:00:00Z' })
-  updated_at__lt?: Date;
-
-  @Text({ description: 'Only those in this sandbox.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
-  sandbox_id__eq?: string;
-
-  @TagFilter()
-  tag?: string[];
+  @TagFilter() tag?: string[];
 }
 
 export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
-  @Integer({
-    description: 'Conversations on a page; one of 4 MiB ends earlier.',
-    minimum: 1,
-    maximum: 100,
-    default: 100,
-  })
+  @Integer('Conversations on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 
-  @Flag({ description: 'Also those that are part of another one.', default: false, example: true })
+  @Flag('Also those that are part of another one.', { default: false, example: true })
   include_sub_conversations?: boolean;
 }
 
 export class ListConversationsQueryDto extends SearchConversationsQueryDto {
-  @RepeatedText({
-    description: 'Id of a conversation; repeat it for more, at most 100. Then nothing else counts.',
+  @RepeatedText('Id of a conversation; repeat it for more, at most 100. Then nothing else counts.', {
     most: 100,
     example: ['5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f'],
   })
@@ -98,56 +77,30 @@ export function toConversationFilter(
 /** Members that are left out stay, null clears. */
 @ApiSchema({ name: 'AppConversationUpdateRequest' })
 export class UpdateConversationDto {
-  @Text({
+  @Text('Title; null: made from what is said, again.', {
     nullable: true,
     trim: true,
-    description: 'Title; null: made from what is said, again.',
     example: 'Parser tests',
     form: { minLength: 1, maxLength: 200 },
     rule: (title) => (title === '' ? 'Expected a title that is not blank.' : titleLengthProblem(title)),
   })
   title?: string | null;
 
-  @Flag({ nullable: true, description: 'Kept and shown; nobody else sees the conversation.', example: false })
+  @Flag('Kept and shown; nobody else sees the conversation.', { nullable: true, example: false })
   public?: boolean | null;
 
-  @Text({
-    nullable: true,
-    description: 'Repository it is about.',
-    example: 'octo/app',
-    form: REPOSITORY_FORM,
-    rule: repositoryProblem,
-  })
-  selected_repository?: string | null;
+  @RepositoryName('Repository it is about.', { nullable: true }) selected_repository?: string | null;
+  @BranchName('Branch it is about.', { nullable: true }) selected_branch?: string | null;
+  @ProviderName('Where the repository is.', { nullable: true }) git_provider?: ProviderType | null;
 
-  @Text({
+  @Tags('All tags from now on; null: none.', {
     nullable: true,
-    description: 'Branch it is about.',
-    example: 'main',
-    form: BRANCH_FORM,
-    rule: branchProblem,
-  })
-  selected_branch?: string | null;
-
-  @Choice({
-    nullable: true,
-    values: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    description: 'Where the repository is.',
-    example: 'github',
-  })
-  git_provider?: ProviderType | null;
-
-  @Tags({
-    nullable: true,
-    description: 'All tags from now on; null: none.',
     example: { team: 'checkout', state: 'reviewed' },
   })
   tags?: ReadonlyMap<string, string> | null;
 
-  @FreeObject({
+  @FreeObject('All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.', {
     nullable: true,
-    description: 'All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.',
     example: { ticket: { id: 4711 } },
     maxLength: MAX_METADATA_LENGTH,
   })
@@ -155,60 +108,38 @@ export class UpdateConversationDto {
 }
 
 class LaunchedAgentProfileDto {
-  @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
-  agent_profile_id: string;
-
-  @ApiProperty({ type: 'integer', example: 1 })
-  revision: number;
+  @ApiProperty({ format: 'uuid', example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' }) agent_profile_id: string;
+  @ApiProperty({ type: 'integer', example: 1 }) revision: number;
 }
 
 class TokenUsageDto implements TokenUsage {
-  @ApiProperty({ example: 'provider/model-1' })
-  model: string;
-
-  @ApiProperty({ type: 'integer', example: 18_200 })
-  prompt_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 940 })
-  completion_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 12_000 })
-  cache_read_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 0 })
-  cache_write_tokens: number;
-
-  @ApiProperty({ type: 'integer', example: 0 })
-  reasoning_tokens: number;
+  @ApiProperty({ example: 'provider/model-1' }) model: string;
+  @ApiProperty({ type: 'integer', example: 18_200 }) prompt_tokens: number;
+  @ApiProperty({ type: 'integer', example: 940 }) completion_tokens: number;
+  @ApiProperty({ type: 'integer', example: 12_000 }) cache_read_tokens: number;
+  @ApiProperty({ type: 'integer', example: 0 }) cache_write_tokens: number;
+  @ApiProperty({ type: 'integer', example: 0 }) reasoning_tokens: number;
 
   @ApiProperty({ type: 'integer', description: 'Of the model; 0 when it is not known.', example: 160_000 })
   context_window: number;
 
-  @ApiProperty({ type: 'integer', description: 'Of the last call.', example: 5_100 })
-  per_turn_token: number;
-
-  @ApiProperty({ example: '' })
-  response_id: string;
+  @ApiProperty({ type: 'integer', description: 'Of the last call.', example: 5_100 }) per_turn_token: number;
+  @ApiProperty({ example: '' }) response_id: string;
 }
 
 @ApiSchema({ name: 'MetricsSnapshot' })
 class MetricsDto implements MetricsSnapshot {
-  @ApiProperty({ example: 'provider/model-1' })
-  model_name: string;
-
-  @ApiProperty({ description: 'USD.', example: 0.42 })
-  accumulated_cost: number;
+  @ApiProperty({ example: 'provider/model-1' }) model_name: string;
+  @ApiProperty({ description: 'USD.', example: 0.42 }) accumulated_cost: number;
 
   @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 5 })
   max_budget_per_task: number | null;
 
-  @ApiProperty({ type: TokenUsageDto, nullable: true })
-  accumulated_token_usage: TokenUsageDto | null;
+  @ApiProperty({ type: TokenUsageDto, nullable: true }) accumulated_token_usage: TokenUsageDto | null;
 }
 
 class ConversationFailureDto implements ConversationFailure {
-  @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' })
-  code: string;
+  @ApiProperty({ maxLength: 100, example: 'LlmAuthenticationFailed' }) code: string;
 
   @ApiProperty({
     maxLength: 2_000,
@@ -218,17 +149,10 @@ class ConversationFailureDto implements ConversationFailure {
 }
 
 class ConversationPullRequestDto implements ConversationPullRequest {
-  @ApiProperty({ type: 'integer', example: 17 })
-  number: number;
-
-  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' })
-  url: string;
-
-  @ApiProperty({ example: 'Read empty files without a crash' })
-  title: string;
-
-  @ApiProperty({ example: 'fix/parser' })
-  source_branch: string;
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
+  @ApiProperty({ example: 'Read empty files without a crash' }) title: string;
+  @ApiProperty({ example: 'fix/parser' }) source_branch: string;
 }
 
 export class AppConversationDto {
@@ -241,17 +165,13 @@ export class AppConversationDto {
   @ApiProperty({ description: 'It stays when the sandbox is gone.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
   sandbox_id: string;
 
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' })
-  selected_repository: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'main' })
-  selected_branch: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) selected_repository: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
 
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', nullable: true, example: 'github' })
   git_provider: ProviderType | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'Parser tests' })
-  title: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'Parser tests' }) title: string | null;
 
   @ApiProperty({
     enum: CONVERSATION_TRIGGERS,
@@ -269,29 +189,20 @@ export class AppConversationDto {
   })
   pr_number: number[];
 
-  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' })
-  llm_model: string | null;
-
-  @ApiProperty({ example: 'openhands' })
-  agent_kind: string;
-
-  @ApiProperty({ type: MetricsDto, nullable: true })
-  metrics: MetricsDto | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  parent_conversation_id: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' }) llm_model: string | null;
+  @ApiProperty({ example: 'openhands' }) agent_kind: string;
+  @ApiProperty({ type: MetricsDto, nullable: true }) metrics: MetricsDto | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) parent_conversation_id: string | null;
 
   @ApiProperty({ type: [String], description: 'Only where conversations are asked for by id.', example: [] })
   sub_conversation_ids: string[];
 
-  @ApiProperty({ type: Boolean, nullable: true, example: null })
-  public: boolean | null;
+  @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
 
   @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
   tags: Record<string, string>;
 
-  @ApiProperty({ type: 'object', additionalProperties: true, example: {} })
-  metadata: Record<string, unknown>;
+  @ApiProperty({ type: 'object', additionalProperties: true, example: {} }) metadata: Record<string, unknown>;
 
   @ApiProperty({
     type: String,
@@ -312,11 +223,8 @@ export class AppConversationDto {
   })
   result: unknown;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' })
-  updated_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' }) updated_at: string;
 
   @ApiProperty({
     enum: SANDBOX_STATUSES,

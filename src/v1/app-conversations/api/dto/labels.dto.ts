@@ -16,8 +16,8 @@ function tagNameProblem(name: string): string | null {
 }
 
 /** Arrives as a `Map`. */
-export function Tags(options: FieldOptions): PropertyDecorator {
-  return TextMap({
+export function Tags(description: string, options: FieldOptions): PropertyDecorator {
+  return TextMap(description, {
     ...options,
     most: MAX_TAGS,
     valueLength: MAX_TAG_LENGTH,
@@ -28,8 +28,7 @@ export function Tags(options: FieldOptions): PropertyDecorator {
 
 /** Tags that a conversation must have, each as `name:value`. */
 export function TagFilter(): PropertyDecorator {
-  const list = RepeatedText({
-    description: 'Only those with this tag, as `name:value`; repeat it for more.',
+  const list = RepeatedText('Only those with this tag, as `name:value`; repeat it for more.', {
     most: MAX_TAGS,
     // Name, colon and value.
     form: { pattern: TAG.source, maxLength: 64 + MAX_TAG_LENGTH },

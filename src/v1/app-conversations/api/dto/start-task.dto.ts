@@ -11,14 +11,9 @@ const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
 
 @ApiSchema({ name: 'AppConversationStartRequestEcho' })
 class StartRequestEchoDto {
-  @ApiProperty({ type: String, nullable: true, example: null })
-  sandbox_id: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  sandbox_spec_id: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  conversation_id: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) sandbox_id: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) sandbox_spec_id: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) conversation_id: string | null;
 
   @ApiProperty({
     ...ANY_OBJECT,
@@ -27,71 +22,31 @@ class StartRequestEchoDto {
   })
   initial_message: object | null;
 
-  @ApiProperty({ type: String, nullable: true, example: null })
-  system_message_suffix: string | null;
-
-  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null })
-  processors: unknown;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  llm_model: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  llm_profile: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  agent: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  agent_profile_id: unknown;
-
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' })
-  selected_repository: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'main' })
-  selected_branch: string | null;
-
-  @ApiProperty({ example: false })
-  clone_submodules: boolean;
-
-  @ApiProperty({ example: false })
-  fetch_lfs: boolean;
-
-  @ApiProperty({ type: String, nullable: true, example: 'github' })
-  git_provider: string | null;
-
-  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
-  suggested_task: object | null;
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  title: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'gui' })
-  trigger: string | null;
-
-  @ApiProperty({ type: 'array', items: { type: 'integer' }, example: [] })
-  pr_number: number[];
-
-  @ApiProperty({ type: String, nullable: true, example: null })
-  parent_conversation_id: string | null;
-
-  @ApiProperty({ example: 'default' })
-  agent_type: string;
-
-  @ApiProperty({ type: Boolean, nullable: true, example: null })
-  public: boolean | null;
-
-  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
-  observability_metadata: unknown;
+  @ApiProperty({ type: String, nullable: true, example: null }) system_message_suffix: string | null;
+  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) processors: unknown;
+  @ApiProperty({ type: String, nullable: true, example: null }) llm_model: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) llm_profile: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) agent: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) agent_profile_id: unknown;
+  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) selected_repository: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
+  @ApiProperty({ example: false }) clone_submodules: boolean;
+  @ApiProperty({ example: false }) fetch_lfs: boolean;
+  @ApiProperty({ type: String, nullable: true, example: 'github' }) git_provider: string | null;
+  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) suggested_task: object | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) title: string | null;
+  @ApiProperty({ type: String, nullable: true, example: 'gui' }) trigger: string | null;
+  @ApiProperty({ type: 'array', items: { type: 'integer' }, example: [] }) pr_number: number[];
+  @ApiProperty({ type: String, nullable: true, example: null }) parent_conversation_id: string | null;
+  @ApiProperty({ example: 'default' }) agent_type: string;
+  @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
+  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) observability_metadata: unknown;
 
   @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
   observability_tags: unknown;
 
-  @ApiProperty({ type: String, nullable: true, example: null })
-  observability_span_name: unknown;
-
-  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null })
-  plugins: unknown;
+  @ApiProperty({ type: String, nullable: true, example: null }) observability_span_name: unknown;
+  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) plugins: unknown;
 
   @ApiProperty({
     type: 'object',
@@ -108,8 +63,7 @@ class StartRequestEchoDto {
   @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
   tags: Record<string, string>;
 
-  @ApiProperty({ ...ANY_OBJECT, example: {} })
-  metadata: Record<string, unknown>;
+  @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
 
   @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
   result_schema: Record<string, unknown> | null;
@@ -164,50 +118,34 @@ export class StartTaskDto {
   })
   agent_server_url: string | null;
 
-  @ApiProperty({ type: StartRequestEchoDto })
-  request: StartRequestEchoDto;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  created_at: string;
-
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' })
-  updated_at: string;
+  @ApiProperty({ type: StartRequestEchoDto }) request: StartRequestEchoDto;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) updated_at: string;
 }
 
 @ApiSchema({ name: 'AppConversationStartTaskPage' })
 export class StartTaskPageDto extends PageOf(StartTaskDto) {}
 
 export class StartTaskFilterQueryDto {
-  @Identifier({
-    description: 'Only the task of this conversation.',
-    example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f',
-  })
+  @Identifier('Only the task of this conversation.', { example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f' })
   conversation_id__eq?: string;
 
-  @Instant({ description: 'Created at this moment or later.', example: '2026-11-01T00:00:00Z' })
-  created_at__gte?: Date;
+  @Instant('Created at this moment or later.', { example: '2026-11-01T00:00:00Z' }) created_at__gte?: Date;
 }
 
 export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
-  @Choice({ values: START_TASK_ORDERS, description: 'Order of the list.', default: 'CREATED_AT_DESC' })
+  @Choice('Order of the list.', { values: START_TASK_ORDERS, default: 'CREATED_AT_DESC' })
   sort_order?: StartTaskOrder;
 
-  @PageId()
-  page_id?: string;
+  @PageId() page_id?: string;
 
-  @Integer({
-    description: 'Tasks on a page; one of 4 MiB ends earlier.',
-    minimum: 1,
-    maximum: 100,
-    default: 100,
-  })
+  @Integer('Tasks on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
   limit?: number;
 }
 
 export class StartTaskIdsQueryDto {
-  @RepeatedText({
+  @RepeatedText('Id of a start task; repeat it for more, at most 100.', {
     required: true,
-    description: 'Id of a start task; repeat it for more, at most 100.',
     most: 100,
     example: ['c4b1f0e29d3a4857b6c5d4e3f2a1b0c9'],
   })

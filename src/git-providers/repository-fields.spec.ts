@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { branchProblem, repositoryProblem } from './start-conversation.dto.js';
+import { branchProblem, repositoryProblem } from './repository-fields.js';
 
 describe('repositoryProblem', () => {
   it.each(['octo/app', 'group/sub/app', '~ada/notes', 'PROJ/app.js'])('takes %s', (name) => {

@@ -1,0 +1,113 @@
+import { ApiProperty, getSchemaPath, type OpenAPIObject } from '@nestjs/swagger';
+import type { DtoClass } from '../common/validation/field.js';
+import { TEST_EVENT, type WebhookEventType } from './webhook-event.js';
+
+const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
+const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';
+
+/** What the bodies of all webhooks have. */
+class WebhookBodyDto {
+  @ApiProperty({ format: 'uuid', example: 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76' }) id: string;
+  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) timestamp: string;
+}
+
+class ConversationFailureReportDto {
+  @ApiProperty({ example: 'LlmAuthenticationFailed' }) code: string;
+  @ApiProperty({ example: "The model's provider answered 401: Incorrect API key provided." }) detail: string;
+}
+
+class ConversationStatusReportDto {
+  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
+  @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
+  @ApiProperty({ description: 'As in the type.', example: 'finished' }) execution_status: string;
+
+  @ApiProperty({ required: false, description: 'With `error` and `stuck`, where it is known.' })
+  error?: ConversationFailureReportDto;
+}
+
+class ConversationReadyReportDto {
+  @ApiProperty({ example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' }) start_task_id: string;
+  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
+  @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
+}
+
+class StartFailureReportDto extends ConversationReadyReportDto {
+  @ApiProperty({ type: String, nullable: true, example: 'The repository octo/app could not be cloned.' })
+  detail: string | null;
+}
+
+class PullRequestReportDto {
+  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
+  @ApiProperty({ example: 'octo/app' }) repository: string;
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
+}
+
+class TestReportDto {
+  @ApiProperty({ format: 'uuid', example: '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d' }) endpoint_id: string;
+}
+
+const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data: DtoClass]> = {
+  'conversation.ready': ['A conversation has started', ConversationReadyReportDto],
+  'conversation.start_failed': ['A conversation could not be started', StartFailureReportDto],
+  'conversation.running': ['The agent works', ConversationStatusReportDto],
+  'conversation.paused': ['The agent was paused', ConversationStatusReportDto],
+  'conversation.waiting_for_confirmation': [
+    'The agent asks whether it may go on',
+    ConversationStatusReportDto,
+  ],
+  'conversation.finished': ['The agent has finished', ConversationStatusReportDto],
+  'conversation.error': ['The agent has failed', ConversationStatusReportDto],
+  'conversation.stuck': ['The agent repeats itself, and was stopped', ConversationStatusReportDto],
+  'pull_request.opened': ['The agent has opened a pull request', PullRequestReportDto],
+  [TEST_EVENT]: ['A test that was asked for', TestReportDto],
+};
+
+export const WEBHOOK_MODELS: DtoClass[] = [
+  WebhookBodyDto,
+  ...new Set(Object.values(SENT).map(([, data]) => data)),
+];
+
+/** What is sent to webhook endpoints, by type. */
+export const WEBHOOKS: NonNullable<OpenAPIObject['webhooks']> = Object.fromEntries(
+  Object.entries(SENT).map(([type, [summary, data]]) => [
+    type,
+    {
+      post: {
+        summary,
+        tags: ['Webhook endpoints'],
+        parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({
+          name,
+          in: 'header' as const,
+          required: true,
+          schema: { type: 'string' },
+        })),
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': {
+              schema: {
+                allOf: [
+                  { $ref: getSchemaPath(WebhookBodyDto) },
+                  {
+                    type: 'object',
+                    properties: {
+                      type: { type: 'string', enum: [type] },
+                      data: { $ref: getSchemaPath(data) },
+                    },
+                    required: ['type', 'data'],
+                  },
+                ],
+              },
+            },
+          },
+        },
+        responses: {
+          '2XX': { description: 'Taken' },
+          410: { description: 'Not wanted any more: the endpoint is disabled' },
+          default: { description: 'Sent again later' },
+        },
+      },
+    },
+  ]),
+);
