@@ -128,7 +128,8 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
     }),
   },
   open_conversation_pull_request: {
-    actions: ['conversation.open_pull_request'],
+    // Requested before the push, and done.
+    actions: ['conversation.open_pull_request', 'conversation.open_pull_request'],
     request: (scene) =>
       conversation(scene, 'pull-request', { source_branch: 'fix/it', target_branch: 'release' }),
   },

@@ -278,6 +278,7 @@ describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
     const place = await new ConversationRows(app).sandbox(user.id, {
       key: agent.key,
       address: agent.address,
+      generation: 0,
     });
     id = await insertConversation('octo/app', 'github', {
       id: place.id,

@@ -5,7 +5,7 @@ import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
 import { isBranchName } from '../../git-providers/repository-name.js';
 
 const MAX_BRANCH_LENGTH = 250;
-export const MAX_TITLE_LENGTH = 256;
+export const MAX_PULL_REQUEST_TITLE = 256;
 /** GitHub's limit. */
 const MAX_BODY_LENGTH = 65_536;
 
@@ -39,7 +39,7 @@ export class OpenPullRequestDto {
     required: true,
     description: 'One line.',
     example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_TITLE_LENGTH },
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE },
     rule: titleProblem,
   })
   title: string;
@@ -63,7 +63,7 @@ export class OpenConversationPullRequestDto {
     nullable: true,
     description: "One line; by default the conversation's title.",
     example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_TITLE_LENGTH },
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE },
     rule: titleProblem,
   })
   title?: string | null;
@@ -116,8 +116,8 @@ export function branchNameProblem(name: string): string | null {
 }
 
 function titleProblem(title: string): string | null {
-  return title.trim() === '' || title.length > MAX_TITLE_LENGTH
-    ? `Expected a title of 1 to ${MAX_TITLE_LENGTH} characters.`
+  return title.trim() === '' || title.length > MAX_PULL_REQUEST_TITLE
+    ? `Expected a title of 1 to ${MAX_PULL_REQUEST_TITLE} characters.`
     : null;
 }
 

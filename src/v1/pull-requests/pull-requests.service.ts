@@ -14,7 +14,7 @@ import { ConversationRepository } from '../app-conversations/conversation.reposi
 import { unknownConversation } from '../events/events.service.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
-  MAX_TITLE_LENGTH,
+  MAX_PULL_REQUEST_TITLE,
   type OpenConversationPullRequestDto,
   type OpenPullRequestDto,
 } from './pull-request.dto.js';
@@ -59,7 +59,7 @@ export class PullRequestsService {
   /**
    * Pushes the branch from the sandbox, which is resumed for it, and opens a pull request.
    * @throws DomainError as `openForAgent`, conflict when the branch cannot be pushed; what
-   *   `ConversationActionsService.read` throws
+   *   `ConversationActionsService.change` throws
    */
   async openForUser(
     userId: string,
@@ -75,24 +75,26 @@ export class PullRequestsService {
     const repository = requireRepository(conversation.selected_repository);
     const { url, credential } = await this.repositories.cloneAccess(userId, provider, repository);
     await this.actions.wake(userId, id);
-    const pushed = await this.actions.read(userId, id, async (target) =>
-      this.git.push(target, {
+    const pushing: { result: GitPushResponse | null } = { result: null };
+    const entry = { action: 'conversation.open_pull_request', details: { repository } } as const;
+    await this.actions.change(userId, id, entry, async (target) => {
+      pushing.result = await this.git.push(target, {
         url,
         directory,
         branch: request.source_branch ?? null,
         username: credential?.username ?? null,
         password: credential?.password ?? null,
-      }),
-    );
+      });
+    });
     return this.open({
       id,
       userId,
       repository,
       provider,
       request: {
-        source_branch: pushedBranch(pushed, request.source_branch ?? conversation.working_branch),
+        source_branch: pushedBranch(pushing.result, request.source_branch ?? conversation.working_branch),
         target_branch: request.target_branch ?? null,
-        title: request.title ?? textHead(conversation.title ?? repository, MAX_TITLE_LENGTH),
+        title: request.title ?? textHead(conversation.title ?? repository, MAX_PULL_REQUEST_TITLE),
         body: request.body ?? '',
         draft: request.draft ?? false,
       },

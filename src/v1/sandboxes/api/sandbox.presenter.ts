@@ -28,11 +28,13 @@ export class SandboxPresenter {
 
   /** What opens a sandbox is shown to its owner only. */
   pageOfAll(viewerId: string, { items, nextPageId }: Page<SandboxView>): SandboxPageDto {
-    const closed = { session_api_key: null, exposed_urls: null };
-    return {
-      items: items.map((view) => ({ ...this.sandbox(view), ...(view.userId !== viewerId && closed) })),
-      next_page_id: nextPageId,
-    };
+    const shown = items.map((view) => {
+      const sandbox = this.sandbox(view);
+      return view.userId === viewerId
+        ? sandbox
+        : Object.assign(sandbox, { session_api_key: null, exposed_urls: null });
+    });
+    return { items: shown, next_page_id: nextPageId };
   }
 
   batch(views: readonly (SandboxView | null)[]): (SandboxDto | null)[] {
