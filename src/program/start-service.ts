@@ -52,7 +52,7 @@ export async function startService(
     const { port } = app.getHttpServer().address() as AddressInfo;
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
-      welcomeLast(app, config, port);
+      void welcomeLast(app, config, port);
     }
     return {
       port,
@@ -72,7 +72,7 @@ export async function startService(
 }
 
 /** After what sandboxes have to report, which takes a second or two, so that the lines to copy stay in sight. */
-function welcomeLast(app: NestExpressApplication, config: AppConfig, port: number): void {
+async function welcomeLast(app: NestExpressApplication, config: AppConfig, port: number): Promise<void> {
   const key = config.database.url === null ? generatedKey(config.dataDir) : null;
   // Logs must not hold a code that connects a browser; users of the terminal may have the key anyway.
   const issueCode =
@@ -80,17 +80,16 @@ function welcomeLast(app: NestExpressApplication, config: AppConfig, port: numbe
       ? (purpose: CodePurpose) => app.get(OneTimeCodes).issue(key, purpose)
       : null;
   const reported = app.get(BackendReadiness).isReady();
-  void Promise.race([reported.catch(() => false), delay(WELCOME_MS, null, { ref: false })]).then(() => {
-    if (!app.get(Draining).hasBegun) {
-      const [workingDirectory, hasKeyFile] = [process.cwd(), key !== null];
-      process.stdout.write(
-        welcomeText({ config, port, workingDirectory, hasKeyFile, hasConsole: hasBuiltConsole(), issueCode }),
-      );
-    }
-  });
+  await Promise.race([reported.catch(() => false), delay(WELCOME_MS, null, { ref: false })]);
+  if (!app.get(Draining).hasBegun) {
+    const [workingDirectory, hasKeyFile] = [process.cwd(), key !== null];
+    process.stdout.write(
+      welcomeText({ config, port, workingDirectory, hasKeyFile, hasConsole: hasBuiltConsole(), issueCode }),
+    );
+  }
 }
 
-/** Only process sandboxes and their like outlive the service without anything that shows them. */
+/** Sandboxes outlive the service, so that conversations go on over a restart. */
 async function farewellOf(app: NestExpressApplication): Promise<string> {
   try {
     const counts = await app.get(SandboxQueries).counts();

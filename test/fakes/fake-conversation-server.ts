@@ -164,11 +164,7 @@ export class FakeConversationServer {
     } else if (url.pathname === '/server_info') {
       send(200, { uptime: this.uptime, idle_time: 0 });
     } else if (url.pathname === '/api/git/push' && this.push !== null) {
-      const { push } = this;
-      void bodyOf(request).then((body) => {
-        this.pushes.push(body);
-        send(200, push);
-      });
+      void this.takePush(request, (push) => send(200, push));
     } else if (url.pathname === '/api/conversations/search') {
       this.lists.push(url.search);
       send(200, listPage([...this.conversations.values()], url.searchParams));
@@ -181,10 +177,11 @@ export class FakeConversationServer {
       send(200, this.conversations.get(id)?.info);
     }
   }
-}
 
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  return JSON.parse(Buffer.concat(await request.toArray()).toString('utf8'));
+  private async takePush(request: IncomingMessage, answer: (push: Json | null) => void): Promise<void> {
+    this.pushes.push(JSON.parse(Buffer.concat(await request.toArray()).toString('utf8')));
+    answer(this.push);
+  }
 }
 
 /** The last one that was opened comes first. */
