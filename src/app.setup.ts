@@ -11,6 +11,7 @@ import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-host
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { ApiKeyVerifier } from './auth/api-key.verifier.js';
 import { RequestAdmission } from './auth/request-admission.js';
+import { RequestAuthenticator } from './auth/request-authenticator.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
@@ -35,6 +36,7 @@ import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.queries.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
+import { builtConsoleFolder, consolePages } from './web/console.pages.js';
 import { webAppMiddleware } from './web/web-app.middleware.js';
 
 /** Disconnects a client that stalls in its headers, or in a body that the service does not read. */
@@ -52,7 +54,7 @@ interface RequestHosts {
 }
 
 /** The order of middleware between socket and controllers, for the service and the tests. */
-export function configureApp(app: NestExpressApplication): void {
+export function configureApp(app: NestExpressApplication, consoleFolder = builtConsoleFolder()): void {
   const { http, log, telemetry } = app.get(AppConfig);
   const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
   const unroutedName = (request: IncomingMessage): string | null => {
@@ -114,6 +116,7 @@ export function configureApp(app: NestExpressApplication): void {
       strictTransportSecurity: false,
     }),
   );
+  app.use(consolePages({ folder: consoleFolder, isAtRoot: http.webAppFolder === null }));
   if (http.webAppFolder !== null) {
     const sources = app.get(SandboxUrls).browserSources();
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
@@ -140,10 +143,12 @@ function boundConnections(app: NestExpressApplication): ServerConnections {
 function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const { http } = app.get(AppConfig);
   const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];
+  const authenticator = app.get(RequestAuthenticator);
   return new RequestAdmission({
     perMinute: http.rateLimitPerMinute,
     inFlight: http.maxRequestsInFlight,
     userOf: (key) => apiKeys.verify(key),
+    signedInUserOf: (headers) => authenticator.signedInUser(headers),
     ownerOf: (sessionKey) => sandboxKeys.find(sessionKey),
   });
 }

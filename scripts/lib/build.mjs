@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, globSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { removeOlder, removeOrphans } from './leftovers.mjs';
@@ -12,7 +22,12 @@ const entry = at('dist/service/main.js');
 export const compileCache = at('dist/.compile-cache');
 const stamp = at('dist/.built');
 const inputs = globSync(
-  ['tsconfig.json', '{.,packages/*}/{tsconfig.build,package}.json', 'package-lock.json'],
+  [
+    'tsconfig.json',
+    '{.,packages/*}/{tsconfig.build,package}.json',
+    'packages/console/{index.html,vite.config.mjs}',
+    'package-lock.json',
+  ],
   { cwd: root },
 ).map((name) => at(name));
 const sources = globSync('{.,packages/*}/src', { cwd: root }).map((name) => at(name));
@@ -35,12 +50,14 @@ export function build() {
     process.stderr.write('TypeScript is not installed: run npm ci first\n');
     return false;
   }
+  report('Building: compiling…');
   const { status } = spawnSync(process.execPath, [compiler, '--build', at('tsconfig.build.json')], {
     stdio: ['ignore', process.stderr.fd, 'inherit'],
   });
   if (status !== 0) {
     return false;
   }
+  report('Building: bundling…');
   for (const script of ['scripts/bundle.mjs', 'scripts/code-cache.mjs']) {
     const made = spawnSync(process.execPath, [at(script)], {
       stdio: ['ignore', process.stderr.fd, 'inherit'],
@@ -49,6 +66,9 @@ export function build() {
       return false;
     }
   }
+  if (!buildConsole()) {
+    return false;
+  }
   sources.forEach((source) => removeOrphans(path.join(source, '../dist'), source));
   if (previous) {
     ['dist/service', 'dist/bundle'].forEach((bundles) => removeOlder(at(bundles), previous));
@@ -56,6 +76,30 @@ export function build() {
   writeFileSync(stamp, '');
   // The stamp has the start time, so that files saved while the compiler ran count as newer.
   utimesSync(stamp, startedAt, startedAt);
+  report(`Built in ${Math.round((Date.now() - startedAt.getTime()) / 1000)} s`);
+  return true;
+}
+
+/** Standard output belongs to the program that runs afterwards. */
+function report(text) {
+  process.stderr.write(`${new Date().toTimeString().slice(0, 8)} ${text}\n`);
+}
+
+/** The page at `/`, with its own tools, in place of an earlier one. */
+function buildConsole() {
+  if (!existsSync(at('packages/console/package.json'))) {
+    return true;
+  }
+  report('Building: the console…');
+  const { status } = spawnSync('npm', ['run', '--silent', 'build', '--workspace', '@slipway/console'], {
+    cwd: root,
+    stdio: ['ignore', process.stderr.fd, 'inherit'],
+  });
+  if (status !== 0) {
+    return false;
+  }
+  rmSync(at('dist/console'), { recursive: true, force: true });
+  cpSync(at('packages/console/dist'), at('dist/console'), { recursive: true });
   return true;
 }
 
@@ -67,8 +111,6 @@ export function buildIfNeeded() {
   if (!existsSync(at('src')) || isUpToDate()) {
     return true;
   }
-  // Standard output belongs to the program that runs afterwards.
-  process.stderr.write('Building…\n');
   return build();
 }
 

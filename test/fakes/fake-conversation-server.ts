@@ -32,6 +32,10 @@ export class FakeConversationServer {
   readonly faults: ('hang' | 'reset' | number)[] = [];
   /** Statuses with which requests are refused, by method and path. */
   readonly refusals = new Map<string, number>();
+  /** What a push answers, which our agent server can and the stock one cannot. */
+  push: Json | null = null;
+  /** Bodies of the requests to push. */
+  readonly pushes: unknown[] = [];
   /** Responses wait for it. */
   gate: Promise<void> = Promise.resolve();
   /** Called right before a conversation's state is sent. */
@@ -159,6 +163,8 @@ export class FakeConversationServer {
       send(200, { status: 'ok' });
     } else if (url.pathname === '/server_info') {
       send(200, { uptime: this.uptime, idle_time: 0 });
+    } else if (url.pathname === '/api/git/push' && this.push !== null) {
+      void this.takePush(request, (push) => send(200, push));
     } else if (url.pathname === '/api/conversations/search') {
       this.lists.push(url.search);
       send(200, listPage([...this.conversations.values()], url.searchParams));
@@ -170,6 +176,11 @@ export class FakeConversationServer {
       this.beforeState();
       send(200, this.conversations.get(id)?.info);
     }
+  }
+
+  private async takePush(request: IncomingMessage, answer: (push: Json | null) => void): Promise<void> {
+    this.pushes.push(JSON.parse(Buffer.concat(await request.toArray()).toString('utf8')));
+    answer(this.push);
   }
 }
 

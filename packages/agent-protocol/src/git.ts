@@ -51,6 +51,16 @@ export const gitPrepareSchema = z.object({
 
 export type PrepareRequest = z.infer<typeof gitPrepareSchema>;
 
+export const gitPushSchema = z.object({
+  url: httpUrl,
+  directory: z.string().min(1),
+  branch: branchSchema.nullable(),
+  username: oneLine.nullable(),
+  password: oneLine.nullable(),
+});
+
+export type PushRequest = z.infer<typeof gitPushSchema>;
+
 export type GitAccess = z.output<typeof gitAccessSchema>;
 export type GitServerCredential = GitAccess['credentials'][number];
 export type GitIdentity = z.output<typeof gitIdentitySchema>;
@@ -101,6 +111,24 @@ export interface GitPrepareResponse {
   branch: string | null;
   /** What may surprise the user; empty where the repository was there before. */
   notices: string[];
+}
+
+/** Not in the published API. The credentials are for the server of the address only. */
+export interface GitPushRequest {
+  url: string;
+  /** Inside the repository. */
+  directory: string;
+  /** Null: the branch that is checked out. */
+  branch: string | null;
+  username: string | null;
+  password: string | null;
+}
+
+export interface GitPushResponse {
+  ok: boolean;
+  branch: string | null;
+  /** The last lines that git wrote, secrets masked. */
+  output: string;
 }
 
 /** Variables of the setup script, in a repository's `.git`: lines of name, `=` and the value as bash reads it. */

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { stripVTControlCharacters } from 'node:util';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
@@ -51,6 +52,9 @@ function remember(line: string): string {
   return line;
 }
 
+/** `HH:MM:SS` */
+const TIME_LENGTH = 8;
+
 export interface AppLoggerOptions {
   level: 'debug' | 'info' | 'warn' | 'error';
   format: 'json' | 'pretty';
@@ -63,7 +67,7 @@ export class AppLogger extends ConsoleLogger {
     super({
       json,
       prefix: 'Slipway',
-      colors: !json && process.stdout.isTTY,
+      colors: !json && isatty(1),
       compact: true,
       flattenParams: json,
       logLevels: LEVELS[options.level],
@@ -77,8 +81,17 @@ export class AppLogger extends ConsoleLogger {
     return remember(super.stringifyJsonLogObject(members));
   }
 
+  /** Begins with the time, without colours: what people look for first. */
   protected override formatMessage(...args: Parameters<ConsoleLogger['formatMessage']>): string {
-    return remember(super.formatMessage(...args));
+    const [level, message, , , context, , params] = args;
+    const isPlain = level === 'log' || level === 'debug';
+    const shown = [
+      new Date().toTimeString().slice(0, TIME_LENGTH),
+      ...(isPlain ? [] : [this.colorize(level.toUpperCase(), level)]),
+      `${context}${this.stringifyMessage(message, level)}`,
+      ...(params && Object.keys(params).length > 0 ? [this.stringifyParams(params)] : []),
+    ];
+    return remember(`${shown.join(' ')}\n`);
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {

@@ -5,7 +5,7 @@ import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
 import { isBranchName } from '../../git-providers/repository-name.js';
 
 const MAX_BRANCH_LENGTH = 250;
-const MAX_TITLE_LENGTH = 256;
+export const MAX_PULL_REQUEST_TITLE = 256;
 /** GitHub's limit. */
 const MAX_BODY_LENGTH = 65_536;
 
@@ -35,11 +35,8 @@ export class OpenPullRequestDto {
   @Text('One line.', {
     required: true,
     example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_TITLE_LENGTH },
-    rule: (title) =>
-      title.trim() === '' || title.length > MAX_TITLE_LENGTH
-        ? `Expected a title of 1 to ${MAX_TITLE_LENGTH} characters.`
-        : null,
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE },
+    rule: titleProblem,
   })
   title: string;
 
@@ -47,12 +44,49 @@ export class OpenPullRequestDto {
     required: true,
     example: 'An empty file has no first line.',
     form: { maxLength: MAX_BODY_LENGTH },
-    rule: (body) =>
-      body.length > MAX_BODY_LENGTH ? `Expected at most ${MAX_BODY_LENGTH} characters.` : null,
+    rule: bodyProblem,
   })
   body: string;
 
   @Flag('Whether it is not ready for review yet.', { default: false, example: false }) draft?: boolean;
+}
+
+/** All that is left out is what the conversation suggests. */
+export class OpenConversationPullRequestDto {
+  @Text("One line; by default the conversation's title.", {
+    nullable: true,
+    example: 'Read empty files without a crash',
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE },
+    rule: titleProblem,
+  })
+  title?: string | null;
+
+  @Text('What changed and why, in Markdown.', {
+    nullable: true,
+    example: 'An empty file has no first line.',
+    form: { maxLength: MAX_BODY_LENGTH },
+    rule: bodyProblem,
+  })
+  body?: string | null;
+
+  @Flag('Whether it is not ready for review yet.', { default: false, example: false })
+  draft?: boolean;
+
+  @Text('The branch with the commits, which is pushed; by default the one that is checked out.', {
+    nullable: true,
+    example: 'fix/parser',
+    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
+    rule: branchNameProblem,
+  })
+  source_branch?: string | null;
+
+  @Text("Where the changes shall go; by default the repository's default branch.", {
+    nullable: true,
+    example: 'main',
+    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
+    rule: branchNameProblem,
+  })
+  target_branch?: string | null;
 }
 
 export class OpenedPullRequestDto implements OpenedChangeRequest {
@@ -66,4 +100,14 @@ export function branchNameProblem(name: string): string | null {
     return `Expected the name of a branch, of 1 to ${MAX_BRANCH_LENGTH} characters.`;
   }
   return isBranchName(name) ? null : 'Expected the name of a branch such as fix/parser.';
+}
+
+function titleProblem(title: string): string | null {
+  return title.trim() === '' || title.length > MAX_PULL_REQUEST_TITLE
+    ? `Expected a title of 1 to ${MAX_PULL_REQUEST_TITLE} characters.`
+    : null;
+}
+
+function bodyProblem(body: string): string | null {
+  return body.length > MAX_BODY_LENGTH ? `Expected at most ${MAX_BODY_LENGTH} characters.` : null;
 }

@@ -1,6 +1,7 @@
+import { within } from '@slipway/common/async.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { type AgentEngine, within } from '../engine/agent-engine.js';
+import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../log.js';

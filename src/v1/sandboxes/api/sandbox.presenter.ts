@@ -26,6 +26,17 @@ export class SandboxPresenter {
     return { items: items.map((view) => this.sandbox(view)), next_page_id: nextPageId };
   }
 
+  /** What opens a sandbox is shown to its owner only. */
+  pageOfAll(viewerId: string, { items, nextPageId }: Page<SandboxView>): SandboxPageDto {
+    const shown = items.map((view) => {
+      const sandbox = this.sandbox(view);
+      return view.userId === viewerId
+        ? sandbox
+        : Object.assign(sandbox, { session_api_key: null, exposed_urls: null });
+    });
+    return { items: shown, next_page_id: nextPageId };
+  }
+
   batch(views: readonly (SandboxView | null)[]): (SandboxDto | null)[] {
     return views.map((view) => view && this.sandbox(view));
   }

@@ -1,3 +1,4 @@
+import { within } from '@slipway/common/async.js';
 import { clipText } from '../../clipped-text.js';
 import type { ToolView } from '../../tool-view.js';
 import {
@@ -5,7 +6,6 @@ import {
   AgentUnavailableError,
   type EngineHost,
   type EngineServerOptions,
-  within,
 } from '../agent-engine.js';
 import { conversationFailure, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../open-calls.js';
