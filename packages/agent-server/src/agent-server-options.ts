@@ -5,6 +5,8 @@ export interface ListenOptions {
   /** Listens on this Unix socket; null: on host and port. */
   socket: string | null;
   relays: readonly Relay[];
+  /** Whether its network is connected beside its start, so that requests have to wait for it. */
+  awaitNetwork: boolean;
   host: string;
   /** 0: any free port. */
   port: number;

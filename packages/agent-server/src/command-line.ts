@@ -19,6 +19,7 @@ type ParsedOptions = Pick<
   | 'port'
   | 'socket'
   | 'relays'
+  | 'awaitNetwork'
   | 'conversationsPath'
   | 'bashEventsPath'
   | 'workspace'
@@ -47,6 +48,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
       port: { type: 'string', default: '8000' },
       socket: { type: 'string' },
       relay: { type: 'string', multiple: true, default: [] },
+      'await-network': { type: 'boolean', default: false },
       'conversations-path': { type: 'string' },
       'bash-events-dir': { type: 'string' },
       workspace: { type: 'string' },
@@ -66,6 +68,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     port: toPort(values.port),
     socket: values.socket === undefined ? null : inCwd(values.socket),
     relays: values.relay.map(parseRelay),
+    awaitNetwork: values['await-network'],
     conversationsPath: inWorkspace(
       values['conversations-path'] ?? env['OH_CONVERSATIONS_PATH'],
       'conversations',
