@@ -144,7 +144,7 @@ export class ProgramLauncher {
       return { ...spawned, user: this.#exclusive(user), connected: Promise.resolve() };
     }
     const spawned = await spawnWith({ ...launch.ports });
-    const { connected } = await this.#connect(launch.id, paths, spawned, signal);
+    const { connected } = await this.#connect(launch.id, paths, spawned);
     return { ...spawned, user: this.#exclusive(user), connected };
   }
 
@@ -167,14 +167,11 @@ export class ProgramLauncher {
     id: string,
     paths: SandboxPaths,
     { record, ended }: SpawnedProgram,
-    signal: AbortSignal,
   ): Promise<NetworkConnection> {
     const gone = new AbortController();
     void ended.then(() => gone.abort());
     try {
-      // Once the start has ended its signal means nothing, and the program must not end with it.
       const { connected } = await this.#attachNetwork(id, paths, record, gone.signal);
-      signal.throwIfAborted();
       return { connected: connected.catch((error: unknown) => throwIfAlive(record, error)) };
     } catch (error) {
       if (gone.signal.aborted) {
