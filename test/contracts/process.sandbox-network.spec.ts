@@ -178,13 +178,14 @@ describeNetwork('the network of a process sandbox', () => {
       const file = path.join(harness.options.folder, launch.id, 'network.json');
       return jsonNumber(JSON.parse(await readFile(file, 'utf8')), 'pid') ?? 0;
     };
+    const target = `127.0.0.1/${portOf(opened)}`;
+    expect(await openOnes(client, [target])).toEqual([target]);
     const first = await connector();
     process.kill(first, 'SIGKILL');
     await until(async () => {
       await harness.backend.list();
       return (await connector()) !== first;
     });
-    const target = `127.0.0.1/${portOf(opened)}`;
     await until(async () => (await openOnes(client, [target])).length === 1);
     expect(await openOnes(client, [target, `10.0.2.2/${portOf(closed)}`])).toEqual([target]);
   });
@@ -197,13 +198,14 @@ describeNetwork('the network of a process sandbox', () => {
     async (_what, ends) => {
       const launch = harness.launch();
       const client = await started(launch);
+      const target = `127.0.0.1/${portOf(opened)}`;
+      expect(await openOnes(client, [target])).toEqual([target]);
       const file = path.join(harness.options.folder, launch.id, 'network.json');
       const record: unknown = JSON.parse(await readFile(file, 'utf8'));
       const unready = spawn('sleep', ['1000']);
       const identity = { ...identifyProcess(unready.pid ?? 0), run: jsonText(record, 'run') };
       await writeFile(file, JSON.stringify(identity));
       process.kill(jsonNumber(record, 'pid') ?? 0, 'SIGKILL');
-      const target = `127.0.0.1/${portOf(opened)}`;
       await until(async () => (await openOnes(client, [target])).length === 0);
 
       const start = (await harness.reopen()).start(launch, SIGNAL);

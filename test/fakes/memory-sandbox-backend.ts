@@ -220,7 +220,13 @@ export class MemorySandboxBackend extends SandboxBackend {
 async function startServer(sandbox: MemorySandbox, launch: MemoryLaunch): Promise<RunningAgentServer> {
   const { folder } = sandbox;
   await mkdir(path.join(folder, 'shared'), { recursive: true });
-  const server = await listenUnassigned({ host: '127.0.0.1', port: 0, socket: null, relays: [] });
+  const server = await listenUnassigned({
+    host: '127.0.0.1',
+    port: 0,
+    socket: null,
+    relays: [],
+    awaitNetwork: false,
+  });
   const assign = async (owned: MemoryLaunch): Promise<void> =>
     await server.assign(serverOptions(sandbox, owned));
   if (launch.sessionKey === null) {
@@ -240,6 +246,7 @@ function serverOptions({ folder, engines, ports }: MemorySandbox, launch: Memory
     port: 0,
     socket: null,
     relays: [],
+    awaitNetwork: false,
     conversationsPath: path.join(folder, 'conversations'),
     bashEventsPath: path.join(folder, 'bash_events'),
     workspace,

@@ -34,6 +34,7 @@ export async function startTestAgentServer(
       port: 0,
       socket: null,
       relays: [],
+      awaitNetwork: false,
       conversationsPath: path.join(folder, 'conversations'),
       bashEventsPath: path.join(folder, 'bash'),
       workspace,

@@ -9,6 +9,7 @@ describe('parseOptions', () => {
       port: 8000,
       socket: null,
       relays: [],
+      awaitNetwork: false,
       workspace: '/srv/workspace',
       conversationsPath: '/srv/workspace/conversations',
       bashEventsPath: '/srv/workspace/bash_events',

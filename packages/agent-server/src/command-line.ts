@@ -34,6 +34,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
       port: { type: 'string', default: '8000' },
       socket: { type: 'string' },
       relay: { type: 'string', multiple: true, default: [] },
+      'await-network': { type: 'boolean', default: false },
       'conversations-path': { type: 'string' },
       'bash-events-dir': { type: 'string' },
       workspace: { type: 'string' },
@@ -53,6 +54,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     port: toPort(values.port),
     socket: values.socket === undefined ? null : inCwd(values.socket),
     relays: values.relay.map(parseRelay),
+    awaitNetwork: values['await-network'],
     conversationsPath: inWorkspace(
       values['conversations-path'] ?? env['OH_CONVERSATIONS_PATH'],
       'conversations',
@@ -170,6 +172,8 @@ export interface ListenOptions {
   /** Listens on this Unix socket; null: on host and port. */
   socket: string | null;
   relays: readonly Relay[];
+  /** Whether its network is connected beside its start, so that requests have to wait for it. */
+  awaitNetwork: boolean;
   host: string;
   /** 0: any free port. */
   port: number;

@@ -1,18 +1,25 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
+import { networkConnected } from './network.js';
 import { parseRelay, startRelays } from './port-relay.js';
 
 // Runs another program in a sandbox's network and forwards between its ports and Unix sockets:
 // `relay.main.js --relay unix:/path=tcp:127.0.0.1:8000 -- program arguments`. Ends as the program ends.
 
 const { values, positionals } = parseArgs({
-  options: { relay: { type: 'string', multiple: true, default: [] } },
+  options: {
+    relay: { type: 'string', multiple: true, default: [] },
+    'await-network': { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 });
 const [program = '', ...args] = positionals;
 
 async function run(): Promise<void> {
+  if (values['await-network']) {
+    await networkConnected();
+  }
   const relays = await startRelays(values.relay.map(parseRelay));
   // Handled before there is a program: a signal that came in between would end the relay, and the program with it.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

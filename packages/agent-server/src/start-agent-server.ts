@@ -18,6 +18,7 @@ import { LazyApp } from './http/lazy-app.js';
 import { handleTraced } from './http/request-spans.js';
 import { SessionKeys } from './http/session-keys.js';
 import { log } from './log.js';
+import { networkConnected } from './network.js';
 import { listenOnSocket, startRelays } from './port-relay.js';
 import { SkillReader } from './skills/skill-reader.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
@@ -60,14 +61,16 @@ export async function listenUnassigned(options: ListenOptions): Promise<Unassign
   server.on('upgrade', app.upgrade);
   const relays = await startRelays(options.relays);
   const port = await listen(server, options);
+  const stopping = new AbortController();
   let assigned: Promise<AssignedServer> | null = null;
   return {
     port,
     assign: async (later) => {
-      assigned = assign(app, later);
+      assigned = assign(app, later, stopping.signal);
       await assigned;
     },
     stop: async () => {
+      stopping.abort();
       server.close();
       relays.close();
       const parts = await assigned;
@@ -85,7 +88,11 @@ interface AssignedServer {
   sendWebhooks(): Promise<void>;
 }
 
-async function assign(app: LazyApp, options: AgentServerOptions): Promise<AssignedServer> {
+async function assign(
+  app: LazyApp,
+  options: AgentServerOptions,
+  stopping: AbortSignal,
+): Promise<AssignedServer> {
   const { workspace, aliases, environment, sessionKeys, toolWrapper: wrapper } = options;
   await mkdir(workspace, { recursive: true });
   const view = { environment, wrapper, aliases };
@@ -139,7 +146,9 @@ async function assign(app: LazyApp, options: AgentServerOptions): Promise<Assign
     rm(transfers, { recursive: true, force: true }),
   ]);
   app.assign(async () => {
-    const { createHttpApp } = await import('./http/app.js');
+    // Whatever uses the network begins with a request.
+    const connected = options.awaitNetwork ? networkConnected(stopping) : null;
+    const [{ createHttpApp }] = await Promise.all([import('./http/app.js'), connected]);
     return createHttpApp({
       conversations,
       commands,

@@ -43,7 +43,7 @@ const own = Object.values(networkInterfaces()).flat().map(({ address }) => addre
 console.log(JSON.stringify([...new Set([...gateways, ...servers, ...own])]));
 `;
 /** What user-mode network stacks and engines call the machine, whether or not this sandbox was told. */
-const NAMES_OF_THE_MACHINE = [
+export const NAMES_OF_THE_MACHINE = [
   '127.0.0.1',
   '::1',
   '10.0.2.2',

@@ -8,6 +8,11 @@ const stopped = (code: number | null, signal: string | null = null, outOfMemory 
   sessionKey: KEY,
 });
 
+const ended = (cause: string) => ({
+  ...stopped(null),
+  facts: { state: 'stopped' as const, exit: { code: null, signal: 'SIGKILL', outOfMemory: false, cause } },
+});
+
 describe('failure texts', () => {
   it.each([
     [failedWhileStarting(stopped(127), null), 'before it listened (exit code 127)'],
@@ -27,16 +32,8 @@ describe('failure texts', () => {
     [startTimedOut({ log: '', sessionKey: KEY }, null, 5), 'did not say where it listens within 5 s'],
     [endedByItself(stopped(null, 'SIGKILL')), 'signal SIGKILL'],
     [endedByItself(stopped(null)), 'exit code unknown'],
-    [
-      endedByItself({
-        ...stopped(null),
-        facts: {
-          state: 'stopped',
-          exit: { code: null, signal: 'SIGKILL', outOfMemory: false, cause: 'It was too big.' },
-        },
-      }),
-      'It was too big.',
-    ],
+    [endedByItself(ended('It was too big.')), 'It was too big.'],
+    [failedWhileStarting(ended('It has no network.'), null), 'It has no network.'],
     [
       endedByItself({ facts: { state: 'stopped', exit: null }, log: '', sessionKey: KEY }),
       'exit code unknown',

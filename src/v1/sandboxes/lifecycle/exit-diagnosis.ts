@@ -48,6 +48,10 @@ export function madeByOtherBackend(made: Sandbox['backend'], configured: Sandbox
 }
 
 export function failedWhileStarting(failure: FailureFacts, tried: string | null): string {
+  const cause = failure.facts.exit?.cause;
+  if (cause !== undefined) {
+    return cause;
+  }
   const where = tried === null ? 'before it listened' : `while ${tried}/alive was asked`;
   return withLog(
     failure.facts.state === 'missing'

@@ -72,7 +72,9 @@ export async function probeNetwork(
     const { pid, ended, failure } = startProbe(command, { marker });
     try {
       if (pid !== undefined) {
-        await attachNetwork({ paths, network, pid, run: PROBE_RUN, marker, signal: ended });
+        const input = { paths, network, pid, run: PROBE_RUN, marker, signal: ended };
+        const { connected } = await attachNetwork(input);
+        await connected;
       }
       return await failure;
     } catch (error) {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { readProcesses } from '@slipway/common/processes/process-table.js';
 import { DiskGuard } from '../disk-guard.js';
 import { type DiskSpace, diskSpace } from '../disk-space.js';
@@ -242,6 +243,10 @@ export class ProcessSandboxBackend extends SandboxBackend {
       const started = await launcher.start(launch, signal, create);
       if (started !== null) {
         this.#watchExit(id, files, started);
+        // One that cannot be ended is connected when it is inspected.
+        started.connected.catch(async (error: unknown) =>
+          this.#guarded.end(id, errorMessage(error)).catch(() => undefined),
+        );
       }
     });
   }

@@ -119,7 +119,8 @@ describe('programCommand', () => {
   it('relays between sockets and the ports of a network of its own', () => {
     const ports = { WORKER_1: 12_000 };
     const { command } = programCommand({ ...REST, launch: launch(NATIVE, { ports }), rules: RULES });
-    expect(command.slice(-4)).toEqual([
+    expect(command.slice(-5)).toEqual([
+      '--await-network',
       '--relay',
       'unix:/data/a/box/run/WORKER_1.sock=tcp:127.0.0.1:12000',
       '--relay',
@@ -130,6 +131,7 @@ describe('programCommand', () => {
       '/bin/node',
       '--flag',
       '/app/relay.js',
+      '--await-network',
       '--relay',
       'tcp:127.0.0.1:3000=tcp:10.0.2.2:3000',
       '--relay',

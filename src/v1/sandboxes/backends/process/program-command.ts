@@ -87,7 +87,7 @@ function relayArguments({ ports }: ProgramLaunch, paths: SandboxPaths, rules: Ne
     ([name, port]) => `unix:${portSocket(paths, name)}=tcp:${LOOPBACK}:${port}`,
   );
   const outbound = rules.loopbackPorts.map((port) => `tcp:${LOOPBACK}:${port}=tcp:${HOST_LOOPBACK}:${port}`);
-  return [...inbound, ...outbound].flatMap((relay) => ['--relay', relay]);
+  return ['--await-network', ...[...inbound, ...outbound].flatMap((relay) => ['--relay', relay])];
 }
 
 export function needsAssignedPort(

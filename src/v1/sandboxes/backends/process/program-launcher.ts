@@ -34,7 +34,7 @@ import {
   sandboxIds,
   type SandboxPaths,
 } from './sandbox-files.js';
-import { attachNetwork } from './sandbox-network.js';
+import { attachNetwork, type NetworkConnection } from './sandbox-network.js';
 import { terminateSandbox } from './sandbox-termination.js';
 import type { ProgramLimits } from './program-limits.js';
 import { pickSandboxUser, isInRange } from './sandbox-users.js';
@@ -44,6 +44,8 @@ const RESOLVE_TIMEOUT_MS = 2_000;
 
 export interface StartedProgram extends SpawnedProgram {
   user: number | null;
+  /** Rejects with a SandboxBackendError when the program runs and its network cannot be connected. */
+  connected: Promise<void>;
 }
 
 export class ProgramLauncher {
@@ -139,17 +141,19 @@ export class ProgramLauncher {
     if (!networked) {
       const ports = Object.keys(launch.ports);
       const spawned = await this.#portReservations.reserve(launch.id, ports, spawnWith);
-      return { ...spawned, user: this.#exclusive(user) };
+      return { ...spawned, user: this.#exclusive(user), connected: Promise.resolve() };
     }
     const spawned = await spawnWith({ ...launch.ports });
-    await this.#connect(launch.id, paths, spawned, signal);
-    return { ...spawned, user: this.#exclusive(user) };
+    const { connected } = await this.#connect(launch.id, paths, spawned);
+    return { ...spawned, user: this.#exclusive(user), connected };
   }
 
   /** Connects a running program to its network, unless it is connected or shares the machine's. */
   async connect(id: string, paths: SandboxPaths, record: ProgramRecord): Promise<void> {
     if (record.networked) {
-      await this.#attachNetwork(id, paths, record, new AbortController().signal);
+      await (
+        await this.#attachNetwork(id, paths, record, new AbortController().signal)
+      ).connected;
     }
   }
 
@@ -158,20 +162,20 @@ export class ProgramLauncher {
     unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
   }
 
-  /** A program whose network cannot be connected is of no use, so it is ended. */
+  /** Connects it beside the program's start: our agent server answers before it has a network, others wait for it. */
   async #connect(
     id: string,
     paths: SandboxPaths,
     { record, ended }: SpawnedProgram,
-    signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<NetworkConnection> {
     const gone = new AbortController();
     void ended.then(() => gone.abort());
     try {
-      await this.#attachNetwork(id, paths, record, AbortSignal.any([signal, gone.signal]));
+      const { connected } = await this.#attachNetwork(id, paths, record, gone.signal);
+      return { connected: connected.catch((error: unknown) => throwIfAlive(record, error)) };
     } catch (error) {
       if (gone.signal.aborted) {
-        return;
+        return { connected: Promise.resolve() };
       }
       sendSignal(-record.pid, 'SIGKILL');
       throw error;
@@ -183,13 +187,13 @@ export class ProgramLauncher {
     paths: SandboxPaths,
     { pid, run }: ProgramRecord,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<NetworkConnection> {
     if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
-      return;
+      return { connected: Promise.resolve() };
     }
     const { network } = this.#platform;
     const marker = programMarker(this.#options.instanceId, id, run);
-    await attachNetwork({ paths, network, pid, run, marker, signal });
+    return await attachNetwork({ paths, network, pid, run, marker, signal });
   }
 
   async #networkRules({ callbackUrl }: ProgramLaunch): Promise<NetworkRules | null> {
@@ -263,6 +267,12 @@ export class ProgramLauncher {
     const owners = others.map(async (other) => await new SandboxFiles(folder, other).owner());
     const taken = (await Promise.all(owners)).filter((owner) => owner !== null);
     return pickSandboxUser(id, this.#platform.users, new Set(taken));
+  }
+}
+
+function throwIfAlive(record: ProgramRecord, error: unknown): void {
+  if (isProgramAlive(record)) {
+    throw error;
   }
 }
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { addAbortSignal, Readable } from 'node:stream';
@@ -15,7 +15,9 @@ import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js
 const READY_TIMEOUT_MS = 10_000;
 /** An earlier connector that is not done after this time is replaced; it takes milliseconds. */
 const EARLIER_TIMEOUT_MS = 3_000;
-const POLL_MS = 1;
+/** Starts wait for other things that take longer, and each look takes processor time from them. */
+const POLL_MS = 10;
+const KILL_POLL_MS = 1;
 /** The kernel ends what was killed within this time. */
 const KILL_TIMEOUT_MS = 5_000;
 /** The largest packets that slirp4netns takes; small ones cost a system call each. */
@@ -29,6 +31,11 @@ interface NetworkRecord extends ProcessIdentity {
   run: string;
 }
 
+export interface NetworkConnection {
+  /** @throws SandboxBackendError when the namespace cannot be connected */
+  connected: Promise<void>;
+}
+
 interface AttachInput {
   paths: SandboxPaths;
   network: IsolatedNetwork;
@@ -39,15 +46,16 @@ interface AttachInput {
 }
 
 /**
- * Connects a network namespace by a slirp4netns that outlives the service, unless one does already.
- * @throws SandboxBackendError when the namespace does not come up or cannot be connected
+ * Has a network namespace connected by a slirp4netns that outlives the service, unless one does already. Resolves when
+ * that has a record: a service killed before would leave the sandbox unconnected.
+ * @throws SandboxBackendError when the namespace does not come up
  */
-export async function attachNetwork(input: AttachInput): Promise<void> {
+export async function attachNetwork(input: AttachInput): Promise<NetworkConnection> {
   const { paths, run } = input;
   const known = await readRecord(paths);
   if (known?.run === run) {
     if (await becomesConnected(known, input)) {
-      return;
+      return { connected: Promise.resolve() };
     }
     // The old record stays until the new one: without any, a service killed now would leave the sandbox unconnected.
     await endConnector(known);
@@ -71,16 +79,28 @@ export async function attachNetwork(input: AttachInput): Promise<void> {
     if (child.pid !== undefined) {
       await writeRecord(paths, { ...identifyProcess(child.pid), run });
     }
-    if (!(await isReady(child.stdio[3], input.signal))) {
+  } catch (error) {
+    throw unconnected(child, error);
+  }
+  return { connected: untilConnected(child, input) };
+}
+
+async function untilConnected(child: ChildProcess, { paths, signal }: AttachInput): Promise<void> {
+  try {
+    if (!(await isReady(child.stdio[3], signal))) {
       throw new Error(await readLogTail(paths.networkLog));
     }
   } catch (error) {
-    child.kill('SIGKILL');
-    throw new SandboxBackendError(
-      'The sandbox cannot be started: slirp4netns did not connect its network. SANDBOX_NETWORK=shared does without.',
-      { cause: error },
-    );
+    throw unconnected(child, error);
   }
+}
+
+function unconnected(child: ChildProcess, cause: unknown): SandboxBackendError {
+  child.kill('SIGKILL');
+  return new SandboxBackendError(
+    'The sandbox cannot be started: slirp4netns did not connect its network. SANDBOX_NETWORK=shared does without.',
+    { cause },
+  );
 }
 
 /** Whether the process that connected this start of the sandbox has died. */
@@ -104,7 +124,7 @@ async function endConnector(record: NetworkRecord): Promise<void> {
   // A process without arguments has ended; the kernel removes its network interface some milliseconds later.
   while (isProgramAlive(record) && !isBare(record.pid) && performance.now() < deadline) {
     sendSignal(record.pid, 'SIGKILL');
-    await delay(POLL_MS);
+    await delay(KILL_POLL_MS);
   }
 }
 
