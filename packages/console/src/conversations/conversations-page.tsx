@@ -1,0 +1,119 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { api, bodyOf } from '../api/client.js';
+import { PROVIDER_NAMES, type Provider, providerName } from '../api/me.js';
+import { Page } from '../shell/layout.js';
+import { Button } from '../ui/button.js';
+import { Options, SelectField, TextArea, TextField } from '../ui/field.js';
+import { Form, given } from '../ui/form.js';
+import { Badge, Row } from '../ui/lists.js';
+import { Modal } from '../ui/modal.js';
+import { Ago } from '../ui/moments.js';
+import { Empty, Loaded } from '../ui/problem.js';
+import { StartProgress } from '../work/start-progress.js';
+import { useStart } from '../work/use-start.js';
+import { type Conversation, stateOf } from './conversation-queries.js';
+
+const REFRESH_MS = 10_000;
+
+export function ConversationsPage() {
+  const [isStarting, setStarting] = useState(false);
+  const pages = useInfiniteQuery({
+    queryKey: ['conversations'],
+    queryFn: ({ pageParam }) => {
+      const params = { query: { limit: 50, ...given({ page_id: pageParam }) } };
+      return bodyOf(api.GET('/api/v1/app-conversations/search', { params }));
+    },
+    initialPageParam: '',
+    getNextPageParam: ({ next_page_id: next }) => next,
+    refetchInterval: REFRESH_MS,
+  });
+  return (
+    <Page title="Conversations" actions={<Button onClick={() => setStarting(true)}>New conversation</Button>}>
+      <Modal title="New conversation" isOpen={isStarting} onClose={() => setStarting(false)}>
+        <NewConversation />
+      </Modal>
+      <Loaded query={pages} name="conversations">
+        {({ pages: [first, ...more] }) =>
+          first?.items.length === 0 ? (
+            <Empty title="No conversations yet">
+              <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
+              <Link className="button primary" href="/">
+                See your work
+              </Link>
+            </Empty>
+          ) : (
+            <ul className="rows">
+              {[first, ...more]
+                .flatMap((page) => page?.items ?? [])
+                .map((conversation) => (
+                  <ConversationRow key={conversation.id} conversation={conversation} />
+                ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      {pages.hasNextPage && (
+        <Button isBusy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+          Show older
+        </Button>
+      )}
+    </Page>
+  );
+}
+
+function ConversationRow({ conversation }: { conversation: Conversation }) {
+  const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
+  const link = (
+    <Link href={`/conversations/${id}`} className="row-link">
+      {title ?? 'Untitled conversation'}
+    </Link>
+  );
+  const facts = (
+    <>
+      {provider !== null && <span className={`host ${provider}`}>{providerName(provider)}</span>}
+      {repository !== null && <span>{repository}</span>}
+      {pulls.map(({ number, url }) => (
+        <a key={url} href={url} target="_blank" rel="noreferrer">
+          Pull request {number}
+        </a>
+      ))}
+      <Ago time={conversation.updated_at} />
+    </>
+  );
+  return (
+    <Row title={link} facts={facts}>
+      <Badge state={stateOf(conversation)} />
+    </Row>
+  );
+}
+
+function NewConversation() {
+  const start = useStart();
+  const send = async (field: (name: string) => string) => {
+    const repository = field('repository');
+    start.begin({
+      initial_message: { content: [{ type: 'text', text: field('message') }], run: true },
+      ...(repository !== '' && {
+        selected_repository: repository,
+        git_provider: field('provider') as Provider,
+      }),
+    });
+    return await Promise.resolve(null);
+  };
+  return (
+    <>
+      <Form name="New conversation" submit="Start conversation" onSubmit={send}>
+        <TextArea label="Message" name="message" rows={4} required placeholder="What is to be done?" />
+        <div className="columns">
+          <TextField label="Repository" name="repository" placeholder="owner/name" hint="Optional" />
+          <SelectField label="Host" name="provider">
+            <Options of={Object.entries(PROVIDER_NAMES)} />
+          </SelectField>
+        </div>
+      </Form>
+      <StartProgress start={start} />
+    </>
+  );
+}

@@ -1,0 +1,48 @@
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { api, bodyOf } from '../api/client.js';
+import { TextField } from '../ui/field.js';
+import { Form, given } from '../ui/form.js';
+import { Row, Rows } from '../ui/lists.js';
+import { Confirmed } from '../ui/modal.js';
+import { Section } from '../ui/section.js';
+import { useAction } from '../ui/use-action.js';
+
+const secretsQuery = queryOptions({
+  queryKey: ['secrets'],
+  queryFn: async () =>
+    (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
+});
+
+export function Secrets() {
+  const cache = useQueryClient();
+  const remove = useAction(
+    (name: string) =>
+      bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } })),
+    secretsQuery.queryKey,
+  );
+  const save = async (field: (name: string) => string) => {
+    const [name, value] = [field('name'), field('value')];
+    const body = { name, value, ...given({ description: field('description') }) };
+    await bodyOf(api.POST('/api/v1/secrets', { body }));
+    await cache.invalidateQueries({ queryKey: secretsQuery.queryKey });
+    return `${name} is stored.`;
+  };
+  return (
+    <Section title="Secrets" lead="Variables of the agents' tools. A value cannot be read again.">
+      <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
+        {({ name, description }) => (
+          <Row key={name} title={<code>{name}</code>} facts={description}>
+            <Confirmed name="Delete" of={name} text="Its value is gone for good." action={remove} input={name} />
+          </Row>
+        )}
+      </Rows>
+      <Form name="Secret" submit="Save" onSubmit={save}>
+        <div className="columns">
+          <TextField label="Name" name="name" required placeholder="NPM_TOKEN" autoComplete="off" />
+          <TextField label="Value" name="value" type="password" required />
+        </div>
+        <TextField label="Description" name="description" hint="Optional; agents see it" />
+      </Form>
+    </Section>
+  );
+}
