@@ -10,7 +10,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 710,
+  files: 720,
   medianLinesAtLeast: 98,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -30,6 +30,7 @@ const SMALL_BY_NATURE =
 const TABLE_OWNERS = {
   users: 'auth',
   api_keys: 'auth',
+  sessions: 'auth',
   audit_entries: 'audit',
   settings: 'settings',
   llm_profiles: 'settings',

@@ -11,6 +11,7 @@ import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-host
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { ApiKeyVerifier } from './auth/api-key.verifier.js';
 import { RequestAdmission } from './auth/request-admission.js';
+import { RequestAuthenticator } from './auth/request-authenticator.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
@@ -140,10 +141,12 @@ function boundConnections(app: NestExpressApplication): ServerConnections {
 function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const { http } = app.get(AppConfig);
   const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];
+  const authenticator = app.get(RequestAuthenticator);
   return new RequestAdmission({
     perMinute: http.rateLimitPerMinute,
     inFlight: http.maxRequestsInFlight,
     userOf: (key) => apiKeys.verify(key),
+    signedInUserOf: (headers) => authenticator.signedInUser(headers),
     ownerOf: (sessionKey) => sandboxKeys.find(sessionKey),
   });
 }

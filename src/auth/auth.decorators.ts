@@ -8,6 +8,7 @@ export interface AuthUser {
   id: string;
   email: string;
   isAdmin: boolean;
+  /** Of the key, or of the session. */
   keyId: string;
 }
 
@@ -32,7 +33,7 @@ export const CurrentUser = createParamDecorator((_data: unknown, context: Execut
 
 export const PUBLIC_ROUTE = 'slipway:public';
 
-/** Opens a route to requests without a key; all others need one. */
+/** Opens a route to requests without a key or a session; all others need one. */
 export function Public(): ClassDecorator & MethodDecorator {
   return applyDecorators(SetMetadata(PUBLIC_ROUTE, true), ApiExtension(OPEN_TO_EVERYONE, true));
 }

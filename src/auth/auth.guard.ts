@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import {
   applyDecorators,
   type CanActivate,
@@ -12,15 +11,20 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { NO_KEY } from '../common/errors/problem.js';
 import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
 import { noteCaller } from '../common/requests/request-context.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
+import { presentedBesideSandboxKey, presentedKey } from './presented-key.js';
+import { RequestAuthenticator } from './request-authenticator.js';
+import { hasSessionCookie } from './sessions/session-cookie.js';
 
-/** Checks the API key of a request. Every route needs one unless it is `@Public()`. */
+const SESSION_ENDED =
+  'Unauthorized: you are signed out, or the session has ended. Sign in again, or send an API key in the header X-Session-API-Key.';
+
+/** Checks the API key or the session of a request. Every route needs one unless it is `@Public()`. */
 @Injectable()
 export class AuthGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
-    private readonly verifier: ApiKeyVerifier,
+    private readonly authenticator: RequestAuthenticator,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -31,9 +35,10 @@ export class AuthGuard implements CanActivate {
     const key = this.isMarked(BESIDE_SANDBOX_KEY, context)
       ? presentedBesideSandboxKey(request.headers)
       : presentedKey(request.headers);
-    const user = key === null ? null : await this.verifier.verify(key);
+    const user = await this.authenticator.authenticate(request, key);
     if (!user) {
-      throw new DomainError('unauthorized', 'unauthorized', NO_KEY);
+      const isSession = key === null && hasSessionCookie(request.headers);
+      throw new DomainError('unauthorized', 'unauthorized', isSession ? SESSION_ENDED : NO_KEY);
     }
     request.user = user;
     noteCaller(user.id, user.id, user.keyId);
@@ -72,28 +77,4 @@ export class OwnOrganizationGuard implements CanActivate {
     }
     return true;
   }
-}
-
-/** The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is there decides alone. */
-export function presentedKey(headers: IncomingHttpHeaders): string | null {
-  const direct = headers['x-session-api-key'] ?? headers['x-access-token'];
-  return direct === undefined ? bearerToken(headers) : single(direct);
-}
-
-/** For routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
-export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
-  const direct = headers['x-access-token'];
-  if (direct !== undefined) {
-    return single(direct);
-  }
-  return headers.authorization === undefined ? presentedKey(headers) : bearerToken(headers);
-}
-
-/** The bearer token (RFC 6750), or null. */
-export function bearerToken(headers: IncomingHttpHeaders): string | null {
-  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
-}
-
-function single(value: string | string[]): string | null {
-  return typeof value === 'string' ? value : null;
 }

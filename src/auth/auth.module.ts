@@ -10,13 +10,23 @@ import { BootstrapKeys } from './bootstrap-keys.js';
 import { OneTimeCodes } from './one-time-codes.js';
 import { OneTimeCodesController } from './one-time-codes.controller.js';
 import { OrganizationsController } from './organizations.controller.js';
+import { RequestAuthenticator } from './request-authenticator.js';
+import { Session, SessionRepository } from './sessions/session.repository.js';
+import { SessionsController } from './sessions/sessions.controller.js';
+import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
 import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([User, ApiKey])],
-  controllers: [ApiKeysController, OneTimeCodesController, OrganizationsController, UsersController],
+  imports: [TypeOrmModule.forFeature([User, ApiKey, Session])],
+  controllers: [
+    ApiKeysController,
+    OneTimeCodesController,
+    OrganizationsController,
+    SessionsController,
+    UsersController,
+  ],
   providers: [
     ApiKeyRepository,
     UserRepository,
@@ -25,8 +35,11 @@ import { UsersService } from './users.service.js';
     UsersService,
     BootstrapKeys,
     OneTimeCodes,
+    RequestAuthenticator,
+    SessionRepository,
+    SessionsService,
     { provide: APP_GUARD, useClass: AuthGuard },
   ],
-  exports: [ApiKeysService, ApiKeyVerifier, OneTimeCodes, UsersService],
+  exports: [ApiKeysService, ApiKeyVerifier, OneTimeCodes, RequestAuthenticator, UsersService],
 })
 export class AuthModule {}

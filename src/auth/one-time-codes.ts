@@ -16,8 +16,12 @@ export interface ExchangedCode {
   user: AuthUser;
 }
 
+/** What a code is exchanged for; our own console never gets a key. */
+export type CodePurpose = 'session' | 'key';
+
 interface IssuedCode {
   key: string;
+  purpose: CodePurpose;
   expiresAt: number;
 }
 
@@ -35,18 +39,21 @@ export class OneTimeCodes {
     private readonly clock: Clock,
   ) {}
 
-  issue(key: string): string {
+  issue(key: string, purpose: CodePurpose): string {
     const code = randomBytes(CODE_BYTES).toString('base64url');
-    this.issued.set(digest(code), { key, expiresAt: this.clock.now() + VALID_MS });
+    this.issued.set(digest(code), { key, purpose, expiresAt: this.clock.now() + VALID_MS });
     return code;
   }
 
-  /** Exchanges a code for its key, once. @throws DomainError for an unknown, used or expired code, or a revoked key */
-  async exchange(code: string): Promise<ExchangedCode> {
+  /**
+   * Exchanges a code for its key, once. @throws DomainError for an unknown, used or expired code, one for another
+   * purpose, or a revoked key
+   */
+  async exchange(code: string, purpose: CodePurpose): Promise<ExchangedCode> {
     const name = digest(code);
     const issued = this.issued.get(name);
     this.issued.delete(name);
-    if (issued && this.clock.now() < issued.expiresAt) {
+    if (issued?.purpose === purpose && this.clock.now() < issued.expiresAt) {
       const user = await this.verifier.verify(issued.key);
       if (user) {
         return { key: issued.key, user };

@@ -8,6 +8,7 @@ import { RequestAdmission } from './request-admission.js';
 
 const BOBS_KEY = { 'X-Session-API-Key': 'bob' };
 const BOBS_OTHER_KEY = { Authorization: 'Bearer bob-2' };
+const BOBS_SESSION = { Cookie: 'slipway_session=bob' };
 const BOBS_SANDBOX = { 'X-Session-API-Key': 'b'.repeat(43) };
 const ALICES_KEY = { 'X-Access-Token': 'alice' };
 
@@ -26,6 +27,7 @@ async function start(limits: {
     inFlight: 0,
     ...limits,
     userOf: async (key) => (/^(bob|alice)/.test(key) ? { id: key.split('-', 1).join() } : null),
+    signedInUserOf: async ({ cookie }) => (cookie === 'slipway_session=bob' ? { id: 'bob' } : null),
     ownerOf: async (key) => (key.startsWith('bb') ? { userId: 'bob' } : null),
   });
   server = createServer((request, response) => void respond(request, response));
@@ -56,6 +58,7 @@ afterEach(() => {
 describe('places', () => {
   it.each<[string, number, Record<string, string>]>([
     ['a user has a quarter', 10, BOBS_KEY],
+    ['a signed-in user has a quarter', 10, BOBS_SESSION],
     ['the sandboxes of a user have an eighth', 5, BOBS_SANDBOX],
     ['strangers together have a tenth', 4, {}],
     ['wrong keys are those of strangers', 4, { 'X-Session-API-Key': 'mallory' }],

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js';
 import { BoundedCache } from '../common/bounded-cache.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { type Exhausted, SharedLimit } from '../common/shared-limit.js';
-import { bearerToken } from './auth.guard.js';
+import { bearerToken } from './presented-key.js';
 import { RateLimit } from './rate-limit.js';
 
 /** Probes must be answered under load above all. */
@@ -30,6 +30,7 @@ export interface AdmissionOptions {
   perMinute: number;
   inFlight: number;
   userOf: (key: string) => Promise<{ id: string } | null>;
+  signedInUserOf: (headers: IncomingHttpHeaders) => Promise<{ id: string } | null>;
   ownerOf: (sessionKey: string) => Promise<{ userId: string } | null>;
 }
 
@@ -88,7 +89,10 @@ export class RequestAdmission {
         return { kind: 'user', id: user.id };
       }
     }
-    return { kind: 'stranger', id: networkOf(socket.remoteAddress) };
+    const signedIn = await this.options.signedInUserOf(headers);
+    return signedIn === null
+      ? { kind: 'stranger', id: networkOf(socket.remoteAddress) }
+      : { kind: 'user', id: signedIn.id };
   }
 
   /** A revoked key may count as its sandbox's for a minute. */

@@ -20,9 +20,18 @@ export class ServiceAddress {
     return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
   }
 
-  /** Whether an origin is `publicUrl`, or on a local machine another name of it. */
-  isOwn(origin: string): boolean {
+  /**
+   * Whether an origin is `publicUrl`, or on a local machine another name of it. Without `PUBLIC_URL`, the host that
+   * the request is for counts too, which has been checked against `ALLOWED_HOSTS`.
+   */
+  isOwn(origin: string, requestedHost?: string): boolean {
     const own = new URL(this.publicUrl);
+    if (this.config.http.publicUrl === null && requestedHost !== undefined) {
+      const host = requestedHost.toLowerCase();
+      if (origin === `http://${host}` || origin === `https://${host}`) {
+        return true;
+      }
+    }
     if (!isLoopbackHost(own.hostname)) {
       return origin === own.origin;
     }

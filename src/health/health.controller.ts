@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Controller, Get, Header, Req } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { Public } from '../auth/auth.decorators.js';
-import { presentedKey } from '../auth/auth.guard.js';
+import { presentedKey } from '../auth/presented-key.js';
+import { RequestAuthenticator } from '../auth/request-authenticator.js';
 import { isDatabaseAway } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
@@ -62,7 +62,7 @@ export class HealthController {
 
   constructor(
     private readonly readiness: Readiness,
-    private readonly keys: ApiKeyVerifier,
+    private readonly authenticator: RequestAuthenticator,
   ) {}
 
   @Get('health/live')
@@ -152,10 +152,10 @@ export class HealthController {
   }
 
   /** A key that cannot be checked now counts as missing. */
-  private async isAdministrator({ headers }: Request): Promise<boolean> {
-    const key = presentedKey(headers);
+  private async isAdministrator(request: Request): Promise<boolean> {
     try {
-      return key !== null && (await this.keys.verify(key))?.isAdmin === true;
+      const user = await this.authenticator.authenticate(request, presentedKey(request.headers));
+      return user?.isAdmin === true;
     } catch (error) {
       if (isDatabaseAway(error)) {
         return false;

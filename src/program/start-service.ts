@@ -49,7 +49,8 @@ export async function startService(
     if (config.log.welcome) {
       const key = config.database.url === null ? generatedKey(config.dataDir) : null;
       // Logs must not hold a code that connects a browser; users of the terminal may have the key anyway.
-      const issueCode = key !== null && process.stdout.isTTY ? () => app.get(OneTimeCodes).issue(key) : null;
+      const issueCode =
+        key !== null && process.stdout.isTTY ? () => app.get(OneTimeCodes).issue(key, 'key') : null;
       process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, issueCode));
     }
     return {

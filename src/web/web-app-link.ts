@@ -22,7 +22,7 @@ export const ARRIVAL_SCRIPT = `(function () {
   history.replaceState(null, '', location.pathname + location.search);
   var stored = backends();
   var request = new XMLHttpRequest();
-  request.open('POST', '/auth/code', false);
+  request.open('POST', '/auth/code/key', false);
   request.setRequestHeader('Content-Type', 'application/json');
   request.send(JSON.stringify({ code: code }));
   if (request.status !== 200) {

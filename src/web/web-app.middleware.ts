@@ -7,7 +7,8 @@ import { ConfigError } from '../config/config.error.js';
 import { ARRIVAL_SCRIPT } from './web-app-link.js';
 
 /** The application's pages may have any other path. */
-const OF_SERVICE = /^\/(?:api|auth|docs|health|openapi\.json|ready|alive|server_info|sockets)(?:\/|$)/;
+const OF_SERVICE =
+  /^\/(?:api|auth|console|docs|health|openapi\.json|ready|alive|server_info|sockets)(?:\/|$)/;
 const INLINE_SCRIPT = /<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g;
 /** Names of files below it change with their content. */
 const HASHED = '/assets/';

@@ -49,6 +49,14 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
     actions: ['git_token.delete', 'git_token.delete', 'git_token.delete'],
     request: () => ({ method: 'DELETE', path: '/api/v1/secrets/git-providers' }),
   },
+  sign_in_with_key: {
+    actions: ['session.create'],
+    request: ({ user }) => ({ method: 'POST', path: '/auth/key', body: { key: user.key } }),
+  },
+  sign_in_with_code: {
+    actions: ['session.create'],
+    request: (scene) => ({ method: 'POST', path: '/auth/code', body: { code: scene.newCode() } }),
+  },
   update_conversation_api_conversations_conversation_id_patch: {
     actions: ['conversation.update'],
     request: ({ conversationId }) => ({
@@ -270,6 +278,7 @@ export const NOT_AUDITED: Record<string, string> = {
   test_webhook_endpoint: 'A test event is sent to an endpoint of the caller; the delivery log has it.',
   exchange_code:
     'A link that the operator has opened is exchanged for the key it stands for; nothing is changed.',
+  sign_out: 'It is, but the scene has no browser whose session could end: test/auth/sessions.e2e-spec.ts.',
   forward_to_agent_server:
     "The request goes to the agent server of the caller's own sandbox, as it would at the address of that.",
   on_conversation_update: 'An agent server reports with its session key; nobody decides anything.',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestApp, TestUser } from '../support/create-test-app.js';
@@ -24,6 +25,7 @@ export const PLANTED = {
 const TABLES: Record<string, string> = {
   users: 'id, email, is_admin FROM users',
   api_keys: 'id, user_id, name, revoked_at FROM api_keys',
+  sessions: 'id FROM sessions WHERE user_id = $1',
   settings: '* FROM settings',
   mcp_configs: '* FROM mcp_configs',
   custom_secrets: '* FROM custom_secrets',
@@ -117,6 +119,10 @@ export class AuditedScene {
   }
 
   /** @returns the id of the request, its status and its response as text */
+  newCode(): string {
+    return this.app.app.get(OneTimeCodes).issue(this.user.key, 'session');
+  }
+
   async send(
     { method, path, body, as = this.user }: SceneRequest,
     id: string = randomUUID(),

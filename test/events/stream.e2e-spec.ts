@@ -234,6 +234,28 @@ describe('GET /api/v1/conversation/{id}/events/stream', () => {
     expect(other.ended).toBe(false);
   });
 
+  it('is open to a signed-in browser, from its own origin, until it is signed out', async () => {
+    const signIn = await fetch(`${service.url}/auth/key`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ key: service.user.key }),
+    });
+    const { csrf_token: token } = (await signIn.json()) as { csrf_token: string };
+    const cookie = signIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+    const foreign = { Cookie: cookie, Origin: 'https://evil.example' };
+    expect((await fetch(address(), { headers: foreign })).status).toBe(403);
+    const stream = await EventSource.connect(address(), { Cookie: cookie, Origin: service.url });
+    open.push(stream);
+    agent.append(id);
+    await stream.untilCount(1);
+    await fetch(`${service.url}/auth/logout`, {
+      method: 'POST',
+      headers: { Cookie: cookie, 'X-CSRF-Token': token },
+    });
+
+    await stream.untilEnded();
+  });
+
   it('continues after the connection for notifications was lost', async () => {
     const stream = await listen();
     await service.dataSource.query(

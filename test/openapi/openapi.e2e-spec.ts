@@ -32,6 +32,9 @@ afterAll(async () => {
   await service.close();
 });
 
+/** Only sandboxes call these, which have keys and no sessions. */
+const FOR_SANDBOXES = / \/api\/v1\/(webhooks|sandboxes\/\{sandbox_id\}\/settings)\//;
+
 /** One operation under two addresses. */
 const GIT_PROVIDER_OPERATIONS = ['POST /api/add-git-providers', 'POST /api/v1/secrets/git-providers'];
 
@@ -43,7 +46,10 @@ describe('openapi.json', () => {
       servers: [{ url: '/' }, { url: 'http://localhost:3000' }],
       security: [],
       components: {
-        securitySchemes: { APIKeyHeader: { type: 'apiKey', in: 'header', name: 'X-Session-API-Key' } },
+        securitySchemes: {
+          APIKeyHeader: { type: 'apiKey', in: 'header', name: 'X-Session-API-Key' },
+          SessionCookie: { type: 'apiKey', in: 'cookie', name: 'slipway_session' },
+        },
       },
     });
   });
@@ -85,7 +91,7 @@ describe('openapi.json', () => {
     expect(['Array', 'Map', 'Object', 'Set'].filter((name) => name in schemas)).toEqual([]);
   });
 
-  it('asks for a key exactly where the service does', async () => {
+  it('asks for a key or a session exactly where the service does', async () => {
     const asked = await Promise.all(
       operations.map(async ({ name, operation }) => {
         const [method = '', path = ''] = name.split(' ');
@@ -98,7 +104,9 @@ describe('openapi.json', () => {
       asked.map(({ name, refused }) => ({
         name,
         refused,
-        security: refused ? [{ APIKeyHeader: [] }] : undefined,
+        security: refused
+          ? [{ APIKeyHeader: [] }, ...(FOR_SANDBOXES.test(name) ? [] : [{ SessionCookie: [] }])]
+          : undefined,
       })),
     );
   });

@@ -91,7 +91,7 @@ describe('the proxy of agent servers', () => {
           'x-session-api-key': 'key of Proxied1',
           'x-access-token': app.user.key,
           authorization: `Bearer ${app.user.key}`,
-          cookie: 'session=1',
+          cookie: 'session=1; slipway_session=ses_4nKxq0Zt_x',
         },
         body,
       },

@@ -40,7 +40,10 @@ describe('the proxy of sandbox ports', () => {
     page = createServer((request, response) => {
       const { method = '', url = '', headers } = request;
       received.push({ method, url, headers });
-      response.setHeader('Set-Cookie', 'of-the-app=1; Domain=localhost; Path=/');
+      response.setHeader('Set-Cookie', [
+        'of-the-app=1; Domain=localhost; Path=/',
+        'slipway_session=planted; Domain=localhost; Path=/',
+      ]);
       response.setHeader('Content-Security-Policy', "script-src 'self'");
       response.setHeader('Strict-Transport-Security', 'max-age=1000');
       response.end('the page');
@@ -105,7 +108,10 @@ describe('the proxy of sandbox ports', () => {
     expect(received).toEqual([]);
 
     const opened = cookie.split(';', 1)[0] ?? '';
-    const second = await ask('/a%2Fb?x=1&y=%20', { ...PAGE, cookie: `of-the-app=1; ${opened}; z=2` });
+    const second = await ask('/a%2Fb?x=1&y=%20', {
+      ...PAGE,
+      cookie: `of-the-app=1; ${opened}; slipway_session=ses_x; z=2`,
+    });
     expect(second).toMatchObject({ status: 200, body: 'the page' });
     expect(received).toMatchObject([{ method: 'GET', url: '/a%2Fb?x=1&y=%20' }]);
     expect(received[0]?.headers.cookie).toBe('of-the-app=1; z=2');
@@ -253,11 +259,17 @@ describe('the proxy of sandbox ports', () => {
     withCookie.terminate();
   });
 
-  it.each([
-    ['without the token', 'WORKER_1', '401'],
-    ['where nothing is', 'WORKER_2', '404'],
-  ])('refuses WebSockets %s', async (_, name, status) => {
-    const refused = open('/socket', { host: hostOf(name) });
+  it.each<[string, string, string, Record<string, string>]>([
+    ['without the token', 'WORKER_1', '401', {}],
+    ['where nothing is', 'WORKER_2', '404', {}],
+    [
+      'of a page elsewhere, with the session of the service',
+      'WORKER_1',
+      '401',
+      { cookie: 'slipway_session=ses_x', origin: 'https://evil.example' },
+    ],
+  ])('refuses WebSockets %s', async (_, name, status, headers) => {
+    const refused = open('/socket', { host: hostOf(name), ...headers });
     const [error] = (await once(refused, 'error')) as [Error];
     expect(error.message).toContain(status);
   });

@@ -108,7 +108,7 @@ export class AuditActorDto {
   @ApiProperty({
     type: String,
     nullable: true,
-    description: 'Id of the API key, or of the sandbox whose key it was.',
+    description: 'Id of the API key, of the session (`ses_…`), or of the sandbox whose key it was.',
     example: '4nKxq0Zt',
   })
   key_id: string | null;

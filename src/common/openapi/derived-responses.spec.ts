@@ -31,7 +31,7 @@ describe('completeOperation', () => {
   });
 
   it.each([
-    ['any', {}, [{ APIKeyHeader: [] }]],
+    ['any', {}, [{ APIKeyHeader: [] }, { SessionCookie: [] }]],
     ['an open', { [OPEN_TO_EVERYONE]: true }, undefined],
   ])('asks for a key where %s operation does', (_which, operation, security) => {
     expect(completed(operation).security).toEqual(security);

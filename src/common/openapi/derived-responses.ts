@@ -4,6 +4,7 @@ import type { Operation, Schemas } from './operations.js';
 import { invalidInputResponse, problemResponses } from './problem-responses.js';
 
 export const API_KEY_SCHEME = 'APIKeyHeader';
+export const SESSION_SCHEME = 'SessionCookie';
 
 interface Marks {
   [OPEN_TO_EVERYONE]?: boolean;
@@ -16,7 +17,7 @@ export function completeOperation(operation: Operation & Marks, schemas: Schemas
   const { problems = [], invalid, examples } = operation[ROUTE_RULES] ?? {};
   const body = jsonBodyOf(operation);
   if (operation[OPEN_TO_EVERYONE] !== true) {
-    operation.security ??= [{ [API_KEY_SCHEME]: [] }];
+    operation.security ??= [{ [API_KEY_SCHEME]: [] }, { [SESSION_SCHEME]: [] }];
   }
   if (body && examples) {
     body.examples = examples;

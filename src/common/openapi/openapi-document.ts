@@ -1,6 +1,6 @@
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import { API_KEY_SCHEME, completeOperation } from './derived-responses.js';
+import { API_KEY_SCHEME, completeOperation, SESSION_SCHEME } from './derived-responses.js';
 import { type Operation, operationsOf, type Schema, type Schemas } from './operations.js';
 import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 import { withSchemaRules } from './schema-rules.js';
@@ -40,6 +40,7 @@ const TAGS: Record<string, string> = {
   'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket.",
   'Custom secrets': "Named values for a user's agents; never shown again.",
   'API keys': 'Keys of a user, issued and revoked.',
+  Sessions: 'Of browsers: signing in to the console, and out.',
   Users: 'For administrators.',
   Audit: 'Who did what; for administrators.',
   Health: 'For load balancers and operators; open to everyone.',
@@ -61,6 +62,16 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
         description: 'An API key, such as the one in the file that the first start names.',
       },
       API_KEY_SCHEME,
+    )
+    .addCookieAuth(
+      'slipway_session',
+      {
+        type: 'apiKey',
+        in: 'cookie',
+        description:
+          'For pages of the service itself, from `POST /auth/key` or `POST /auth/code`. Changes need `csrf_token` of `GET /auth/session` in the header `X-CSRF-Token`, and are answered with 403 without. A key that comes with the request counts instead.',
+      },
+      SESSION_SCHEME,
     );
   for (const [tag, description] of Object.entries(TAGS)) {
     builder.addTag(tag, description);

@@ -19,7 +19,7 @@ const TITLE_SEARCH = `
     END $$;`;
 
 const DROP = `
-  DROP TABLE service_state, users, api_keys, idempotency_keys, audit_entries, settings, mcp_configs, llm_profiles,
+  DROP TABLE service_state, users, api_keys, sessions, idempotency_keys, audit_entries, settings, mcp_configs, llm_profiles,
     custom_secrets, provider_tokens, webhook_endpoints, webhook_deliveries, sandbox_hosts, sandboxes, warm_sandboxes,
     orphaned_sandboxes, app_conversations, app_conversation_start_tasks, removed_conversations, pending_messages,
     followed_conversations, conversation_events;

@@ -28,6 +28,17 @@ export const USER_TABLES = `
   );
   CREATE INDEX api_keys_user_id_idx ON api_keys (user_id);
 
+  CREATE TABLE sessions (
+    id text CONSTRAINT sessions_pkey PRIMARY KEY,
+    user_id uuid NOT NULL CONSTRAINT sessions_user_id_fkey REFERENCES users (id) ON DELETE CASCADE,
+    api_key_id text CONSTRAINT sessions_api_key_id_fkey REFERENCES api_keys (id) ON DELETE CASCADE,
+    secret_hash bytea NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    last_used_at timestamptz NOT NULL
+  );
+  CREATE INDEX sessions_user_id_idx ON sessions (user_id);
+  CREATE INDEX sessions_api_key_id_idx ON sessions (api_key_id);
+
   CREATE TABLE idempotency_keys (
     user_id uuid CONSTRAINT idempotency_keys_user_id_fkey REFERENCES users (id) ON DELETE CASCADE,
     scope text,

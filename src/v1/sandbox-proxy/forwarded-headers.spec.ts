@@ -31,6 +31,29 @@ it.each<[string, IncomingHttpHeaders, object]>([
     { connection: 'close, X-Mine', 'x-mine': '1', 'x-yours': '2' },
     { 'x-yours': '2' },
   ],
+  [
+    "other cookies than the service's session",
+    { cookie: 'a=1; slipway_session=ses_x; slipway_sessions=2;slipway_session=y; =slipway_session=z' },
+    { cookie: 'a=1; slipway_sessions=2' },
+  ],
+  [
+    'no cookie when the session is the only one',
+    { cookie: 'slipway_session=ses_x', accept: 'a' },
+    { accept: 'a' },
+  ],
+  [
+    "no cookie that would become the service's session",
+    {
+      'set-cookie': [
+        'slipway_session=evil; Path=/',
+        ' slipway_session =evil',
+        '=slipway_session=evil',
+        'slipway_session; Path=/',
+        'mine=slipway_session=1; Path=/',
+      ],
+    },
+    { 'set-cookie': ['mine=slipway_session=1; Path=/'] },
+  ],
 ])('forwards %s', (_, headers, expected) => {
   expect(endToEndHeaders(headers)).toEqual(expected);
 });

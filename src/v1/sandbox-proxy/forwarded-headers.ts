@@ -5,6 +5,7 @@ import {
   validateHeaderName,
   validateHeaderValue,
 } from 'node:http';
+import { isSessionCookie } from '../../auth/sessions/session-cookie.js';
 
 /** Headers for one connection only (RFC 9110, 7.6.1), and those that Node.js handles itself. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -26,7 +27,7 @@ const MAX_STATUS = 599;
 
 export type HeaderRewrite = (headers: OutgoingHttpHeaders) => void;
 
-/** Removes the headers for the connection on which the message arrived. */
+/** Removes the headers for the connection on which the message arrived, and the cookie of the service. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = namedByConnection(headers.connection);
   const forwarded: OutgoingHttpHeaders = {};
@@ -35,7 +36,24 @@ export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeade
       forwarded[name] = value;
     }
   }
-  return forwarded;
+  return withoutSession(forwarded);
+}
+
+/** Browsers send cookies to all ports of a host, and take them from all. */
+function withoutSession({
+  cookie,
+  'set-cookie': setCookie,
+  ...others
+}: OutgoingHttpHeaders): OutgoingHttpHeaders {
+  const sent = String(cookie ?? '')
+    .split(/; */)
+    .filter((pair) => !isSessionCookie(pair));
+  const set = [setCookie ?? []].flat().filter((one) => !isSessionCookie(one));
+  return {
+    ...others,
+    ...(sent.join('') !== '' && { cookie: sent.join('; ') }),
+    ...(set.length > 0 && { 'set-cookie': set }),
+  };
 }
 
 function namedByConnection(connection: string | string[] = []): ReadonlySet<string> {

@@ -9,7 +9,7 @@ import {
 import { ApiSecurity } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { Public } from '../../auth/auth.decorators.js';
-import { presentedKey } from '../../auth/auth.guard.js';
+import { presentedKey } from '../../auth/presented-key.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from './sandbox-key.queries.js';

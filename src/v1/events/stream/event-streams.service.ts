@@ -6,8 +6,8 @@ import {
 } from '@nestjs/common';
 import type { Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { ApiKeyVerifier } from '../../../auth/api-key.verifier.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
+import { RequestAuthenticator } from '../../../auth/request-authenticator.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
@@ -49,7 +49,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly events: EventsService,
     private readonly queries: EventQueries,
     private readonly conversations: FollowedConversationRepository,
-    private readonly keys: ApiKeyVerifier,
+    private readonly authenticator: RequestAuthenticator,
     private readonly notifications: DatabaseNotifications,
     private readonly updates: ConversationUpdates,
     private readonly clock: Clock,
@@ -165,7 +165,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.audiences.get(conversationId)?.close();
   }
 
-  /** Ends streams whose key or conversation is gone, and finds events whose notification was missed. */
+  /** Ends streams whose key, session or conversation is gone, and finds events whose notification was missed. */
   private async check(): Promise<void> {
     const open = [...this.audiences].flatMap(([conversationId, { streams }]) =>
       [...streams].map(([stream, { keyId }]) => ({ stream, keyId, conversationId })),
@@ -176,7 +176,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     try {
       const [eventCounts, validKeys] = await Promise.all([
         this.conversations.eventCounts([...new Set(open.map(({ conversationId }) => conversationId))]),
-        this.keys.stillValid([...new Set(open.map(({ keyId }) => keyId))]),
+        this.authenticator.stillValid([...new Set(open.map(({ keyId }) => keyId))]),
       ]);
       for (const { stream, keyId, conversationId } of open) {
         const eventCount = eventCounts.get(conversationId);

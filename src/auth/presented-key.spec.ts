@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { presentedBesideSandboxKey, presentedKey } from './auth.guard.js';
+import { presentedBesideSandboxKey, presentedKey } from './presented-key.js';
 
 describe('presentedKey', () => {
   it.each([

@@ -1,0 +1,69 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import { DomainError } from '../common/errors/domain-error.js';
+import { ServiceAddress } from '../config/service-address.js';
+import { ApiKeyVerifier } from './api-key.verifier.js';
+import type { AuthUser } from './auth.decorators.js';
+import { isCsrfToken, isSessionId, presentedSession } from './sessions/session-cookie.js';
+import { SessionsService, type SignedInUser } from './sessions/sessions.service.js';
+
+const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
+
+export const FOREIGN_PAGE = 'Only pages of the service itself may use a session.';
+export const NO_CSRF_TOKEN =
+  'Changes by a session need its csrf_token, which GET /auth/session answers, in the header X-CSRF-Token.';
+
+/** Finds the user of a request: by its key, or without one by the session of its browser. */
+@Injectable()
+export class RequestAuthenticator {
+  constructor(
+    private readonly keys: ApiKeyVerifier,
+    private readonly sessions: SessionsService,
+    private readonly address: ServiceAddress,
+  ) {}
+
+  /** A key that came with the request decides alone, since no page of another origin can add one. */
+  async authenticate(request: IncomingMessage, key: string | null): Promise<AuthUser | null> {
+    return key === null ? this.bySession(request) : this.keys.verify(key);
+  }
+
+  async signedInUser(headers: IncomingHttpHeaders): Promise<SignedInUser | null> {
+    const session = presentedSession(headers);
+    return session === null ? null : this.sessions.verify(session);
+  }
+
+  /** Which keys and sessions are valid now, uncached: for responses that outlast the check, such as event streams. */
+  async stillValid(ids: readonly string[]): Promise<Set<string>> {
+    const [keys, sessions] = await Promise.all([
+      this.keys.stillValid(ids.filter((id) => !isSessionId(id))),
+      this.sessions.stillValid(ids.filter(isSessionId)),
+    ]);
+    return new Set([...keys, ...sessions]);
+  }
+
+  /**
+   * Browsers take all ports of a host for one site, so `SameSite` does not keep pages of sandboxes out; programs
+   * send no origin.
+   * @throws DomainError forbidden for a page of another origin
+   */
+  requireOwnOrigin({ headers: { origin, host } }: IncomingMessage): void {
+    if (origin !== undefined && !this.address.isOwn(origin, host)) {
+      throw new DomainError('forbidden', 'forbidden', FOREIGN_PAGE);
+    }
+  }
+
+  /** @throws DomainError forbidden for a page of another origin, or a change without the token */
+  private async bySession(request: IncomingMessage): Promise<AuthUser | null> {
+    const session = presentedSession(request.headers);
+    const user = session === null ? null : await this.sessions.verify(session);
+    if (session === null || user === null) {
+      return null;
+    }
+    this.requireOwnOrigin(request);
+    const isChange = !SAFE_METHODS.includes(request.method);
+    if (isChange && !isCsrfToken(request.headers['x-csrf-token'], session)) {
+      throw new DomainError('forbidden', 'forbidden', NO_CSRF_TOKEN);
+    }
+    return user;
+  }
+}

@@ -1,0 +1,79 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { randomBase62 } from '../../common/identifiers.js';
+
+/** Pages of sandboxes may share the host, and with it the cookies: every proxy strips this one. */
+export const SESSION_COOKIE = 'slipway_session';
+const VALUE = /^(ses_[0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
+/** Milliseconds after its begin. */
+export const SESSION_MAX_MS = 7 * 86_400_000;
+
+export interface SessionToken {
+  /** Not secret: the audit names it. */
+  id: string;
+  secretHash: Buffer;
+  /** What changes by the session repeat in `X-CSRF-Token`: nothing that a page of another origin could learn. */
+  csrfToken: string;
+}
+
+/** Makes `ses_<8 base62 characters: id>_<43 base62 characters: 256 bits of secret>`. */
+export function generateSession(): string {
+  return `ses_${randomBase62(8)}_${randomBase62(43)}`;
+}
+
+export function parseSession(value: string): SessionToken | null {
+  const [, id, secret] = VALUE.exec(value) ?? [];
+  return id === undefined || secret === undefined
+    ? null
+    : {
+        id,
+        secretHash: hash('sha256', secret, 'buffer'),
+        csrfToken: hash('sha256', `csrf:${secret}`, 'base64url'),
+      };
+}
+
+export function isSessionId(id: string): boolean {
+  return id.startsWith('ses_');
+}
+
+/**
+ * The session of a request. Two different cookies of the name mean none: pages at other ports or subdomains can add a
+ * cookie beside ours, and which of them the browser sends first is their choice.
+ */
+export function presentedSession({ cookie }: IncomingHttpHeaders): SessionToken | null {
+  const values = new Set(
+    cookiesOf(cookie)
+      .filter(isSessionCookie)
+      .map((pair) => pair.slice(pair.indexOf('=') + 1)),
+  );
+  const [value] = values;
+  return value === undefined || values.size > 1 ? null : parseSession(value);
+}
+
+export function hasSessionCookie({ cookie }: IncomingHttpHeaders): boolean {
+  return cookiesOf(cookie).some(isSessionCookie);
+}
+
+function cookiesOf(header: string | undefined): string[] {
+  return (header ?? '').split(/; */).filter((pair) => pair !== '');
+}
+
+/**
+ * Whether a pair of `Cookie`, or a whole `Set-Cookie`, is about our cookie. Browsers send a cookie without a name
+ * (`=slipway_session=…`) as its bare value.
+ */
+export function isSessionCookie(pair: string): boolean {
+  return /^[\s=]*([^\s=;]*)/.exec(pair)?.[1] === SESSION_COOKIE;
+}
+
+/** @param value of the cookie; null ends it */
+export function sessionSetCookie(value: string | null, isSecure: boolean): string {
+  const age = value === null ? 0 : SESSION_MAX_MS / 1000;
+  const attributes = `Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
+  return `${SESSION_COOKIE}=${value ?? ''}; ${attributes}`;
+}
+
+export function isCsrfToken(presented: string | string[] | undefined, { csrfToken }: SessionToken): boolean {
+  const [given, expected] = [Buffer.from(String(presented ?? '')), Buffer.from(csrfToken)];
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}

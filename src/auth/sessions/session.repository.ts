@@ -1,0 +1,145 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+} from 'typeorm';
+import { AuditRepository } from '../../audit/audit.repository.js';
+import { ApiKey } from '../api-key.repository.js';
+import { lockUser, OwnedByUser, User } from '../user.repository.js';
+import { SESSION_MAX_MS, type SessionToken } from './session-cookie.js';
+
+/** A signed-in browser. Only the SHA-256 of the secret is stored, never the cookie. */
+@Entity('sessions')
+@Index('sessions_user_id_idx', ['userId'])
+@Index('sessions_api_key_id_idx', ['apiKeyId'])
+export class Session {
+  /** Part of the cookie itself (`ses_<id>_<secret>`). */
+  @PrimaryColumn('text')
+  id: string;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @OwnedByUser()
+  user?: User;
+
+  /** The key that was exchanged for the session, which ends with it. */
+  @Column('text', { name: 'api_key_id', nullable: true })
+  apiKeyId: string | null;
+
+  @ManyToOne(() => ApiKey, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'api_key_id' })
+  apiKey?: ApiKey | null;
+
+  @Column('bytea', { name: 'secret_hash' })
+  secretHash: Buffer;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+
+  /** Written at most once a minute. */
+  @Column('timestamptz', { name: 'last_used_at' })
+  lastUsedAt: Date;
+}
+
+export interface SessionWithOwner {
+  secret_hash: Buffer;
+  last_used_at: Date;
+  ends_at: Date;
+  user_id: string;
+  email: string;
+  name: string | null;
+  is_admin: boolean;
+}
+
+/** A browser that has not been used for so long is signed out. */
+export const SESSION_IDLE_MS = 12 * 3_600_000;
+/** Sessions of one user; the one that was used longest ago ends first. */
+export const MAX_SESSIONS = 20;
+
+/** `$1` is the time, `$2` and `$3` the ages in milliseconds. */
+const IS_VALID = `
+  s.last_used_at > $1::timestamptz - make_interval(secs => $2::double precision / 1000)
+  AND s.created_at > $1::timestamptz - make_interval(secs => $3::double precision / 1000)
+  AND (s.api_key_id IS NULL OR EXISTS (SELECT FROM api_keys k
+    WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1)))`;
+
+const FIND_VALID = `
+  SELECT s.secret_hash, s.last_used_at, u.id AS user_id, u.email, u.name, u.is_admin,
+    least(s.last_used_at + make_interval(secs => $2::double precision / 1000),
+      s.created_at + make_interval(secs => $3::double precision / 1000),
+      (SELECT k.expires_at FROM api_keys k WHERE k.id = s.api_key_id)) AS ends_at
+  FROM sessions s JOIN users u ON u.id = s.user_id
+  WHERE s.id = $4 AND ${IS_VALID}`;
+
+const FIND_VALID_IDS = `SELECT s.id FROM sessions s WHERE s.id = ANY ($4::text[]) AND ${IS_VALID}`;
+
+/** Expired ones, and those beyond the newest `$5`. */
+const FORGET_ENDED = `
+  DELETE FROM sessions WHERE id IN (
+    SELECT id FROM sessions s WHERE user_id = $4 AND NOT (${IS_VALID})
+    UNION ALL
+    (SELECT id FROM sessions WHERE user_id = $4 ORDER BY last_used_at DESC, id OFFSET $5))`;
+
+const TOUCH = 'UPDATE sessions SET last_used_at = $2 WHERE id = $1 AND last_used_at < $3';
+
+@Injectable()
+export class SessionRepository extends Repository<Session> {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly audit: AuditRepository,
+  ) {
+    super(Session, dataSource.manager);
+  }
+
+  async findValid(id: string, now: Date): Promise<SessionWithOwner | null> {
+    const [row] = await this.query<SessionWithOwner[]>(FIND_VALID, [...ages(now), id]);
+    return row ?? null;
+  }
+
+  async findValidIds(ids: readonly string[], now: Date): Promise<string[]> {
+    const rows = await this.query<{ id: string }[]>(FIND_VALID_IDS, [...ages(now), ids]);
+    return rows.map(({ id }) => id);
+  }
+
+  /** Stores a session, and forgets ended ones of its user. @throws DomainError unauthorized for a removed user */
+  async add(
+    { id, secretHash }: SessionToken,
+    { userId, apiKeyId }: Pick<Session, 'userId' | 'apiKeyId'>,
+    now: Date,
+  ): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      await manager.query(FORGET_ENDED, [...ages(now), userId, MAX_SESSIONS - 1]);
+      await manager.insert(Session, { id, userId, apiKeyId, secretHash, createdAt: now, lastUsedAt: now });
+      await this.audit.append(manager, { action: 'session.create', resourceId: id, ownerId: userId });
+    });
+  }
+
+  /** Has no effect on a session that has ended. */
+  async end(id: string, userId: string): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      const { affected } = await manager.delete(Session, { id, userId });
+      if (affected === 1) {
+        await this.audit.append(manager, { action: 'session.end', resourceId: id, ownerId: userId });
+      }
+    });
+  }
+
+  /** Stores the last use, unless one since `unlessSince` is stored already. */
+  async touch(id: string, now: Date, unlessSince: Date): Promise<void> {
+    await this.query(TOUCH, [id, now, unlessSince]);
+  }
+}
+
+function ages(now: Date): unknown[] {
+  return [now, SESSION_IDLE_MS, SESSION_MAX_MS];
+}

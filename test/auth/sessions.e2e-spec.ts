@@ -1,0 +1,428 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { ApiKeyVerifier } from '../../src/auth/api-key.verifier.js';
+import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
+import { UsersService } from '../../src/auth/users.service.js';
+import { AuditClient } from '../support/audit-client.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { until } from '../support/until.js';
+
+const HOUR_MS = 3_600_000;
+/** After which no replica takes a session from its memory. */
+const CACHE_MS = 5_000;
+const SETTINGS = '/api/settings';
+
+interface Browser {
+  value: string;
+  csrf: string;
+  headers: { Cookie: string };
+}
+
+describe('sessions', () => {
+  let app: TestApp;
+  let codes: OneTimeCodes;
+
+  beforeAll(async () => {
+    app = await createTestApp();
+    codes = app.app.get(OneTimeCodes);
+  });
+
+  afterAll(async () => {
+    await app.close();
+  });
+
+  const origin = (): string => app.url;
+  const signIn = (key: string, headers: Record<string, string> = {}): request.Test =>
+    request(app.url).post('/auth/key').set(headers).send({ key });
+  const withCode = (code: string, headers: Record<string, string> = {}): request.Test =>
+    request(app.url).post('/auth/code').set(headers).send({ code });
+  const ask = (headers: Record<string, string>, path = SETTINGS): request.Test =>
+    request(app.url).get(path).set(headers);
+  const show = async (
+    headers: Record<string, string> = {},
+  ): Promise<{ user: unknown; csrf_token: unknown }> =>
+    (await ask(headers, '/auth/session').expect(200)).body;
+
+  const browserOf = ({ headers, body }: request.Response): Browser => {
+    const [cookie = ''] = [headers['set-cookie'] ?? []].flat();
+    const value = /^slipway_session=([^;]*)/.exec(cookie)?.[1] ?? '';
+    return { value, csrf: body.csrf_token, headers: { Cookie: `slipway_session=${value}` } };
+  };
+  const open = async ({ key }: TestUser): Promise<Browser> => browserOf(await signIn(key).expect(200));
+
+  /** The last use is written beside the response. */
+  const use = async ({ value, headers }: Browser): Promise<void> => {
+    expect(await show(headers)).toMatchObject({ user: { id: app.user.id } });
+    await until(async () => {
+      const [row] = await app.dataSource.query<{ last_used_at: Date }[]>(
+        'SELECT last_used_at FROM sessions WHERE id = $1',
+        [value.slice(0, 12)],
+      );
+      return (row?.last_used_at.getTime() ?? 0) > app.clock.now() - 60_000;
+    });
+  };
+
+  describe('signing in', () => {
+    it('exchanges a key for a cookie that no script and no other site gets', async () => {
+      const { headers, body, text } = await signIn(app.user.key, { Origin: origin() }).expect(200);
+
+      expect(headers['set-cookie']).toEqual([
+        expect.stringMatching(
+          /^slipway_session=ses_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+        ),
+      ]);
+      expect(headers['cache-control']).toBe('no-store');
+      expect(body).toEqual({
+        user: {
+          id: app.user.id,
+          email: expect.stringContaining('@example.com'),
+          name: null,
+          is_admin: false,
+        },
+        csrf_token: expect.stringMatching(/^[\w-]{43}$/),
+      });
+      expect(text).not.toContain(app.user.key.slice(13));
+    });
+
+    it('exchanges the code of a link, once', async () => {
+      const code = codes.issue(app.admin.key, 'session');
+      const { headers } = browserOf(await withCode(code, { Origin: origin() }).expect(200));
+
+      expect(await show(headers)).toMatchObject({ user: { id: app.admin.id, is_admin: true } });
+      const again = await withCode(code).expect(401);
+      expect(again.headers['set-cookie']).toBeUndefined();
+      expect(again.body.detail).toContain('has been used');
+    });
+
+    it('gives a code to one of several requests at the same time', async () => {
+      const code = codes.issue(app.user.key, 'session');
+      const statuses = await Promise.all([1, 2, 3, 4].map(async () => (await withCode(code)).status));
+
+      expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401]);
+    });
+
+    it('refuses a code after ten minutes', async () => {
+      const code = codes.issue(app.user.key, 'session');
+      app.clock.advance(600_000);
+
+      await withCode(code).expect(401);
+    });
+
+    it.each(['', 'wrong-key-wrong-key', `slw_AAAAAAAA_${'A'.repeat(43)}`])(
+      'refuses the wrong key "%s" in words, without a session',
+      async (key) => {
+        const { headers, body } = await signIn(key).expect(401);
+
+        expect(body.detail).toContain('This is not a valid API key');
+        expect(headers['set-cookie']).toBeUndefined();
+      },
+    );
+
+    it('refuses a revoked key', async () => {
+      const issued = await app.app.get(ApiKeysService).issue(app.user.id, 'short', null);
+      await app.app.get(ApiKeysService).revoke(issued.record.id);
+
+      await signIn(issued.key).expect(401);
+    });
+
+    it.each(['http://localhost:1', 'https://evil.example', 'null', 'http://worker-1-x.localhost:3000'])(
+      'is for pages of the service only, and not for one of %s',
+      async (foreign) => {
+        const code = codes.issue(app.user.key, 'session');
+        for (const answer of [
+          await signIn(app.user.key, { Origin: foreign }),
+          await withCode(code, { Origin: foreign }),
+        ]) {
+          expect([answer.status, answer.headers['set-cookie']]).toEqual([403, undefined]);
+        }
+        await withCode(code).expect(200);
+      },
+    );
+
+    it('takes JSON only, so that no form of another page signs anyone in', async () => {
+      await request(app.url).post('/auth/key').type('form').send({ key: app.user.key }).expect(415);
+      await request(app.url).get(`/auth/key?key=${app.user.key}`).expect(405);
+    });
+
+    it('never continues a session that the browser has brought along', async () => {
+      const planted = `ses_AAAAAAAA_${'A'.repeat(43)}`;
+      const first = browserOf(
+        await signIn(app.user.key, { Cookie: `slipway_session=${planted}` }).expect(200),
+      );
+      const second = browserOf(await signIn(app.user.key, first.headers).expect(200));
+
+      expect(new Set([planted, first.value, second.value]).size).toBe(3);
+      await ask({ Cookie: `slipway_session=${planted}` }).expect(401);
+      await ask(first.headers).expect(401);
+      await ask(second.headers, '/api/v1/api-keys').expect(200);
+    });
+
+    it('leaves only a hash in the database', async () => {
+      const { value } = await open(app.user);
+      const rows = await app.dataSource.query<{ row: string }[]>('SELECT s::text AS row FROM sessions s');
+
+      expect(rows.map(({ row }) => row).join('\n')).not.toContain(value.slice(13));
+    });
+
+    it('keeps the twenty sessions of a user that were used last', async () => {
+      const user = await app.createUser();
+      const opened: Browser[] = [];
+      for (let count = 0; count < 21; count += 1) {
+        app.clock.advance(1_000);
+        opened.push(await open(user));
+      }
+      app.clock.advance(CACHE_MS);
+
+      expect(await show(opened[0]?.headers)).toEqual({ user: null, csrf_token: null });
+      expect(await show(opened[1]?.headers)).toMatchObject({ user: { id: user.id } });
+    });
+  });
+
+  describe('GET /auth/session', () => {
+    it.each<[string, Record<string, string>]>([
+      ['nothing', {}],
+      ['a key', { 'X-Session-API-Key': 'test-administrator-key' }],
+      ['an unknown cookie', { Cookie: `slipway_session=ses_AAAAAAAA_${'A'.repeat(43)}` }],
+      ['a malformed cookie', { Cookie: 'slipway_session=ses_' }],
+      ['an empty cookie', { Cookie: 'slipway_session=' }],
+    ])('answers 200 to a stranger with %s', async (_name, headers) => {
+      expect(await show(headers)).toEqual({ user: null, csrf_token: null });
+    });
+
+    it('names the user, and the token of this session', async () => {
+      const [one, other] = [await open(app.user), await open(app.user)];
+
+      expect(await show(one.headers)).toMatchObject({ user: { id: app.user.id }, csrf_token: one.csrf });
+      expect(one.csrf).not.toBe(other.csrf);
+      expect(one.value).not.toContain(one.csrf);
+    });
+  });
+
+  describe('the API', () => {
+    let browser: Browser;
+
+    beforeEach(async () => {
+      browser = await open(app.user);
+    });
+
+    it('is open to a session as to the key of its user', async () => {
+      const { body } = await ask(browser.headers, '/api/organizations').expect(200);
+      expect(body.current_org_id).toBe(app.user.id);
+      await request(app.url)
+        .post('/api/v1/api-keys')
+        .set({ ...browser.headers, 'X-CSRF-Token': browser.csrf, Origin: origin() })
+        .send({ name: 'from the console' })
+        .expect(201);
+    });
+
+    it('keeps administration to administrators', async () => {
+      const admin = await open(app.admin);
+
+      await ask(browser.headers, '/api/v1/users').expect(403);
+      await ask(admin.headers, '/api/v1/users').expect(200);
+      const ready = await ask(admin.headers, '/health/ready');
+      const byKey = await ask(app.admin.headers, '/health/ready');
+      expect(Object.keys(ready.body.parts[0])).toEqual(Object.keys(byKey.body.parts[0]));
+    });
+
+    it('refuses every change without the token', async () => {
+      const { body: document } = await ask({}, '/openapi.json').expect(200);
+      const changes = Object.entries(
+        document.paths as Record<string, Record<string, { security?: Record<string, unknown>[] }>>,
+      ).flatMap(([path, operations]) =>
+        Object.entries(operations)
+          .filter(
+            ([method, { security }]) =>
+              method !== 'get' && security?.some((scheme) => 'SessionCookie' in scheme) === true,
+          )
+          .map(([method]) => [method, path] as const),
+      );
+
+      expect(changes.length).toBeGreaterThan(40);
+      const other = await open(app.user);
+      for (const [method, path] of changes) {
+        for (const token of [{}, { 'X-CSRF-Token': other.csrf }, { 'X-CSRF-Token': '' }]) {
+          const address = path.replaceAll(/\{\w+\}/g, '1');
+          const asked = request(app.url)[method as 'post'](address);
+          const { status, body } = await asked.set({ ...browser.headers, ...token });
+          expect([method, path, status, body.code]).toEqual([method, path, 403, 'forbidden']);
+        }
+      }
+    });
+
+    it.each(['http://localhost:1', 'https://evil.example', 'null'])(
+      'refuses a page of %s, with the token too',
+      async (foreign) => {
+        const headers = { ...browser.headers, 'X-CSRF-Token': browser.csrf, Origin: foreign };
+
+        await ask(headers, '/api/v1/api-keys').expect(403);
+        await request(app.url).post('/api/v1/api-keys').set(headers).send({ name: 'x' }).expect(403);
+      },
+    );
+
+    it('lets no page of another origin read an answer', async () => {
+      const preflight = await request(app.url)
+        .options('/api/v1/api-keys')
+        .set({ Origin: 'https://evil.example', 'Access-Control-Request-Method': 'POST' });
+
+      expect(preflight.headers['access-control-allow-origin']).toBeUndefined();
+      expect(preflight.headers['access-control-allow-credentials']).toBeUndefined();
+    });
+
+    it('lets a key that comes along decide alone', async () => {
+      const other = await app.createUser();
+      const { body } = await ask({ ...browser.headers, ...other.headers }, '/api/organizations').expect(200);
+
+      expect(body.current_org_id).toBe(other.id);
+      await ask({ ...browser.headers, 'X-Session-API-Key': 'wrong-key-wrong-key' }).expect(401);
+      await ask({ ...browser.headers, Authorization: 'Bearer wrong-key-wrong-key' }).expect(401);
+      await request(app.url)
+        .post('/api/v1/api-keys')
+        .set({ ...browser.headers, ...other.headers })
+        .send({ name: 'by key' })
+        .expect(201);
+    });
+
+    it('takes two different cookies for none, as another page may have added one', async () => {
+      const planted = await open(app.admin);
+      const both = (first: Browser, second: Browser): Record<string, string> => ({
+        Cookie: `slipway_session=${first.value}; slipway_session=${second.value}`,
+      });
+
+      await ask(both(browser, planted), '/api/v1/api-keys').expect(401);
+      await ask(both(planted, browser), '/api/v1/api-keys').expect(401);
+      await ask(both(browser, browser), '/api/v1/api-keys').expect(200);
+    });
+
+    it('says to a browser whose session has ended that it has', async () => {
+      const { body } = await ask({ Cookie: `slipway_session=ses_AAAAAAAA_${'A'.repeat(43)}` }).expect(401);
+
+      expect(body.detail).toContain('the session has ended');
+    });
+  });
+
+  describe('the end', () => {
+    it('comes with signing out, which needs the token', async () => {
+      const browser = await open(app.user);
+      await request(app.url).post('/auth/logout').set(browser.headers).expect(403);
+      await ask(browser.headers, '/api/v1/api-keys').expect(200);
+      const { headers } = await request(app.url)
+        .post('/auth/logout')
+        .set({ ...browser.headers, 'X-CSRF-Token': browser.csrf, Origin: origin() })
+        .expect(204);
+
+      expect(headers['set-cookie']).toEqual([
+        'slipway_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict',
+      ]);
+      await ask(browser.headers, '/api/v1/api-keys').expect(401);
+      await request(app.url).post('/auth/logout').set(browser.headers).expect(204);
+    });
+
+    it('comes after twelve hours without use, and use puts it off', async () => {
+      const browser = await open(app.user);
+      app.clock.advance(12 * HOUR_MS - 10_000);
+      await use(browser);
+      app.clock.advance(12 * HOUR_MS - 10_000);
+      await use(browser);
+      app.clock.advance(12 * HOUR_MS);
+
+      expect(await show(browser.headers)).toEqual({ user: null, csrf_token: null });
+    });
+
+    it('comes after seven days, however much it is used', async () => {
+      const browser = await open(app.user);
+      for (let passed = 0; passed < 160; passed += 10) {
+        app.clock.advance(10 * HOUR_MS);
+        await use(browser);
+      }
+      app.clock.advance(8 * HOUR_MS);
+
+      expect(await show(browser.headers)).toEqual({ user: null, csrf_token: null });
+    });
+
+    it('comes with the revocation or the end of its key', async () => {
+      const keys = app.app.get(ApiKeysService);
+      const ends = new Date(app.clock.now() + HOUR_MS);
+      const [revoked, expiring] = [
+        await keys.issue(app.user.id, 'revoked', null),
+        await keys.issue(app.user.id, 'expiring', ends),
+      ];
+      const [one, other] = [
+        browserOf(await signIn(revoked.key).expect(200)),
+        browserOf(await signIn(expiring.key).expect(200)),
+      ];
+      await keys.revoke(revoked.record.id);
+      app.clock.advance(CACHE_MS);
+      await ask(one.headers, '/api/v1/api-keys').expect(401);
+      await ask(other.headers, '/api/v1/api-keys').expect(200);
+      app.clock.advance(HOUR_MS - CACHE_MS);
+
+      await ask(other.headers, '/api/v1/api-keys').expect(401);
+    });
+
+    it('comes with the removal of its user', async () => {
+      const user = await app.createUser();
+      const browser = await open(user);
+      await app.app.get(UsersService).remove(user.id);
+      app.app.get(ApiKeyVerifier).forget();
+      app.clock.advance(CACHE_MS);
+
+      await ask(browser.headers, '/api/v1/api-keys').expect(401);
+    });
+  });
+
+  it('are in the audit, from signing in to signing out', async () => {
+    const audit = new AuditClient(app);
+    const user = await app.createUser();
+    const browser = await open(user);
+    await request(app.url)
+      .post('/auth/logout')
+      .set({ ...browser.headers, 'X-CSRF-Token': browser.csrf })
+      .expect(204);
+    const id = browser.value.slice(0, 12);
+
+    expect(await audit.find({ owner_user_id: user.id, resource_type: 'session' })).toMatchObject([
+      {
+        action: 'session.end',
+        resource: { type: 'session', id },
+        actor: { kind: 'user', user_id: user.id, key_id: id },
+      },
+      {
+        action: 'session.create',
+        resource: { type: 'session', id },
+        actor: { kind: 'user', user_id: user.id, key_id: user.key.slice(4, 12) },
+      },
+    ]);
+  });
+});
+
+describe('the cookie behind https', () => {
+  it.each<[string, Record<string, string>, Record<string, string>]>([
+    ['PUBLIC_URL says so', { PUBLIC_URL: 'https://slipway.example.com' }, {}],
+    ['the proxy in front says so', {}, { 'X-Forwarded-Proto': 'https' }],
+  ])('is Secure when %s', async (_name, environment, headers) => {
+    const app = await createTestApp(environment);
+    const response = await request(app.url).post('/auth/key').set(headers).send({ key: app.user.key });
+    const foreign = await request(app.url)
+      .post('/auth/key')
+      .set({ ...headers, Origin: 'http://slipway.example.com' })
+      .send({ key: app.user.key });
+    await app.close();
+
+    expect(response.headers['set-cookie']).toEqual([expect.stringMatching(/; SameSite=Strict; Secure$/)]);
+    expect(foreign.status).toBe(403);
+  });
+});
+
+it('wrong keys at the sign-in count as those of strangers', async () => {
+  const app = await createTestApp({ RATE_LIMIT_PER_MINUTE: '3' });
+  const statuses: number[] = [];
+  for (let count = 0; count < 4; count += 1) {
+    statuses.push((await request(app.url).post('/auth/key').send({ key: 'wrong-key-wrong-key' })).status);
+  }
+  const byKey = await request(app.url).get('/api/v1/api-keys').set(app.user.headers);
+  await app.close();
+
+  expect([...statuses, byKey.status]).toEqual([401, 401, 401, 429, 200]);
+});
