@@ -3,7 +3,7 @@ import openapiTypescript, { astToString } from 'openapi-typescript';
 
 /** Writes what is made of openapi.json, and not committed: the types, and the values of the filter of the audit. */
 const DOCUMENT = new URL('../../../openapi.json', import.meta.url);
-const FOLDER = new URL('../src/api/generated/', import.meta.url);
+const FOLDER = new URL('../generated/', import.meta.url);
 
 const { AuditAction } = JSON.parse(readFileSync(DOCUMENT, 'utf8')).components.schemas;
 

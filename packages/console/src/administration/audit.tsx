@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
-import { AUDIT_ACTIONS } from '../api/generated/audit-actions.js';
+import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
 import { Button } from '../ui/button.js';
 import { Options, SelectField, TextField } from '../ui/field.js';
 import { given } from '../ui/form.js';
@@ -15,11 +15,19 @@ const ALL = { action: '', actor_user_id: '', since: '', until: '' };
 
 type Filter = typeof ALL;
 
+/** What a field of a local time means. */
+function instant(time: string): string {
+  return time === '' ? '' : new Date(time).toISOString();
+}
+
 function pageOf(filter: Filter, page: string) {
-  const instant = (time: string) => (time === '' ? '' : new Date(time).toISOString());
   const { action, actor_user_id, since, until } = filter;
   const query = given({ action, actor_user_id, since: instant(since), until: instant(until), page_id: page });
-  return bodyOf(api.GET('/api/v1/audit', { params: { query: { limit: 50, ...(query as { action: Schemas['AuditAction'] }) } } }));
+  return bodyOf(
+    api.GET('/api/v1/audit', {
+      params: { query: { limit: 50, ...(query as { action: Schemas['AuditAction'] }) } },
+    }),
+  );
 }
 
 export function Audit() {

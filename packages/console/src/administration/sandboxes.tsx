@@ -3,7 +3,7 @@ import { api, bodyOf } from '../api/client.js';
 import { Button } from '../ui/button.js';
 import { Badge, Table } from '../ui/lists.js';
 import { Ago } from '../ui/moments.js';
-import { Empty, Loaded } from '../ui/problem.js';
+import { Loaded } from '../ui/problem.js';
 import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 import { usersQuery } from './users.js';
@@ -32,11 +32,8 @@ export function Sandboxes() {
       title="Sandboxes"
       lead={`The newest ${MOST} of all users. What is stopped keeps its files, and its owner can resume it.`}
     >
-      <Loaded query={sandboxes} name="sandboxes">
-        {(list) =>
-          list.length === 0 ? (
-            <Empty title="No sandbox is there." />
-          ) : (
+      <Loaded query={sandboxes} name="sandboxes" empty="No sandbox is there.">
+        {(list) => (
             <Table
               name="Sandboxes of all"
               columns={['Sandbox', 'Owner', 'State', 'Made', '']}
@@ -58,8 +55,7 @@ export function Sandboxes() {
                 ],
               }))}
             />
-          )
-        }
+        )}
       </Loaded>
     </Section>
   );

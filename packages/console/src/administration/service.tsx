@@ -43,7 +43,11 @@ export function Service() {
             </dl>
             <ul className="rows">
               {parts.map(({ name, status: state, advice, cause }) => (
-                <Row key={name} title={name.replaceAll('_', ' ')} facts={[advice, cause].filter(Boolean).join(' ')}>
+                <Row
+                  key={name}
+                  title={name.replaceAll('_', ' ')}
+                  facts={[advice, cause].filter(Boolean).join(' ')}
+                >
                   <Badge state={state} />
                 </Row>
               ))}

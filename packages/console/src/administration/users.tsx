@@ -18,7 +18,7 @@ export const usersQuery = queryOptions({
   queryKey: ['users'],
   queryFn: async () => {
     const users: User[] = [];
-    for (let page: string | null = ''; page !== null; ) {
+    for (let page: string | null = ''; page !== null;) {
       const found: Schemas['UserPage'] = await bodyOf(
         api.GET('/api/v1/users', { params: { query: { limit: 100, ...given({ page_id: page }) } } }),
       );
@@ -97,7 +97,9 @@ function Keys({ userId, email }: { userId: string; email: string }) {
     queryKey,
   );
   const issue = async (field: (name: string) => string) => {
-    const { key } = await bodyOf(api.POST('/api/v1/api-keys', { body: { name: field('name'), user_id: userId } }));
+    const { key } = await bodyOf(
+      api.POST('/api/v1/api-keys', { body: { name: field('name'), user_id: userId } }),
+    );
     setIssued(key);
     await cache.invalidateQueries({ queryKey });
     return null;

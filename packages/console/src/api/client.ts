@@ -1,5 +1,5 @@
 import createClient from 'openapi-fetch';
-import type { components, paths } from './generated/schema.js';
+import type { components, paths } from '../../generated/schema.js';
 
 export type Schemas = components['schemas'];
 

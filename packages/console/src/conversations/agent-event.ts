@@ -1,24 +1,25 @@
-import type { Schemas } from '../api/client.js';
-
-export interface TextPart {
+interface TextPart {
   type: string;
   text?: string;
 }
 
+interface Thought {
+  reasoning_content?: string | null;
+  thinking_blocks?: { thinking?: string }[];
+}
+
 /** What a tool was asked for; which members there are depends on the tool. */
-export interface AgentAction {
+interface AgentAction {
   kind: string;
   command?: string;
   path?: string;
   thought?: string;
   message?: string;
-  file_text?: string | null;
   task_list?: { title: string; status: string }[];
   data?: Record<string, unknown>;
 }
 
-export interface Observation {
-  kind: string;
+interface Observation {
   content?: TextPart[];
   is_error?: boolean;
   exit_code?: number | null;
@@ -28,21 +29,17 @@ export interface Observation {
 }
 
 /** The members of all kinds that this page shows. */
-export interface AgentEvent extends Partial<Schemas['Event']> {
+export interface AgentEvent extends Thought {
   id: string;
   kind: string;
   timestamp: string;
   source: string;
-  llm_message?: { content: TextPart[]; reasoning_content?: string | null; thinking_blocks?: Thinking[] };
+  llm_message?: Thought & { content: TextPart[] };
   thought?: TextPart[];
-  reasoning_content?: string | null;
-  thinking_blocks?: Thinking[];
   action?: AgentAction | null;
   tool_name?: string;
   tool_call_id?: string;
   tool_call?: { arguments: string };
-  action_id?: string;
-  security_risk?: string;
   observation?: Observation;
   error?: string;
   rejection_reason?: string;
@@ -52,16 +49,11 @@ export interface AgentEvent extends Partial<Schemas['Event']> {
   detail?: string;
   title?: string;
   status?: string | null;
-  is_error?: boolean;
   raw_input?: unknown;
   raw_output?: unknown;
 }
 
-interface Thinking {
-  thinking?: string;
-}
-
-/** The kinds whose events a stream delivers by name. */
+/** A stream delivers each kind by its name. */
 export const KINDS = [
   'MessageEvent',
   'ActionEvent',
@@ -87,17 +79,13 @@ export function stepsOf(events: readonly AgentEvent[]): Step[] {
   const calls = new Map<string, Step>();
   for (const event of events) {
     const call = event.kind === 'ActionEvent' ? undefined : calls.get(event.tool_call_id ?? '');
-    if (call !== undefined && event.kind === 'ACPToolCallEvent') {
+    if (call !== undefined) {
       // An agent that runs its own tools repeats the event when the call ends.
-      call.event = event;
-    } else if (call !== undefined) {
-      call.result = event;
+      call[event.kind === 'ACPToolCallEvent' ? 'event' : 'result'] = event;
     } else if (event.kind !== 'ConversationStateUpdateEvent') {
       const step = { event, result: null };
       steps.push(step);
-      if (event.tool_call_id !== undefined) {
-        calls.set(event.tool_call_id, step);
-      }
+      calls.set(event.tool_call_id ?? event.id, step);
     }
   }
   return steps;
@@ -107,8 +95,8 @@ export function textOf(parts: readonly TextPart[] | undefined): string {
   return (parts ?? []).map(({ type, text }) => text ?? `[${type}]`).join('\n');
 }
 
-export function thinkingOf(event: AgentEvent): string {
-  const { reasoning_content: reasoning, thinking_blocks: blocks } = event.llm_message ?? event;
+export function thinkingOf({ llm_message: message, ...event }: AgentEvent): string {
+  const { reasoning_content: reasoning, thinking_blocks: blocks } = message ?? event;
   return reasoning ?? (blocks ?? []).map(({ thinking }) => thinking ?? '').join('\n');
 }
 

@@ -17,15 +17,18 @@ export function Controls({ conversation }: { conversation: Conversation }) {
   const isRunning = state === 'RUNNING';
   const pause = useAction(() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', { params })), ...old);
   const stop = useAction(() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', ofSandbox)), ...old);
-  const resume = useAction(async () => {
-    if (!isRunning) {
-      await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', ofSandbox));
-      await runningSandbox(sandbox);
-    }
-    if (agent === 'paused' || agent === 'running') {
-      await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', { params }));
-    }
-  }, ...old);
+  const resume = useAction(
+    async () => {
+      if (!isRunning) {
+        await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', ofSandbox));
+        await runningSandbox(sandbox);
+      }
+      if (agent === 'paused' || agent === 'running') {
+        await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', { params }));
+      }
+    },
+    ...old,
+  );
   const canResume = state === 'PAUSED' || state === 'ERROR' || (isRunning && agent === 'paused');
   return (
     <div className="actions" role="group" aria-label="Agent">
@@ -67,7 +70,9 @@ export function Confirmation({ id }: { id: string }) {
   );
   return (
     <Callout kind="warning" title="The agent waits for your word">
-      <p>It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.</p>
+      <p>
+        It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.
+      </p>
       <div className="actions">
         <Button look="primary" isBusy={answer.isPending} onClick={() => answer.mutate(true)}>
           Confirm

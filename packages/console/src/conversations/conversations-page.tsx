@@ -64,7 +64,13 @@ export function ConversationsPage() {
 }
 
 function ConversationRow({ conversation }: { conversation: Conversation }) {
-  const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
+  const {
+    id,
+    title,
+    selected_repository: repository,
+    git_provider: provider,
+    pull_requests: pulls,
+  } = conversation;
   const link = (
     <Link href={`/conversations/${id}`} className="row-link">
       {title ?? 'Untitled conversation'}

@@ -22,7 +22,9 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const usage = metrics?.accumulated_token_usage;
   const isRunning = status === 'RUNNING';
   const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: isRunning });
-  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== NOT_A_PAGE);
+  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(
+    ({ name }) => name !== NOT_A_PAGE,
+  );
   const facts: [string, ReactNode][] = [
     ['Model', model],
     ['Branch', branch ?? base],

@@ -1,6 +1,6 @@
 import { memo, type ReactNode } from 'react';
-import { Callout } from '../ui/problem.js';
 import { Clock } from '../ui/moments.js';
+import { Callout } from '../ui/problem.js';
 import { type AgentEvent, type Step, textOf, thinkingOf } from './agent-event.js';
 import { DiffView } from './diff-view.js';
 import { Prose } from './prose.js';
@@ -10,151 +10,70 @@ const ADVICE: Record<string, string> = {
   BudgetReached: 'Raise the budget in the settings, then send a message.',
 };
 const ADVICE_OTHERWISE = 'Check the model under Settings, then send a message to try again.';
+const NOTES: Record<string, string> = {
+  PauseEvent: 'Paused',
+  Condensation: 'Earlier steps were summarised for the model',
+};
 
 /** One thing that happened. */
 export const TimelineItem = memo(function TimelineItem({ step }: { step: Step }) {
-  const { event, result } = step;
-  switch (event.kind) {
-    case 'MessageEvent':
-      return (
-        <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source}>
-          <Thinking text={thinkingOf(event)} />
-          <Prose text={textOf(event.llm_message?.content)} />
-        </Item>
-      );
-    case 'ActionEvent':
-    case 'ACPToolCallEvent':
-      return <Call event={event} result={result} />;
-    case 'AgentErrorEvent':
-    case 'ConversationErrorEvent':
-      return (
-        <Item event={event} who="Error" look="failed">
-          <Callout kind="error" title={event.code ?? event.tool_name}>
-            <p>{event.detail ?? event.error}</p>
-            {event.kind === 'ConversationErrorEvent' && <p>{ADVICE[event.code ?? ''] ?? ADVICE_OTHERWISE}</p>}
-          </Callout>
-        </Item>
-      );
-    case 'PauseEvent':
-      return <Note event={event}>Paused</Note>;
-    case 'Condensation':
-      return <Note event={event}>Earlier steps were summarised for the model</Note>;
-    default:
-      return null;
-  }
-});
-
-/** What the agent did, and what came of it. */
-function Call({ event, result }: Step) {
-  const { action, tool_name: tool = '', title } = event;
-  const said = textOf(event.thought);
-  if (action?.kind === 'FinishAction') {
+  const { event } = step;
+  const { kind, action } = event;
+  const note = NOTES[kind];
+  if (note !== undefined) {
     return (
-      <Item event={event} who="Agent" look="finished">
-        <Thinking text={thinkingOf(event)} />
-        <Prose text={action.message ?? said} />
+      <li className="note">
+        {note} · <Clock time={event.timestamp} />
+      </li>
+    );
+  }
+  if (kind === 'MessageEvent') {
+    const text = textOf(event.llm_message?.content);
+    return (
+      <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />
+    );
+  }
+  if (action?.kind === 'FinishAction') {
+    return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
+  }
+  if (kind === 'ActionEvent' || kind === 'ACPToolCallEvent') {
+    return (
+      <Item event={event} who="Agent" look="tool" text={textOf(event.thought)}>
+        {action?.kind === 'ThinkAction' ? <Thinking text={action.thought ?? ''} /> : <Call step={step} />}
       </Item>
     );
   }
-  return (
-    <Item event={event} who="Agent" look="tool">
-      <Thinking text={thinkingOf(event)} />
-      {said !== '' && <Prose text={said} />}
-      {action?.kind === 'ThinkAction' ? (
-        <Thinking text={action.thought ?? ''} />
-      ) : (
-        <div className="call">
-          <div className="call-head">
-            <span className="tool">
-              {action?.kind === 'FileEditorAction' ? action.command?.replace('_', ' ') : (title ?? tool)}
-            </span>
-            {action?.path !== undefined && <code>{action.path}</code>}
-            <Outcome event={event} result={result} />
-          </div>
-          <Asked event={event} />
-          <Outcomes event={event} result={result} />
-        </div>
-      )}
+  return kind.endsWith('ErrorEvent') ? (
+    <Item event={event} who="Error" look="failed" text="">
+      <Callout kind="error" title={event.code ?? event.tool_name}>
+        <p>{event.detail ?? event.error}</p>
+        {event.code !== undefined && <p>{ADVICE[event.code] ?? ADVICE_OTHERWISE}</p>}
+      </Callout>
     </Item>
-  );
-}
-
-function Asked({ event }: { event: AgentEvent }) {
-  const { action } = event;
-  switch (action?.kind) {
-    case 'TerminalAction':
-      return (
-        <pre className="command" tabIndex={0}>
-          {action.command}
-        </pre>
-      );
-    case 'FileEditorAction':
-      return null;
-    case 'TaskTrackerAction':
-      return (
-        <ul className="plan">
-          {action.task_list?.map(({ title, status }, index) => (
-            <li key={`${index} ${title}`} className={status}>
-              {title} <span className="visually-hidden">({status.replace('_', ' ')})</span>
-            </li>
-          ))}
-        </ul>
-      );
-    default:
-      return <Json value={action?.data ?? event.raw_input ?? event.tool_call?.arguments} />;
-  }
-}
-
-/** Exit codes and the like, in two words. */
-function Outcome({ event, result }: Step) {
-  if (event.kind === 'ACPToolCallEvent') {
-    return <span className="outcome">{event.status?.replace('_', ' ')}</span>;
-  }
-  if (result === null) {
-    return <span className="outcome running">running…</span>;
-  }
-  const { exit_code: code, is_error: isError } = result.observation ?? {};
-  if (typeof code === 'number') {
-    return <span className={`outcome ${code === 0 ? 'good' : 'bad'}`}>exit {code}</span>;
-  }
-  return isError === true || result.kind !== 'ObservationEvent' ? (
-    <span className="outcome bad">failed</span>
   ) : null;
+});
+
+interface ItemProps {
+  event: AgentEvent;
+  who: string;
+  look: string;
+  text: string;
+  children?: ReactNode;
 }
 
-function Outcomes({ event, result }: Step) {
-  const { observation } = result ?? {};
-  if (event.kind === 'ACPToolCallEvent') {
-    return <Json value={event.raw_output} />;
-  }
-  if (result?.kind === 'AgentErrorEvent' || result?.kind === 'UserRejectObservation') {
-    return <p className="refused">{result.error ?? `Rejected: ${result.rejection_reason}`}</p>;
-  }
-  if (observation?.new_content !== undefined && observation.new_content !== null) {
-    return (
-      <DiffView
-        path={observation.path ?? ''}
-        before={observation.old_content ?? null}
-        after={observation.new_content}
-      />
-    );
-  }
-  const text = textOf(observation?.content);
-  return text.trim() === '' ? null : (
-    <pre className="output" tabIndex={0}>
-      {text}
-    </pre>
-  );
-}
-
-function Json({ value }: { value: unknown }) {
-  if (value === undefined || value === null) {
-    return null;
-  }
+function Item({ event, who, look, text, children }: ItemProps) {
   return (
-    <pre className="output" tabIndex={0}>
-      {typeof value === 'string' ? value : JSON.stringify(value, null, 2)}
-    </pre>
+    <li className={`item ${look}`}>
+      <div className="item-head">
+        <span className="item-who">{who}</span>
+        <Clock time={event.timestamp} />
+      </div>
+      <div className="item-body">
+        <Thinking text={thinkingOf(event)} />
+        <Prose text={text} />
+        {children}
+      </div>
+    </li>
   );
 }
 
@@ -167,29 +86,76 @@ function Thinking({ text }: { text: string }) {
   );
 }
 
-interface ItemProps {
-  event: AgentEvent;
-  who: string;
-  look: string;
-  children: ReactNode;
-}
-
-function Item({ event, who, look, children }: ItemProps) {
+/** What a tool was asked for, and what came of it. */
+function Call({ step: { event, result } }: { step: Step }) {
+  const { action, tool_name: tool, title } = event;
+  const isEdit = action?.kind === 'FileEditorAction';
+  const [tone, outcome] = outcomeOf(event, result);
   return (
-    <li className={`item ${look}`}>
-      <div className="item-head">
-        <span className="item-who">{who}</span>
-        <Clock time={event.timestamp} />
+    <div className="call">
+      <div className="call-head">
+        <span className="tool">{isEdit ? action.command?.replace('_', ' ') : (title ?? tool)}</span>
+        {action?.path !== undefined && <code>{action.path}</code>}
+        <span className={`outcome ${tone}`}>{outcome}</span>
       </div>
-      <div className="item-body">{children}</div>
-    </li>
+      {!isEdit && <Asked event={event} />}
+      {event.kind === 'ACPToolCallEvent' ? <Output value={event.raw_output} /> : <Returned result={result} />}
+    </div>
   );
 }
 
-function Note({ event, children }: { event: AgentEvent; children: ReactNode }) {
-  return (
-    <li className="note">
-      {children} · <Clock time={event.timestamp} />
-    </li>
+/** Exit codes and the like, in two words. */
+function outcomeOf(event: AgentEvent, result: AgentEvent | null): [tone: string, text: string] {
+  if (event.kind === 'ACPToolCallEvent') {
+    return ['', event.status?.replace('_', ' ') ?? ''];
+  }
+  if (result === null) {
+    return ['', 'running…'];
+  }
+  const { exit_code: code, is_error: isError } = result.observation ?? {};
+  if (typeof code === 'number') {
+    return [code === 0 ? 'good' : 'bad', `exit ${code}`];
+  }
+  return isError === true || result.kind !== 'ObservationEvent' ? ['bad', 'failed'] : ['', ''];
+}
+
+function Asked({ event: { action, raw_input: input, tool_call: call } }: { event: AgentEvent }) {
+  if (action?.kind === 'TerminalAction') {
+    return <pre className="command">{action.command}</pre>;
+  }
+  return action?.task_list === undefined ? (
+    <Output value={action?.data ?? input ?? call?.arguments} />
+  ) : (
+    <ul className="plan">
+      {action.task_list.map(({ title, status }) => (
+        <li key={title} className={status} title={status.replace('_', ' ')}>
+          {title}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Returned({ result }: { result: AgentEvent | null }) {
+  const { observation } = result ?? {};
+  if (result?.kind === 'AgentErrorEvent' || result?.kind === 'UserRejectObservation') {
+    return <p className="refused">{result.error ?? `Rejected: ${result.rejection_reason}`}</p>;
+  }
+  return typeof observation?.new_content === 'string' ? (
+    <DiffView
+      path={observation.path ?? ''}
+      before={observation.old_content ?? ''}
+      after={observation.new_content}
+    />
+  ) : (
+    <Output value={textOf(observation?.content).trim() || null} />
+  );
+}
+
+function Output({ value }: { value: unknown }) {
+  return value === undefined || value === null ? null : (
+    <pre className="output" tabIndex={0}>
+      {typeof value === 'string' ? value : JSON.stringify(value, null, 2)}
+    </pre>
   );
 }

@@ -39,18 +39,14 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
 
 function Changes({ id }: { id: string }) {
   return (
-    <Loaded query={useQuery(changesQuery(id))} name="changes">
-      {(list) =>
-        list.length === 0 ? (
-          <Empty title="No changes yet" />
-        ) : (
-          <ul className="files">
-            {list.map(({ path, status }) => (
-              <Change key={path} id={id} path={path} status={status} isFew={list.length <= FEW_CHANGES} />
-            ))}
-          </ul>
-        )
-      }
+    <Loaded query={useQuery(changesQuery(id))} name="changes" empty="No changes yet">
+      {(list) => (
+        <ul className="files">
+          {list.map(({ path, status }) => (
+            <Change key={path} id={id} path={path} status={status} isFew={list.length <= FEW_CHANGES} />
+          ))}
+        </ul>
+      )}
     </Loaded>
   );
 }
@@ -86,22 +82,18 @@ function Files({ id }: { id: string }) {
   const files = useQuery(filesQuery(id));
   const [opened, setOpened] = useState<string | null>(null);
   return opened === null ? (
-    <Loaded query={files} name="files">
-      {(list) =>
-        list.length === 0 ? (
-          <Empty title="No files yet" />
-        ) : (
-          <ul className="files">
-            {list.map((path) => (
-              <li key={path}>
-                <button type="button" className="file" onClick={() => setOpened(path)}>
-                  {path}
-                </button>
-              </li>
-            ))}
-          </ul>
-        )
-      }
+    <Loaded query={files} name="files" empty="No files yet">
+      {(list) => (
+        <ul className="files">
+          {list.map((path) => (
+            <li key={path}>
+              <button type="button" className="file" onClick={() => setOpened(path)}>
+                {path}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
     </Loaded>
   ) : (
     <File id={id} path={opened} onClose={() => setOpened(null)} />

@@ -5,7 +5,8 @@ import { TextField } from '../ui/field.js';
 import { Form, given } from '../ui/form.js';
 import { Section } from '../ui/section.js';
 
-const LEAD = 'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
+const LEAD =
+  'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
 
 export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
   const cache = useQueryClient();

@@ -32,7 +32,13 @@ export function Secrets() {
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
         {({ name, description }) => (
           <Row key={name} title={<code>{name}</code>} facts={description}>
-            <Confirmed name="Delete" of={name} text="Its value is gone for good." action={remove} input={name} />
+            <Confirmed
+              name="Delete"
+              of={name}
+              text="Its value is gone for good."
+              action={remove}
+              input={name}
+            />
           </Row>
         )}
       </Rows>

@@ -44,7 +44,10 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   };
   const rows = [
     ...[...stored.shttp_servers, ...stored.sse_servers].map(({ url }) => ({ name: url, detail: 'HTTP' })),
-    ...stored.stdio_servers.map(({ name, command, args }) => ({ name, detail: [command, ...args].join(' ') })),
+    ...stored.stdio_servers.map(({ name, command, args }) => ({
+      name,
+      detail: [command, ...args].join(' '),
+    })),
   ];
   return (
     <Section title="Tool servers" lead={LEAD}>

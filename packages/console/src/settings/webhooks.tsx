@@ -88,23 +88,18 @@ function Deliveries({ id }: { id: string }) {
   const queryKey = [...webhooksQuery.queryKey, id];
   const deliveries = useQuery({
     queryKey,
-    queryFn: () =>
-      bodyOf(
-        api.GET('/api/v1/webhook-endpoints/{id}/deliveries', {
-          params: { path: { id }, query: { limit: 20 } },
-        }),
-      ),
+    queryFn: async () => {
+      const params = { path: { id }, query: { limit: 20 } };
+      return (await bodyOf(api.GET('/api/v1/webhook-endpoints/{id}/deliveries', { params }))).items;
+    },
   });
   const again = useAction((delivery: string) => {
     const params = { path: { id, delivery_id: delivery } };
     return bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver', { params }));
   }, queryKey);
   return (
-    <Loaded query={deliveries} name="deliveries">
-      {({ items }) =>
-        items.length === 0 ? (
-          <p className="hint">Nothing was sent in the last seven days.</p>
-        ) : (
+    <Loaded query={deliveries} name="deliveries" empty="Nothing was sent in the last seven days.">
+      {(items) => (
           <Table
             name="Deliveries"
             columns={['Event', 'State', 'Answer', 'When', '']}
@@ -121,8 +116,7 @@ function Deliveries({ id }: { id: string }) {
               ],
             }))}
           />
-        )
-      }
+      )}
     </Loaded>
   );
 }

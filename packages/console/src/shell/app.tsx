@@ -7,8 +7,12 @@ import { WorkPage } from '../work/work-page.js';
 import { Layout, Page } from './layout.js';
 import { SignInPage } from './sign-in-page.js';
 
-const ConversationsPage = later(async () => (await import('../conversations/conversations-page.js')).ConversationsPage);
-const ConversationPage = later(async () => (await import('../conversations/conversation-page.js')).ConversationPage);
+const ConversationsPage = later(
+  async () => (await import('../conversations/conversations-page.js')).ConversationsPage,
+);
+const ConversationPage = later(
+  async () => (await import('../conversations/conversation-page.js')).ConversationPage,
+);
 const SettingsPage = later(async () => (await import('../settings/settings-page.js')).SettingsPage);
 const AdministrationPage = later(
   async () => (await import('../administration/administration-page.js')).AdministrationPage,
@@ -33,7 +37,9 @@ export function App({ code }: { code: string | null }) {
                 {user.is_admin && <Route path="/administration" component={AdministrationPage} />}
                 <Route>
                   <Page title="Not found">
-                    <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
+                    <Empty title="There is no such page.">
+                      The links above lead to all pages that there are.
+                    </Empty>
                   </Page>
                 </Route>
               </Switch>
@@ -47,5 +53,5 @@ export function App({ code }: { code: string | null }) {
 
 /** A page whose code is loaded when it is opened. */
 function later<P>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
-  return lazy(async () => ({ default: await load() })) as unknown as ComponentType<P>;
+  return lazy(async () => ({ default: await load() }));
 }

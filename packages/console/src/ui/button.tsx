@@ -8,7 +8,13 @@ interface ButtonProps extends ComponentProps<'button'> {
 
 export function Button({ look = 'plain', isBusy = false, disabled, children, ...rest }: ButtonProps) {
   return (
-    <button type="button" {...rest} className={`button ${look}`} disabled={disabled || isBusy} aria-busy={isBusy}>
+    <button
+      type="button"
+      {...rest}
+      className={`button ${look}`}
+      disabled={disabled || isBusy}
+      aria-busy={isBusy}
+    >
       {isBusy && <span className="spinner" aria-hidden="true" />}
       {children}
     </button>

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { Empty, Loaded } from './problem.js';
+import { Loaded } from './problem.js';
 
 interface RowsProps<T> {
   query: UseQueryResult<T[]>;
@@ -14,10 +14,8 @@ interface RowsProps<T> {
 /** A list that is loaded. */
 export function Rows<T>({ query, name, empty, children }: RowsProps<T>) {
   return (
-    <Loaded query={query} name={name}>
-      {(items) =>
-        items.length === 0 ? <Empty title={empty} /> : <ul className="rows">{items.map(children)}</ul>
-      }
+    <Loaded query={query} name={name} empty={empty}>
+      {(items) => <ul className="rows">{items.map(children)}</ul>}
     </Loaded>
   );
 }

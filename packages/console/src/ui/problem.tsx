@@ -31,11 +31,16 @@ interface LoadedProps<T> {
   query: UseQueryResult<T>;
   /** What is being loaded, for people who wait for it. */
   name: string;
+  /** What is said of a list that has nothing. */
+  empty?: string;
   children: (data: T) => ReactNode;
 }
 
 /** The data of a query, or what there is to say until it is there. Data stay while they are asked for again. */
-export function Loaded<T>({ query, name, children }: LoadedProps<T>) {
+export function Loaded<T>({ query, name, empty, children }: LoadedProps<T>) {
+  if (empty !== undefined && Array.isArray(query.data) && query.data.length === 0) {
+    return <Empty title={empty} />;
+  }
   if (query.data !== undefined) {
     return children(query.data);
   }

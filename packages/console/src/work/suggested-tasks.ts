@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { parseList } from 'structured-headers';
+import { parseList, Token } from 'structured-headers';
 import { answerOf, api, type Schemas } from '../api/client.js';
 import { providerName } from '../api/me.js';
 import { duration } from '../ui/moments.js';
@@ -68,9 +68,14 @@ function hostStatuses(header: string): HostStatus[] {
   });
 }
 
-/** Tokens, texts and numbers; a status has no others. */
 function wordsOf(value: unknown): string {
-  return value === undefined ? '' : `${value as string}`;
+  return value instanceof Token
+    ? value.toString()
+    : typeof value === 'string'
+      ? value
+      : typeof value === 'number'
+        ? `${value}`
+        : '';
 }
 
 export function taskKey({

@@ -48,8 +48,8 @@ export function WorkPage() {
           ) : (
             <Empty title="Connect a git host to see your work">
               <p>
-                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
-                yours, and hands any of them to an agent.
+                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull
+                requests of yours, and hands any of them to an agent.
               </p>
               <Link className="button primary" href="/settings">
                 Connect a git host
@@ -106,7 +106,9 @@ function Tasks({ all }: { all: Task[] }) {
           <Options of={[['', 'All kinds'], ...Object.entries(KINDS)]} />
         </SelectField>
         <SelectField label="Host" {...bind('git_provider')}>
-          <Options of={[['', 'All hosts'], ...providers.map((name) => [name, PROVIDER_NAMES[name]] as const)]} />
+          <Options
+            of={[['', 'All hosts'], ...providers.map((name) => [name, PROVIDER_NAMES[name]] as const)]}
+          />
         </SelectField>
         <TextField label="Search" type="search" placeholder="Title or repository" {...bind('text')} />
         <p role="status" className="count">
