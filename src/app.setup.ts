@@ -36,6 +36,7 @@ import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
 import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.queries.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
+import { builtConsoleFolder, consolePages } from './web/console.pages.js';
 import { webAppMiddleware } from './web/web-app.middleware.js';
 
 /** Disconnects a client that stalls in its headers, or in a body that the service does not read. */
@@ -53,7 +54,7 @@ interface RequestHosts {
 }
 
 /** The order of middleware between socket and controllers, for the service and the tests. */
-export function configureApp(app: NestExpressApplication): void {
+export function configureApp(app: NestExpressApplication, consoleFolder = builtConsoleFolder()): void {
   const { http, log, telemetry } = app.get(AppConfig);
   const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
   const unroutedName = (request: IncomingMessage): string | null => {
@@ -115,6 +116,7 @@ export function configureApp(app: NestExpressApplication): void {
       strictTransportSecurity: false,
     }),
   );
+  app.use(consolePages({ folder: consoleFolder, isAtRoot: http.webAppFolder === null }));
   if (http.webAppFolder !== null) {
     const sources = app.get(SandboxUrls).browserSources();
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import {
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -20,7 +21,12 @@ const entry = at('dist/service/main.js');
 export const compileCache = at('dist/.compile-cache');
 const stamp = at('dist/.built');
 const inputs = globSync(
-  ['tsconfig.json', '{.,packages/*}/{tsconfig.build,package}.json', 'package-lock.json'],
+  [
+    'tsconfig.json',
+    '{.,packages/*}/{tsconfig.build,package}.json',
+    'packages/console/{index.html,vite.config.mjs}',
+    'package-lock.json',
+  ],
   { cwd: root },
 ).map((name) => at(name));
 const sources = globSync('{.,packages/*}/src', { cwd: root }).map((name) => at(name));
@@ -56,10 +62,30 @@ export function build() {
       return false;
     }
   }
+  if (!buildConsole()) {
+    return false;
+  }
   mkdirSync(at('dist'), { recursive: true });
   writeFileSync(stamp, '');
   // The stamp has the start time, so that files saved while the compiler ran count as newer.
   utimesSync(stamp, startedAt, startedAt);
+  return true;
+}
+
+/** The page at `/`, with its own tools, in place of an earlier one. */
+function buildConsole() {
+  if (!existsSync(at('packages/console/package.json'))) {
+    return true;
+  }
+  const { status } = spawnSync('npm', ['run', '--silent', 'build', '--workspace', '@slipway/console'], {
+    cwd: root,
+    stdio: ['ignore', process.stderr.fd, 'inherit'],
+  });
+  if (status !== 0) {
+    return false;
+  }
+  rmSync(at('dist/console'), { recursive: true, force: true });
+  cpSync(at('packages/console/dist'), at('dist/console'), { recursive: true });
   return true;
 }
 

@@ -34,7 +34,7 @@ describe('the arrival at the web application', () => {
   it('exchanges the code for a key, puts that where the application keeps keys, and takes the code out of the address', () => {
     const page = arrive(LINK);
 
-    expect(page.sent).toEqual([['POST /auth/code', { code: 'c0de' }]]);
+    expect(page.sent).toEqual([['POST /auth/code/key', { code: 'c0de' }]]);
     expect(page.backends()).toEqual([
       { id: 'slipway', name: 'Slipway', kind: 'cloud', authMode: 'api-key', host: HOME, apiKey: 'slw_ada' },
     ]);

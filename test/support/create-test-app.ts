@@ -40,6 +40,7 @@ export interface TestApp {
 }
 
 const ADMIN_KEY = 'test-administrator-key';
+const NO_FOLDER = path.join(tmpdir(), 'slipway-test-unused', 'console');
 /** Fixed, so that two replicas of a test share it. */
 const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
@@ -49,6 +50,8 @@ export interface TestParts {
   sandboxBackend?: SandboxBackend;
   /** The service's own clock instead of one that the test moves. */
   ownClock?: boolean;
+  /** With the files of a built console; by default there are none. */
+  consoleFolder?: string;
 }
 
 /**
@@ -59,7 +62,7 @@ export interface TestParts {
 export async function createTestApp(
   environment: Record<string, string> = {},
   databaseUrl?: string,
-  { sandboxBackend = new EmptySandboxBackend(), ownClock = false }: TestParts = {},
+  { sandboxBackend = new EmptySandboxBackend(), ownClock = false, consoleFolder = NO_FOLDER }: TestParts = {},
 ): Promise<TestApp> {
   const database =
     databaseUrl === undefined
@@ -98,7 +101,7 @@ export async function createTestApp(
     bodyParser: false,
     logger: false,
   });
-  configureApp(app);
+  configureApp(app, consoleFolder);
   try {
     await app.listen(0, '127.0.0.1');
   } catch (error) {

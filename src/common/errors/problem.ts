@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import { namesMediaType } from '../requests/accept.js';
 import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 
 export const NO_KEY =
@@ -60,9 +61,5 @@ export function problemOf(error: DomainError, requestId: string | null): Problem
 
 /** Many clients parse only `application/json`, so RFC 9457's type goes to those who name it; wildcards do not. */
 export function problemMediaType(accept: string | undefined): (typeof PROBLEM_MEDIA_TYPES)[number] {
-  const isNamed = (accept ?? '').split(',').some((range) => {
-    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    return type === 'application/problem+json' && !parameters.some((text) => /^q\s*=\s*0(\.0*)?$/.test(text));
-  });
-  return isNamed ? 'application/problem+json' : 'application/json';
+  return namesMediaType(accept, 'application/problem+json') ? 'application/problem+json' : 'application/json';
 }

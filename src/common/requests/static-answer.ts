@@ -7,6 +7,8 @@ import { ifNoneMatch } from './response-headers.js';
 /** Higher ones take much longer, and save a few per cent. */
 const BROTLI_QUALITY = 6;
 
+const CACHE_CONTROL = { revalidated: 'no-cache', immutable: 'public, max-age=31536000, immutable' };
+
 type Coding = 'br' | 'gzip' | 'identity';
 
 interface Variant {
@@ -26,10 +28,13 @@ export class StaticAnswer {
   private content: Promise<Buffer> | null = null;
   private readonly variants = new Map<Coding, Promise<Variant>>();
 
-  /** `make` is called again only after a failure. */
+  /**
+   * `make` is called again only after a failure. `immutable` is for addresses that change with the content.
+   */
   constructor(
     private readonly type: string,
     private readonly make: () => Promise<Buffer> | string,
+    private readonly cached: keyof typeof CACHE_CONTROL = 'revalidated',
   ) {}
 
   async send(request: Request, response: Response): Promise<void> {
@@ -37,8 +42,7 @@ export class StaticAnswer {
     const { body, etag } = await this.variant(coding);
     response.vary('Accept-Encoding');
     response.setHeader('ETag', etag);
-    // The address stays when the content changes.
-    response.setHeader('Cache-Control', 'no-cache');
+    response.setHeader('Cache-Control', CACHE_CONTROL[this.cached]);
     if (ifNoneMatch(request.headers['if-none-match'], etag)) {
       response.status(304).end();
       return;
@@ -52,7 +56,7 @@ export class StaticAnswer {
   }
 
   private codingFor(request: Request): Coding {
-    if (this.type.startsWith('image/')) {
+    if (/^(image\/(?!svg)|font\/)/.test(this.type)) {
       return 'identity';
     }
     return (
@@ -80,6 +84,7 @@ export class StaticAnswer {
     const body = await CODERS[coding](await this.content);
     return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
   }
+
   private async makeContent(): Promise<Buffer> {
     return Buffer.from(await this.make());
   }

@@ -1,0 +1,190 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+
+const PAGE = '<!DOCTYPE html><html><head><title>Console</title></head><body></body></html>';
+const SCRIPT = `export const text = '${randomBytes(64).toString('hex').repeat(20)}';`;
+const AS_BROWSER = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+interface Answer {
+  status: number | undefined;
+  headers: IncomingMessage['headers'];
+  bytes: Buffer;
+  text: string;
+}
+
+/** Sends the path as it is, and leaves the body as it comes. */
+async function ask(
+  app: TestApp,
+  address: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<Answer> {
+  const asked = httpRequest(app.url, { path: address, headers, method }).end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const bytes = Buffer.concat(await response.toArray());
+  return { status: response.statusCode, headers: response.headers, bytes, text: bytes.toString('utf8') };
+}
+
+describe('the console', () => {
+  let folder: string;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'console-'));
+    await mkdir(path.join(folder, 'built/assets'), { recursive: true });
+    await writeFile(path.join(folder, 'secret.txt'), 'beside the console');
+    await writeFile(path.join(folder, 'built/index.html'), PAGE);
+    await writeFile(path.join(folder, 'built/favicon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
+    await writeFile(path.join(folder, 'built/assets/index-1a2b.js'), SCRIPT);
+    app = await createTestApp({}, undefined, { consoleFolder: path.join(folder, 'built') });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it.each(['/', '/console', '/console/', '/console/conversations/0f3b', '/console/index.html', '/?a=b'])(
+    'answers a browser at %s directly',
+    async (address) => {
+      const { status, headers, text } = await ask(app, address, AS_BROWSER);
+
+      expect([status, text]).toEqual([200, PAGE]);
+      expect(headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'cache-control': 'no-cache',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+      });
+    },
+  );
+
+  it('runs and reaches nothing but what the service sends, and is framed by nobody', async () => {
+    for (const address of ['/', '/console/', '/console/assets/index-1a2b.js']) {
+      const { headers } = await ask(app, address, AS_BROWSER);
+      const policy = String(headers['content-security-policy']).split('; ');
+
+      expect(policy).toEqual(
+        expect.arrayContaining([
+          "default-src 'none'",
+          "script-src 'self'",
+          "style-src 'self'",
+          "connect-src 'self'",
+          "object-src 'none'",
+          "base-uri 'none'",
+          "frame-ancestors 'none'",
+        ]),
+      );
+      expect(policy.join()).not.toMatch(/unsafe|http|\*/);
+    }
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['nothing', {}],
+    ['anything', { Accept: '*/*' }],
+    ['JSON', { Accept: 'application/json' }],
+    ['no page', { Accept: 'application/json, text/html;q=0' }],
+    ['any text', { Accept: 'text/*' }],
+  ])('leaves / to JSON for a program that accepts %s', async (_name, accept) => {
+    const { status, headers, text } = await ask(app, '/', accept);
+
+    expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(headers.vary).toContain('Accept');
+    const overview = JSON.parse(text) as Record<string, string>;
+    expect(overview).toMatchObject({ title: 'Slipway', console: '/console/' });
+    for (const address of ['docs', 'openapi', 'health', 'console']) {
+      expect([address, (await ask(app, overview[address] ?? '')).status]).toEqual([address, 200]);
+    }
+  });
+
+  it('always has a page below /console/, whatever is accepted', async () => {
+    expect(await ask(app, '/console/work')).toMatchObject({ status: 200, text: PAGE });
+  });
+
+  it('has assets that browsers keep, compressed once', async () => {
+    const address = '/console/assets/index-1a2b.js';
+    const plain = await ask(app, address);
+    const brotli = await ask(app, address, { 'Accept-Encoding': 'gzip, br' });
+    const gzip = await ask(app, address, { 'Accept-Encoding': 'gzip' });
+
+    expect(plain.text).toBe(SCRIPT);
+    expect(plain.headers).toMatchObject({
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+    });
+    expect(brotli.headers['content-encoding']).toBe('br');
+    expect(brotliDecompressSync(brotli.bytes).toString()).toBe(SCRIPT);
+    expect(gunzipSync(gzip.bytes).toString()).toBe(SCRIPT);
+    const again = await ask(app, address, { 'If-None-Match': String(plain.headers.etag) });
+    expect([again.status, again.text]).toEqual([304, '']);
+    expect(await ask(app, address, {}, 'HEAD')).toMatchObject({ status: 200, text: '' });
+  });
+
+  it('has no-cache for files whose names stay', async () => {
+    const { headers } = await ask(app, '/console/favicon.svg');
+
+    expect(headers).toMatchObject({ 'content-type': 'image/svg+xml', 'cache-control': 'no-cache' });
+  });
+
+  it.each([
+    '/console/assets/index-gone.js',
+    '/console/none.png',
+    '/console/../secret.txt',
+    '/console/%2e%2e/secret.txt',
+    '/console/..%2fsecret.txt',
+    '/console/conversations/logo.svg',
+  ])('has no file %s, for a browser too', async (address) => {
+    const { status, text } = await ask(app, address, AS_BROWSER);
+
+    expect(status).toBe(404);
+    expect(JSON.parse(text)).toMatchObject({ code: 'not_found' });
+  });
+
+  it('is read only, and is there under the names of the service only', async () => {
+    expect((await ask(app, '/console/', AS_BROWSER, 'POST')).status).toBe(404);
+    expect((await ask(app, '/', { ...AS_BROWSER, Host: 'evil.example' })).status).toBe(421);
+  });
+
+  it('makes room at / for another web application', async () => {
+    const other = path.join(folder, 'other');
+    await mkdir(other);
+    await writeFile(path.join(other, 'index.html'), '<html><head><title>Other</title></head></html>');
+    const both = await createTestApp({ WEB_APP_FOLDER: other }, undefined, {
+      consoleFolder: path.join(folder, 'built'),
+    });
+    try {
+      expect((await ask(both, '/', AS_BROWSER)).text).toContain('<title>Other</title>');
+      expect((await ask(both, '/settings', AS_BROWSER)).text).toContain('<title>Other</title>');
+      expect(await ask(both, '/console/', AS_BROWSER)).toMatchObject({ status: 200, text: PAGE });
+      expect((await ask(both, '/console/none.js', AS_BROWSER)).status).toBe(404);
+    } finally {
+      await both.close();
+    }
+  });
+
+  it('says how to build it where it is not', async () => {
+    const unbuilt = await createTestApp();
+    try {
+      for (const address of ['/', '/console/']) {
+        const page = await ask(unbuilt, address, AS_BROWSER);
+        expect(page).toMatchObject({ status: 404, text: expect.stringContaining('npm run build') });
+        expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
+      }
+      expect(JSON.parse((await ask(unbuilt, '/')).text)).toMatchObject({ console: null });
+      const problem = await ask(unbuilt, '/console/');
+      expect([problem.status, JSON.parse(problem.text).detail]).toEqual([
+        404,
+        expect.stringContaining('npm run build'),
+      ]);
+    } finally {
+      await unbuilt.close();
+    }
+  });
+});
