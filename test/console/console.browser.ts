@@ -96,29 +96,31 @@ describe('the console', () => {
 
   it('says why a git host refuses a token', async () => {
     await nadia.open('Settings');
-    await form('Git host').getByLabel('Token').fill('ghp_wrong');
-    await form('Git host').getByRole('button', { name: 'Connect' }).click();
+    await form('Connection').getByLabel('Token').fill('ghp_wrong');
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
 
-    expect(await form('Git host').getByRole('alert').innerText()).toMatch(/GitHub|token/);
+    expect(await form('Connection').getByRole('alert').innerText()).toMatch(/GitHub|token/);
   });
 
   it('connects git hosts and a model', async () => {
     const tokens = { github: 'GitHub', gitlab: 'GitLab', bitbucket: 'Bitbucket' } as const;
     for (const [provider, name] of Object.entries(tokens)) {
-      await form('Git host').getByLabel('Provider').selectOption(provider);
-      await form('Git host')
+      await form('Connection').getByLabel('Provider').selectOption(provider);
+      await form('Connection')
         .getByLabel('Token')
         .fill(demo.worlds[provider as keyof typeof tokens].token);
-      await form('Git host').getByRole('button', { name: 'Connect' }).click();
-      await form('Git host').getByText(`${name} is connected`).waitFor();
+      await form('Connection').getByRole('button', { name: 'Connect' }).click();
+      await form('Connection').getByText(`${name} is connected`).waitFor();
     }
-    await form('Model').getByLabel('Model').fill('openai/scripted');
-    await form('Model').getByLabel('Address').fill(demo.modelUrl);
-    await form('Model').getByLabel('Key').fill('sk-demo');
-    await form('Model').getByRole('button', { name: 'Save' }).click();
-    await form('Model').getByText('One is stored').waitFor();
+    await form('Thinking').getByLabel('Model').fill('openai/scripted');
+    await form('Thinking').getByLabel('Address').fill(demo.modelUrl);
+    await form('Thinking').getByLabel('Key').fill('sk-demo');
+    await form('Thinking').getByRole('button', { name: 'Save' }).click();
+    await form('Thinking')
+      .getByText(/Saved|not verified/)
+      .waitFor();
 
-    expect(await form('Model').getByLabel('Key').inputValue()).toBe('');
+    expect(await form('Thinking').getByLabel('Key').inputValue()).toBe('');
   });
 
   it('stores a secret, a tool server and a webhook', async () => {
@@ -127,7 +129,7 @@ describe('the console', () => {
     await form('Secret').getByRole('button', { name: 'Save' }).click();
     await form('Secret').getByText('NPM_TOKEN is stored').waitFor();
     await form('Tool server').getByLabel('Kind').selectOption('stdio');
-    await form('Tool server').getByLabel('Address or command').fill('true');
+    await form('Tool server').getByLabel('URL or command').fill('true');
     await form('Tool server').getByRole('button', { name: 'Save' }).click();
     await row('true').first().waitFor();
     await form('Webhook').getByLabel('URL').fill('https://ci.example.com/hooks');
@@ -160,12 +162,17 @@ describe('the console', () => {
   });
 
   it('says why a host takes no part', async () => {
+    await nadia.open('Settings');
+    demo.gitlab.token = 'glpat-demo-newer-token-of-nadia';
+    await form('Connection').getByLabel('Provider').selectOption('gitlab');
+    await form('Connection').getByLabel('Token').fill(demo.gitlab.token);
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+    await form('Connection').getByText('GitLab is connected').waitFor();
     demo.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
-    await nadia.page.getByRole('button', { name: 'Refresh' }).click();
-    const status = nadia.page
-      .getByRole('list', { name: 'Git hosts' })
-      .getByText(/GitLab: rate limited, \d+ s/);
+    await nadia.open('Work');
+    const status = nadia.page.getByRole('list', { name: 'Sources' }).getByText(/GitLab: rate limited, \d+ s/);
     await status.waitFor();
+    expect(await row(TITLE).count()).toBe(1);
     demo.gitlab.clearFaults();
   });
 
@@ -211,14 +218,16 @@ describe('the console', () => {
     await nadia.page.getByRole('button', { name: 'AGENTS.md' }).waitFor();
     await nadia.page.getByLabel('Message').fill('What did you change?');
     await nadia.page.getByRole('button', { name: 'Send' }).click();
-    await nadia.page.getByRole('log').getByText('I changed one line of lookup.sh').waitFor();
+    const log = nadia.page.getByRole('log');
+    await log.getByText('I changed one line of lookup.sh').waitFor();
+    expect(await log.getByText('What did you change?').count()).toBe(1);
   });
 
   it('does not show one user what another does', async () => {
     const address = nadia.page.url();
     await nadia.open('Administration');
-    await form('User').getByLabel('Email').fill('bo@quayside.example');
-    await form('User').getByRole('button', { name: 'Create user' }).click();
+    await form('Invitation').getByLabel('Email').fill('bo@quayside.example');
+    await form('Invitation').getByRole('button', { name: 'Create user' }).click();
     await row('bo@quayside.example').getByRole('button', { name: 'Keys' }).click();
     await form('Key of bo@quayside.example').getByLabel('Name of the key').fill('laptop');
     await form('Key of bo@quayside.example').getByRole('button', { name: 'Issue key' }).click();

@@ -34,27 +34,27 @@ export function Sandboxes() {
     >
       <Loaded query={sandboxes} name="sandboxes" empty="No sandbox is there.">
         {(list) => (
-            <Table
-              name="Sandboxes of all"
-              columns={['Sandbox', 'Owner', 'State', 'Made', '']}
-              rows={list.map(({ id, created_by_user_id: owner, status, created_at: made }) => ({
-                key: id,
-                cells: [
-                  <code>{id}</code>,
-                  ownerOf(owner),
-                  <Badge state={status} />,
-                  <Ago time={made} />,
-                  <Button
-                    disabled={status !== 'RUNNING' && status !== 'STARTING'}
-                    isBusy={stop.isPending && stop.variables === id}
-                    title={`Stop ${id}`}
-                    onClick={() => stop.mutate(id)}
-                  >
-                    Stop
-                  </Button>,
-                ],
-              }))}
-            />
+          <Table
+            name="Sandboxes of all"
+            columns={['Sandbox', 'Owner', 'State', 'Made', '']}
+            rows={list.map(({ id, created_by_user_id: owner, status, created_at: made }) => ({
+              key: id,
+              cells: [
+                <code>{id}</code>,
+                ownerOf(owner),
+                <Badge state={status} />,
+                <Ago time={made} />,
+                <Button
+                  disabled={status !== 'RUNNING' && status !== 'STARTING'}
+                  isBusy={stop.isPending && stop.variables === id}
+                  title={`Stop ${id}`}
+                  onClick={() => stop.mutate(id)}
+                >
+                  Stop
+                </Button>,
+              ],
+            }))}
+          />
         )}
       </Loaded>
     </Section>

@@ -1,10 +1,10 @@
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { sessionQuery } from '../api/session.js';
 import { Button } from '../ui/button.js';
 import { TextField } from '../ui/field.js';
-import { Form, given } from '../ui/form.js';
+import { type Fields, Form, given } from '../ui/form.js';
 import { Row, Rows, Table } from '../ui/lists.js';
 import { Confirmed, SecretOnce } from '../ui/modal.js';
 import { Ago } from '../ui/moments.js';
@@ -29,23 +29,22 @@ export const usersQuery = queryOptions({
   },
 });
 
+async function create(field: Fields) {
+  const email = field('email');
+  await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
+  return `${email} is there. Issue a key next.`;
+}
+
 export function Users() {
-  const cache = useQueryClient();
-  const create = async (field: (name: string) => string) => {
-    const email = field('email');
-    await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
-    await cache.invalidateQueries({ queryKey: usersQuery.queryKey });
-    return `${email} is there. Issue a key next.`;
-  };
   return (
     <Section title="Users" lead="Who may use this service, and the keys of each.">
       <Rows query={useQuery(usersQuery)} name="users" empty="No user is there.">
         {(user) => <UserRow key={user.id} user={user} />}
       </Rows>
-      <Form name="User" submit="Create user" onSubmit={create}>
+      <Form name="Invitation" submit="Create user" onSubmit={create} old={[usersQuery.queryKey]}>
         <div className="columns">
-          <TextField label="Email" name="email" type="email" required placeholder="ada@example.com" />
-          <TextField label="Name" name="name" hint="Optional" />
+          <TextField label="Email" type="email" required placeholder="ada@example.com" />
+          <TextField label="Name" hint="Optional" />
         </div>
       </Form>
     </Section>
@@ -75,7 +74,7 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
         <Confirmed
           name="Remove"
           of={email}
-          text="Keys, tokens, secrets and settings of the user are gone at once."
+          text="Keys and settings end at once."
           action={remove}
           input={id}
         />
@@ -85,7 +84,6 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
 }
 
 function Keys({ userId, email }: { userId: string; email: string }) {
-  const cache = useQueryClient();
   const [issued, setIssued] = useState<string | null>(null);
   const queryKey = ['keys', userId];
   const keys = useQuery({
@@ -96,12 +94,11 @@ function Keys({ userId, email }: { userId: string; email: string }) {
     (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', { params: { path: { id } } })),
     queryKey,
   );
-  const issue = async (field: (name: string) => string) => {
+  const issue = async (field: Fields) => {
     const { key } = await bodyOf(
-      api.POST('/api/v1/api-keys', { body: { name: field('name'), user_id: userId } }),
+      api.POST('/api/v1/api-keys', { body: { name: field('name of the key'), user_id: userId } }),
     );
     setIssued(key);
-    await cache.invalidateQueries({ queryKey });
     return null;
   };
   return (
@@ -123,7 +120,7 @@ function Keys({ userId, email }: { userId: string; email: string }) {
                   <Confirmed
                     name="Revoke"
                     of={name}
-                    text="What uses it is refused within five seconds."
+                    text="It ends in five seconds."
                     action={revoke}
                     input={id}
                   />
@@ -135,8 +132,8 @@ function Keys({ userId, email }: { userId: string; email: string }) {
           />
         )}
       </Loaded>
-      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue}>
-        <TextField label="Name of the key" name="name" required placeholder="laptop" />
+      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue} old={[queryKey]}>
+        <TextField label="Name of the key" required placeholder="laptop" />
       </Form>
       <SecretOnce
         title={`Key of ${email}`}

@@ -1,17 +1,14 @@
-import { useQueryClient } from '@tanstack/react-query';
 import type { KeyboardEvent } from 'react';
 import { api, bodyOf } from '../api/client.js';
 import { TextArea } from '../ui/field.js';
-import { Form } from '../ui/form.js';
+import { type Fields, Form } from '../ui/form.js';
 import { Callout } from '../ui/problem.js';
 import type { Conversation } from './conversation-queries.js';
 
 export function Composer({ conversation: { id, sandbox_status: sandbox } }: { conversation: Conversation }) {
-  const cache = useQueryClient();
-  const send = async (field: (name: string) => string) => {
+  const send = async (field: Fields) => {
     const body = { content: [{ type: 'text', text: field('message') }], run: true };
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/send-message', { params: { path: { id } }, body }));
-    void cache.invalidateQueries({ queryKey: ['conversation', id] });
     return null;
   };
   return sandbox === 'MISSING' ? (
@@ -20,10 +17,9 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
     </Callout>
   ) : (
     <div className="composer">
-      <Form name="Send a message" submit="Send" onSubmit={send}>
+      <Form name="Reply" submit="Send" onSubmit={send} old={[['conversation', id]]}>
         <TextArea
           label="Message"
-          name="message"
           rows={2}
           required
           placeholder="What should the agent do next?"

@@ -6,7 +6,7 @@ import { PROVIDER_NAMES, type Provider, providerName } from '../api/me.js';
 import { Page } from '../shell/layout.js';
 import { Button } from '../ui/button.js';
 import { Options, SelectField, TextArea, TextField } from '../ui/field.js';
-import { Form, given } from '../ui/form.js';
+import { type Fields, Form, given } from '../ui/form.js';
 import { Badge, Row } from '../ui/lists.js';
 import { Modal } from '../ui/modal.js';
 import { Ago } from '../ui/moments.js';
@@ -97,13 +97,13 @@ function ConversationRow({ conversation }: { conversation: Conversation }) {
 
 function NewConversation() {
   const start = useStart();
-  const send = async (field: (name: string) => string) => {
+  const send = async (field: Fields) => {
     const repository = field('repository');
     start.begin({
       initial_message: { content: [{ type: 'text', text: field('message') }], run: true },
       ...(repository !== '' && {
         selected_repository: repository,
-        git_provider: field('provider') as Provider,
+        git_provider: field('host') as Provider,
       }),
     });
     return await Promise.resolve(null);
@@ -111,10 +111,10 @@ function NewConversation() {
   return (
     <>
       <Form name="New conversation" submit="Start conversation" onSubmit={send}>
-        <TextArea label="Message" name="message" rows={4} required placeholder="What is to be done?" />
+        <TextArea label="Message" rows={4} required placeholder="What is to be done?" />
         <div className="columns">
-          <TextField label="Repository" name="repository" placeholder="owner/name" hint="Optional" />
-          <SelectField label="Host" name="provider">
+          <TextField label="Repository" placeholder="owner/name" hint="Optional" />
+          <SelectField label="Host">
             <Options of={Object.entries(PROVIDER_NAMES)} />
           </SelectField>
         </div>

@@ -1,8 +1,8 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { api, bodyOf } from '../api/client.js';
 import { TextArea, TextField } from '../ui/field.js';
-import { Form, given } from '../ui/form.js';
+import { type Fields, Form, given } from '../ui/form.js';
 import { type Conversation, sandboxQuery } from './conversation-queries.js';
 
 const count = new Intl.NumberFormat('en');
@@ -64,23 +64,21 @@ function linksTo(links: [url: string, text: string][]): ReactNode {
 }
 
 function OpenPullRequest({ id }: { id: string }) {
-  const cache = useQueryClient();
-  const open = async (field: (name: string) => string) => {
+  const open = async (field: Fields) => {
     const body = {
-      ...given({ title: field('title'), body: field('body'), target_branch: field('target') }),
+      ...given({ title: field('title'), body: field('description'), target_branch: field('into branch') }),
       draft: field('draft') !== '',
     };
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/pull-request', { params: { path: { id } }, body }));
-    await cache.invalidateQueries({ queryKey: ['conversation', id] });
     return null;
   };
   return (
-    <Form name="Pull request" submit="Open pull request" onSubmit={open}>
+    <Form name="Pull request" submit="Open pull request" onSubmit={open} old={[['conversation', id]]}>
       <details>
         <summary>Title, description, branch</summary>
-        <TextField label="Title" name="title" hint="The conversation's by default" />
-        <TextArea label="Description" name="body" rows={3} />
-        <TextField label="Into branch" name="target" hint="The repository's default branch by default" />
+        <TextField label="Title" hint="The conversation's by default" />
+        <TextArea label="Description" rows={3} />
+        <TextField label="Into branch" hint="The repository's default branch by default" />
         <label className="check">
           <input type="checkbox" name="draft" /> As a draft
         </label>

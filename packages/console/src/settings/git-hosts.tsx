@@ -1,9 +1,8 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { meQuery, PROVIDER_NAMES, type Provider, providerName } from '../api/me.js';
 import { Options, SelectField, TextField } from '../ui/field.js';
-import { Form, given } from '../ui/form.js';
+import { type Fields, Form, given } from '../ui/form.js';
 import { Row } from '../ui/lists.js';
 import { Confirmed } from '../ui/modal.js';
 import { Empty } from '../ui/problem.js';
@@ -39,15 +38,13 @@ function store(provider: string, token: Schemas['ProviderToken'] | null) {
 
 export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
   const [provider, setProvider] = useState<Provider>('github');
-  const cache = useQueryClient();
-  const remove = useAction((name: string) => store(name, null), meQuery.queryKey, tasksQuery.queryKey);
+  const old = [meQuery.queryKey, tasksQuery.queryKey];
+  const remove = useAction((name: string) => store(name, null), ...old);
   const connected = Object.entries(settings.provider_tokens_set);
   const { text, url, host: publicHost } = WHERE[provider];
-  const connect = async (field: (name: string) => string) => {
+  const connect = async (field: Fields) => {
     const token = given({ token: field('token'), host: field('host') });
     const { warnings: [warning] = [] } = await store(provider, token);
-    void cache.invalidateQueries({ queryKey: tasksQuery.queryKey });
-    await cache.invalidateQueries({ queryKey: meQuery.queryKey });
     return warning === undefined ? `${PROVIDER_NAMES[provider]} is connected.` : { warning: warning.detail };
   };
   return (
@@ -59,24 +56,23 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
             <Confirmed
               name="Disconnect"
               of={providerName(name)}
-              text="Its token is forgotten, and its work is no longer suggested."
+              text="Its token is forgotten."
               action={remove}
               input={name}
             />
           </Row>
         ))}
       </ul>
-      <Form name="Git host" submit="Connect" onSubmit={connect}>
+      <Form name="Connection" submit="Connect" onSubmit={connect} old={old}>
         <div className="columns">
           <SelectField
             label="Provider"
-            name="provider"
             value={provider}
             onChange={({ target }) => setProvider(target.value as Provider)}
           >
             <Options of={Object.entries(PROVIDER_NAMES)} />
           </SelectField>
-          <TextField label="Host" name="host" placeholder={publicHost} hint="Only for a server of your own" />
+          <TextField label="Host" placeholder={publicHost} hint="Only for a server of your own" />
         </div>
         <TextField
           label="Token"

@@ -1,28 +1,26 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { meQuery } from '../api/me.js';
 import { TextField } from '../ui/field.js';
-import { Form, given } from '../ui/form.js';
+import { type Fields, Form, given } from '../ui/form.js';
 import { Section } from '../ui/section.js';
 
 const LEAD =
   'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
 
-export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
-  const cache = useQueryClient();
-  const save = async (field: (name: string) => string) => {
-    const body = {
-      llm_model: field('model'),
-      llm_base_url: field('address'),
-      ...given({ llm_api_key: field('key') }),
-    };
-    const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
-    await cache.invalidateQueries({ queryKey: meQuery.queryKey });
-    return warnings.length === 0 ? 'Saved.' : { warning: warnings.map(({ detail }) => detail).join(' ') };
+async function save(field: Fields) {
+  const body = {
+    llm_model: field('model'),
+    llm_base_url: field('address'),
+    ...given({ llm_api_key: field('key') }),
   };
+  const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
+  return warnings.length === 0 ? 'Saved.' : { warning: warnings.map(({ detail }) => detail).join(' ') };
+}
+
+export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
   return (
     <Section title="Model" lead={LEAD}>
-      <Form name="Model" submit="Save" onSubmit={save}>
+      <Form name="Thinking" submit="Save" onSubmit={save} old={[meQuery.queryKey]}>
         <TextField
           label="Model"
           name="model"
@@ -33,7 +31,6 @@ export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
         />
         <TextField
           label="Address"
-          name="address"
           type="url"
           defaultValue={settings.llm_base_url ?? ''}
           placeholder="https://models.example.com/v1"
@@ -41,7 +38,6 @@ export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
         />
         <TextField
           label="Key"
-          name="key"
           type="password"
           hint={settings.llm_api_key_set ? 'One is stored; leave this empty to keep it.' : 'None is stored.'}
         />

@@ -1,7 +1,7 @@
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
 import { TextField } from '../ui/field.js';
-import { Form, given } from '../ui/form.js';
+import { type Fields, Form, given } from '../ui/form.js';
 import { Row, Rows } from '../ui/lists.js';
 import { Confirmed } from '../ui/modal.js';
 import { Section } from '../ui/section.js';
@@ -13,20 +13,19 @@ const secretsQuery = queryOptions({
     (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
 });
 
+async function save(field: Fields) {
+  const [name, value] = [field('name'), field('value')];
+  const body = { name, value, ...given({ description: field('description') }) };
+  await bodyOf(api.POST('/api/v1/secrets', { body }));
+  return `${name} is stored.`;
+}
+
 export function Secrets() {
-  const cache = useQueryClient();
   const remove = useAction(
     (name: string) =>
       bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } })),
     secretsQuery.queryKey,
   );
-  const save = async (field: (name: string) => string) => {
-    const [name, value] = [field('name'), field('value')];
-    const body = { name, value, ...given({ description: field('description') }) };
-    await bodyOf(api.POST('/api/v1/secrets', { body }));
-    await cache.invalidateQueries({ queryKey: secretsQuery.queryKey });
-    return `${name} is stored.`;
-  };
   return (
     <Section title="Secrets" lead="Variables of the agents' tools. A value cannot be read again.">
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
@@ -42,12 +41,12 @@ export function Secrets() {
           </Row>
         )}
       </Rows>
-      <Form name="Secret" submit="Save" onSubmit={save}>
+      <Form name="Secret" submit="Save" onSubmit={save} old={[secretsQuery.queryKey]}>
         <div className="columns">
-          <TextField label="Name" name="name" required placeholder="NPM_TOKEN" autoComplete="off" />
-          <TextField label="Value" name="value" type="password" required />
+          <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
+          <TextField label="Value" type="password" required />
         </div>
-        <TextField label="Description" name="description" hint="Optional; agents see it" />
+        <TextField label="Description" hint="Optional; agents see it" />
       </Form>
     </Section>
   );

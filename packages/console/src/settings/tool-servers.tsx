@@ -1,10 +1,10 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type MouseEvent } from 'react';
+import { useMutation } from '@tanstack/react-query';
+import type { MouseEvent } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { meQuery } from '../api/me.js';
 import { Button } from '../ui/button.js';
 import { Options, SelectField, TextField } from '../ui/field.js';
-import { fieldsOf, Form, given } from '../ui/form.js';
+import { type Fields, fieldsOf, Form, given } from '../ui/form.js';
 import { Row } from '../ui/lists.js';
 import { Confirmed } from '../ui/modal.js';
 import { Callout, Empty } from '../ui/problem.js';
@@ -18,21 +18,20 @@ const NONE: Stored = { shttp_servers: [], sse_servers: [], stdio_servers: [] };
 const LEAD =
   'Further tools for agents, by the Model Context Protocol. A test runs in a sandbox, where agents would use it.';
 const KINDS: [Candidate['kind'], string][] = [
-  ['shttp', 'Address (streamable HTTP)'],
-  ['sse', 'Address (SSE, older servers)'],
+  ['shttp', 'URL (streamable HTTP)'],
+  ['sse', 'URL (SSE, older servers)'],
   ['stdio', 'Command'],
 ];
 
+function store(config: Schemas['MCPConfig']) {
+  return bodyOf(api.POST('/api/v1/settings', { body: { mcp_config: config } }));
+}
+
 export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   const stored = settings.mcp_config ?? NONE;
-  const cache = useQueryClient();
   const test = useMutation({ mutationFn: testToolServer, meta: { showsErrors: true } });
-  const store = async (config: Schemas['MCPConfig']) => {
-    await bodyOf(api.POST('/api/v1/settings', { body: { mcp_config: config } }));
-    await cache.invalidateQueries({ queryKey: meQuery.queryKey });
-  };
-  const remove = useAction((name: string) => store(without(stored, name)));
-  const save = async (field: (name: string) => string) => {
+  const remove = useAction((name: string) => store(without(stored, name)), meQuery.queryKey);
+  const save = async (field: Fields) => {
     await store(withServer(stored, candidateOf(field)));
     test.reset();
     return 'Saved; new conversations have its tools.';
@@ -55,13 +54,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
       <ul className="rows">
         {rows.map(({ name, detail }) => (
           <Row key={name} title={name} facts={<code>{detail}</code>}>
-            <Confirmed
-              name="Remove"
-              of={name}
-              text="New conversations no longer have its tools."
-              action={remove}
-              input={name}
-            />
+            <Confirmed name="Remove" of={name} text="Agents lose its tools." action={remove} input={name} />
           </Row>
         ))}
       </ul>
@@ -69,6 +62,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         name="Tool server"
         submit="Save"
         onSubmit={save}
+        old={[meQuery.queryKey]}
         actions={
           <Button isBusy={test.isPending} onClick={tryIt}>
             Test
@@ -76,18 +70,17 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         }
       >
         <div className="columns">
-          <SelectField label="Kind" name="kind">
+          <SelectField label="Kind">
             <Options of={KINDS} />
           </SelectField>
-          <TextField label="Name" name="name" hint="For a command" placeholder="files" />
+          <TextField label="Name" hint="For a command" placeholder="files" />
         </div>
         <TextField
-          label="Address or command"
-          name="target"
+          label="URL or command"
           required
           placeholder="https://mcp.example.com/mcp or npx -y files-server"
         />
-        <TextField label="API key" name="key" type="password" hint="Optional, for an address" />
+        <TextField label="Authorization" type="password" hint="Optional, for a URL: a bearer token" />
         {test.isPending && <p role="status">A sandbox tries it…</p>}
         {test.isError && <Callout kind="error">{test.error.message}</Callout>}
         {test.data?.ok === true && (
@@ -105,9 +98,9 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   );
 }
 
-function candidateOf(field: (name: string) => string): Candidate {
+function candidateOf(field: Fields): Candidate {
   const kind = field('kind') as Candidate['kind'];
-  return { kind, name: field('name'), target: field('target'), key: field('key') };
+  return { kind, name: field('name'), target: field('url or command'), key: field('authorization') };
 }
 
 /** @param name of a command, or an address */

@@ -1,9 +1,9 @@
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { Button } from '../ui/button.js';
 import { TextField } from '../ui/field.js';
-import { Form } from '../ui/form.js';
+import { type Fields, Form } from '../ui/form.js';
 import { Badge, Row, Rows, Table } from '../ui/lists.js';
 import { Confirmed, SecretOnce } from '../ui/modal.js';
 import { Ago } from '../ui/moments.js';
@@ -20,12 +20,10 @@ const LEAD =
   'Servers that hear when a conversation is ready, waits, finishes or opens a pull request; signed by Standard Webhooks.';
 
 export function Webhooks() {
-  const cache = useQueryClient();
   const [secret, setSecret] = useState<string | null>(null);
-  const save = async (field: (name: string) => string) => {
+  const save = async (field: Fields) => {
     const made = await bodyOf(api.POST('/api/v1/webhook-endpoints', { body: { url: field('url') } }));
     setSecret(made.secret);
-    await cache.invalidateQueries({ queryKey: webhooksQuery.queryKey });
     return 'Saved.';
   };
   return (
@@ -33,10 +31,9 @@ export function Webhooks() {
       <Rows query={useQuery(webhooksQuery)} name="webhooks" empty="No webhook is configured.">
         {(endpoint) => <Endpoint key={endpoint.id} endpoint={endpoint} />}
       </Rows>
-      <Form name="Webhook" submit="Save" onSubmit={save}>
+      <Form name="Webhook" submit="Save" onSubmit={save} old={[webhooksQuery.queryKey]}>
         <TextField
           label="URL"
-          name="url"
           type="url"
           required
           placeholder="https://ci.example.com/hooks/slipway"
@@ -100,22 +97,22 @@ function Deliveries({ id }: { id: string }) {
   return (
     <Loaded query={deliveries} name="deliveries" empty="Nothing was sent in the last seven days.">
       {(items) => (
-          <Table
-            name="Deliveries"
-            columns={['Event', 'State', 'Answer', 'When', '']}
-            rows={items.map((delivery) => ({
-              key: delivery.id,
-              cells: [
-                <code>{delivery.event_type}</code>,
-                <Badge state={delivery.status} />,
-                delivery.last_error ?? delivery.last_response_status,
-                <Ago time={delivery.created_at} />,
-                <Button look="link" onClick={() => again.mutate(delivery.id)}>
-                  Send again
-                </Button>,
-              ],
-            }))}
-          />
+        <Table
+          name="Deliveries"
+          columns={['Event', 'State', 'Answer', 'When', '']}
+          rows={items.map((delivery) => ({
+            key: delivery.id,
+            cells: [
+              <code>{delivery.event_type}</code>,
+              <Badge state={delivery.status} />,
+              delivery.last_error ?? delivery.last_response_status,
+              <Ago time={delivery.created_at} />,
+              <Button look="link" onClick={() => again.mutate(delivery.id)}>
+                Send again
+              </Button>,
+            ],
+          }))}
+        />
       )}
     </Loaded>
   );

@@ -38,13 +38,12 @@ export function SignInPage({ code }: { code: string | null }) {
         name="Sign in"
         submit="Sign in"
         onSubmit={async (field) => {
-          await change(() => bodyOf(api.POST('/auth/key', { body: { key: field('key') } })));
+          await change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })));
           return null;
         }}
       >
         <TextField
           label="API key"
-          name="key"
           type="password"
           required
           autoFocus

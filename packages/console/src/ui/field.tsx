@@ -6,30 +6,33 @@ interface Labelled {
 }
 
 /** The browser fills in no secrets. */
+const SECRET = { autoComplete: 'off', spellCheck: false };
+
 export function TextField({ label, hint, ...rest }: Labelled & ComponentProps<'input'>) {
-  const own = rest.type === 'password' ? { autoComplete: 'off', spellCheck: false } : {};
-  return <Field label={label} hint={hint} draw={(ids) => <input {...own} {...rest} {...ids} />} />;
+  const own = rest.type === 'password' ? SECRET : {};
+  return <Field label={label} hint={hint} draw={(of) => <input {...own} {...of} {...rest} />} />;
 }
 
 export function SelectField({ label, hint, ...rest }: Labelled & ComponentProps<'select'>) {
-  return <Field label={label} hint={hint} draw={(ids) => <select {...rest} {...ids} />} />;
+  return <Field label={label} hint={hint} draw={(of) => <select {...of} {...rest} />} />;
 }
 
 export function TextArea({ label, hint, ...rest }: Labelled & ComponentProps<'textarea'>) {
-  return <Field label={label} hint={hint} draw={(ids) => <textarea {...rest} {...ids} />} />;
+  return <Field label={label} hint={hint} draw={(of) => <textarea {...of} {...rest} />} />;
 }
 
 interface FieldProps extends Labelled {
-  draw: (ids: { id: string; 'aria-describedby': string | undefined }) => ReactNode;
+  draw: (of: { id: string; name: string; 'aria-describedby': string | undefined }) => ReactNode;
 }
 
+/** Its name in the form is its label in lower case. */
 function Field({ label, hint, draw }: FieldProps) {
   const id = useId();
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      {draw({ id, 'aria-describedby': hintId })}
+      {draw({ id, name: label.toLowerCase(), 'aria-describedby': hintId })}
       {hintId !== undefined && (
         <p id={hintId} className="hint">
           {hint}

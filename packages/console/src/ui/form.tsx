@@ -1,4 +1,4 @@
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useRef } from 'react';
 import { Button } from './button.js';
 import { Callout } from './problem.js';
@@ -9,19 +9,25 @@ interface FormProps {
   submit: string;
   /** Gets the fields by their names, trimmed; resolves to what is said then. */
   onSubmit: (field: Fields) => Promise<string | { warning: string } | null>;
+  /** What is asked for again then. */
+  old?: unknown[][];
   /** Beside the button. */
   actions?: ReactNode;
   children: ReactNode;
 }
 
-type Fields = (name: string) => string;
+export type Fields = (name: string) => string;
 
 /** A form that shows that it works, what it has done, and why it failed. It is emptied when that went well. */
-export function Form({ name, submit, onSubmit, actions, children }: FormProps) {
+export function Form({ name, submit, onSubmit, old = [], actions, children }: FormProps) {
+  const cache = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
   const sent = useMutation({
     mutationFn: onSubmit,
-    onSuccess: () => form.current?.reset(),
+    onSuccess: async () => {
+      await Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
+      form.current?.reset();
+    },
     meta: { showsErrors: true },
   });
   const send = (event: FormEvent<HTMLFormElement>) => {

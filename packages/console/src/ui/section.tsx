@@ -10,9 +10,9 @@ interface SectionProps {
 export function Section({ title, lead, children }: SectionProps) {
   const id = idOf(title);
   return (
-    <section id={id} className="section" aria-labelledby={`${id}-title`}>
+    <section id={id} className="section">
       <div>
-        <h2 id={`${id}-title`}>{title}</h2>
+        <h2>{title}</h2>
         <p className="hint">{lead}</p>
       </div>
       <div className="section-body">{children}</div>

@@ -64,7 +64,7 @@ export function WorkPage() {
 
 function Hosts({ hosts }: { hosts: HostStatus[] }) {
   return (
-    <ul className="hosts" aria-label="Git hosts">
+    <ul className="hosts" aria-label="Sources">
       {hosts.map(({ name, state, reason }) => (
         <li key={name}>
           {reason === '' ? (
