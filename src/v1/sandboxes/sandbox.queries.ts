@@ -49,6 +49,13 @@ const SEARCH = `
   ORDER BY created_at DESC, id DESC
   LIMIT $4`;
 
+const SEARCH_ALL = `
+  SELECT ${COLUMNS}
+  FROM sandboxes found
+  WHERE status <> 'DELETING' AND (created_at, id) < ($1::timestamptz, $2)
+  ORDER BY created_at DESC, id DESC
+  LIMIT $3`;
+
 /** By id before anything else: a plan for the average user would read all sandboxes of one who has many. */
 const LOOK_UP = `
   WITH found AS MATERIALIZED (SELECT * FROM sandboxes WHERE id = ANY($2) AND status <> 'DELETING')
@@ -114,12 +121,16 @@ export class SandboxQueries {
   ) {}
 
   async search(userId: string, limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
-    // The first page has a cursor too, so that one plan suits all pages.
-    const [, createdAt = 'infinity', id = ''] =
-      parsePageId('sandboxes', pageId, (cursor) => CURSOR.exec(cursor)) ?? [];
-    const rows = await this.searchRows.run(this.dataSource, [userId, createdAt, id, limit + 1]);
-    const page = toPage('sandboxes', rows, limit, (row) => `${row.created_exactly} ${row.id}`);
-    return { items: page.items.map((row) => this.view(row)), nextPageId: page.nextPageId };
+    return this.page('sandboxes', limit, pageId, (bounds) =>
+      this.searchRows.run(this.dataSource, [userId, ...bounds]),
+    );
+  }
+
+  /** Of all users. */
+  async searchAll(limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
+    return this.page('all_sandboxes', limit, pageId, (bounds) =>
+      this.dataSource.query<SandboxRow[]>(SEARCH_ALL, bounds),
+    );
   }
 
   /** In the order of the ids; null for each that is unknown, or another user's. */
@@ -181,6 +192,20 @@ export class SandboxQueries {
       this.countedUntil = total > MANY ? this.clock.now() + COUNT_MANY_EVERY_MS : 0;
     }
     return this.counted;
+  }
+
+  private async page(
+    list: string,
+    limit: number,
+    pageId: string | undefined,
+    read: (bounds: unknown[]) => Promise<SandboxRow[]>,
+  ): Promise<Page<SandboxView>> {
+    // The first page has a cursor too, so that one plan suits all pages.
+    const [, createdAt = 'infinity', id = ''] =
+      parsePageId(list, pageId, (cursor) => CURSOR.exec(cursor)) ?? [];
+    const rows = await read([createdAt, id, limit + 1]);
+    const { items, nextPageId } = toPage(list, rows, limit, (row) => `${row.created_exactly} ${row.id}`);
+    return { items: items.map((row) => this.view(row)), nextPageId };
   }
 
   private view(row: SandboxRow): SandboxView {

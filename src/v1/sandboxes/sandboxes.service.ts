@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
+import type { AuthUser } from '../../auth/auth.decorators.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AppConfig } from '../../config/app-config.js';
@@ -56,6 +57,12 @@ export class SandboxesService {
       throw new DomainError('gone', 'not_found', 'The sandbox that this Idempotency-Key made was deleted.');
     }
     return view;
+  }
+
+  /** Whose sandbox an actor may act on by this id: administrators may on all. */
+  async ownerFor({ id: actorId, isAdmin }: Pick<AuthUser, 'id' | 'isAdmin'>, id: string): Promise<string> {
+    const sandbox = isAdmin ? await this.sandboxes.find(id) : null;
+    return sandbox?.userId ?? actorId;
   }
 
   /**

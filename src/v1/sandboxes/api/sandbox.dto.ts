@@ -1,6 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
+import { Flag } from '../../../common/validation/number-fields.js';
 import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 
@@ -106,4 +107,11 @@ export class SandboxDto {
 
 export class SandboxPageDto extends PageOf(SandboxDto) {}
 
-export class SearchSandboxesQueryDto extends PageQuery('Sandboxes on a page.') {}
+export class SearchSandboxesQueryDto extends PageQuery('Sandboxes on a page.') {
+  @Flag({
+    default: false,
+    description: 'Those of all users; administrators only. What opens a sandbox is shown to its owner only.',
+    example: false,
+  })
+  all?: boolean;
+}

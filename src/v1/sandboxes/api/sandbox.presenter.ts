@@ -26,6 +26,15 @@ export class SandboxPresenter {
     return { items: items.map((view) => this.sandbox(view)), next_page_id: nextPageId };
   }
 
+  /** What opens a sandbox is shown to its owner only. */
+  pageOfAll(viewerId: string, { items, nextPageId }: Page<SandboxView>): SandboxPageDto {
+    const closed = { session_api_key: null, exposed_urls: null };
+    return {
+      items: items.map((view) => ({ ...this.sandbox(view), ...(view.userId !== viewerId && closed) })),
+      next_page_id: nextPageId,
+    };
+  }
+
   batch(views: readonly (SandboxView | null)[]): (SandboxDto | null)[] {
     return views.map((view) => view && this.sandbox(view));
   }

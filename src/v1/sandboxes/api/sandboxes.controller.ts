@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
 import { ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { InvalidInputError } from '../../../common/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
 import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
@@ -26,15 +26,18 @@ const CREATE =
   'and says why. Where as many run as may, the longest idle one is paused, and `status_detail` of the new one ' +
   'names it, unless the operator wants the request refused then. Starting a conversation makes a sandbox by ' +
   'itself.';
+const BY_ADMINISTRATORS = ' Administrators may do this with the sandboxes of all users.';
 const PAUSE =
   'Ends every process in it, which frees memory and processor; files and conversations stay. A conversation that was ' +
   'running is paused after the resume, until it gets a message or is told to run. (What the service itself pauses ' +
   'goes on by itself.) The response comes when everything has ended and the sandbox is PAUSED, at the latest after ten ' +
-  'seconds; until then it is RUNNING.';
+  'seconds; until then it is RUNNING.' +
+  BY_ADMINISTRATORS;
 const RESUME =
   'After a pause, or after an error. It is STARTING then. Where as many run as may, the longest idle one is ' +
   'paused, and `status_detail` names it while this one starts, unless the operator wants the request refused ' +
-  'then. Nothing happens when it runs already.';
+  'then. Nothing happens when it runs already.' +
+  BY_ADMINISTRATORS;
 
 const UNKNOWN: DocumentedProblem = { status: 404, detail: 'There is no sandbox with this id.' };
 const UNKNOWN_SPECIFICATION: DocumentedProblem = {
@@ -61,6 +64,11 @@ const NOT_SEPARATED: DocumentedProblem = {
   detail: 'Another user has sandboxes, and nothing separates sandboxes on this machine from each other.',
   description: 'The operator has to allow this (ALLOW_UNSANDBOXED)',
 };
+const ALL_FOR_ADMINISTRATORS: DocumentedProblem = {
+  status: 403,
+  detail: 'Only administrators may list the sandboxes of all users.',
+  description: '`all`, and you are no administrator',
+};
 const OTHER_ID = 'Expected the same id as in the path, or none.';
 
 function SandboxId(): MethodDecorator {
@@ -84,13 +92,18 @@ export class SandboxesController {
   @ApiRoute({
     id: 'search_sandboxes',
     summary: 'List sandboxes',
-    description: 'Your own, newest first.',
+    description: 'Your own, newest first; with `all`, those of all users for administrators.',
     answer: { type: SandboxPageDto, description: 'A page of sandboxes' },
+    problems: [ALL_FOR_ADMINISTRATORS],
   })
   async search(
     @CurrentUser() user: AuthUser,
-    @Query() { limit = DEFAULT_LIMIT, page_id: pageId }: SearchSandboxesQueryDto,
+    @Query() { limit = DEFAULT_LIMIT, page_id: pageId, all = false }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
+    if (all) {
+      requireAdministrator(user);
+      return this.presenter.pageOfAll(user.id, await this.queries.searchAll(limit, pageId));
+    }
     return this.presenter.page(await this.queries.search(user.id, limit, pageId));
   }
 
@@ -152,7 +165,7 @@ export class SandboxesController {
     problems: [UNKNOWN],
   })
   async pause(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
-    await this.sandboxes.pause(user.id, id);
+    await this.sandboxes.pause(await this.sandboxes.ownerFor(user, id), id);
     return SUCCESS;
   }
 
@@ -166,7 +179,7 @@ export class SandboxesController {
     problems: [NOT_SEPARATED, UNKNOWN, ALL_BUSY],
   })
   async resume(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
-    await this.sandboxes.resume(user.id, id);
+    await this.sandboxes.resume(await this.sandboxes.ownerFor(user, id), id);
     return SUCCESS;
   }
 
@@ -176,7 +189,8 @@ export class SandboxesController {
     id: 'delete_sandbox',
     summary: 'Delete a sandbox',
     description:
-      'With its files, whatever it is doing. Its conversations stay readable; their `sandbox_status` is MISSING.',
+      'With its files, whatever it is doing. Its conversations stay readable; their `sandbox_status` is MISSING.' +
+      BY_ADMINISTRATORS,
     answer: { type: SuccessDto, description: 'It is unknown from now on; its files go in the background' },
     problems: [UNKNOWN],
     invalid: { loc: ['query', 'sandbox_id'], type: 'value_error', msg: OTHER_ID },
@@ -187,8 +201,18 @@ export class SandboxesController {
     @Query() { sandbox_id: repeatedId }: DeleteSandboxQueryDto,
   ): Promise<SuccessDto> {
     requireSameId(id, repeatedId);
-    await this.sandboxes.remove(user.id, id);
+    await this.sandboxes.remove(await this.sandboxes.ownerFor(user, id), id);
     return SUCCESS;
+  }
+}
+
+function requireAdministrator({ isAdmin }: AuthUser): void {
+  if (!isAdmin) {
+    throw new DomainError(
+      'forbidden',
+      'forbidden',
+      'Only administrators may list the sandboxes of all users.',
+    );
   }
 }
 

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { SandboxPageDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
+import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
+import { AuditClient } from '../support/audit-client.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+
+describe('administrators and the sandboxes of all users', () => {
+  const backend = new ScriptedSandboxBackend();
+  let app: TestApp;
+  let admin: SandboxesClient;
+  let owner: SandboxesClient;
+  let other: SandboxesClient;
+
+  beforeAll(async () => {
+    app = await createTestApp({}, undefined, { sandboxBackend: backend });
+    admin = new SandboxesClient(app.url, app.admin);
+    owner = new SandboxesClient(app.url, app.user);
+    other = new SandboxesClient(app.url, await app.createUser());
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await backend.close();
+  });
+
+  it('see them with owner and state, page by page, but not what opens them', async () => {
+    const [mine, theirs] = [await admin.running(), await owner.running()];
+    const first = await admin.call<SandboxPageDto>('GET', '/search?all=true&limit=1');
+    const second = await admin.call<SandboxPageDto>(
+      'GET',
+      `/search?all=true&limit=1&page_id=${encodeURIComponent(first.body.next_page_id ?? '')}`,
+    );
+
+    expect(first.body.items).toEqual([{ ...theirs, session_api_key: null, exposed_urls: null }]);
+    expect(second.body.items).toEqual([mine]);
+    expect(second.body.next_page_id).toBeNull();
+    expect((await admin.call<SandboxPageDto>('GET', '/search')).body.items).toEqual([mine]);
+    expect((await admin.call('GET', `?id=${theirs.id}`)).body).toEqual([null]);
+    const wrongList = `/search?page_id=${encodeURIComponent(first.body.next_page_id ?? '')}`;
+    expect((await admin.call('GET', wrongList)).status).toBe(422);
+  });
+
+  it('pause, resume and delete them, and the audit says who did', async () => {
+    const { id } = await owner.running();
+    expect(await admin.pause(id)).toBe(200);
+    await owner.reach(id, 'PAUSED');
+    expect(await admin.resume(id)).toBe(200);
+    await owner.reach(id, 'RUNNING');
+    expect((await admin.call('DELETE', `/${id}`)).status).toBe(200);
+    await owner.reach(id, 'MISSING');
+
+    const entries = await new AuditClient(app).find({ resource_id: id, actor_user_id: app.admin.id });
+    expect(entries.map(({ action, owner_user_id: of }) => [action, of])).toEqual([
+      ['sandbox.delete', app.user.id],
+      ['sandbox.resume', app.user.id],
+      ['sandbox.pause', app.user.id],
+    ]);
+    expect(await admin.pause(id)).toBe(404);
+  });
+
+  it('alone may', async () => {
+    const { id } = await owner.running();
+    const refused = await other.call('GET', '/search?all=true');
+
+    expect([refused.status, refused.body['detail']]).toEqual([
+      403,
+      'Only administrators may list the sandboxes of all users.',
+    ]);
+    expect([await other.pause(id), await other.resume(id)]).toEqual([404, 404]);
+    expect((await other.call('DELETE', `/${id}`)).status).toBe(404);
+    expect((await owner.get(id))?.status).toBe('RUNNING');
+  });
+});
