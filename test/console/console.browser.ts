@@ -100,6 +100,7 @@ describe('the console', () => {
     await form('Connection').getByRole('button', { name: 'Connect' }).click();
 
     expect(await form('Connection').getByRole('alert').innerText()).toMatch(/GitHub|token/);
+    await nadia.expectSound(1);
   });
 
   it('connects git hosts and a model', async () => {
@@ -140,7 +141,7 @@ describe('the console', () => {
     await dialog.getByRole('button', { name: 'Done' }).click();
     await row('https://ci.example.com/hooks').getByRole('button', { name: 'Deliveries' }).click();
     await nadia.page.getByText('Nothing was sent in the last seven days.').waitFor();
-    await nadia.expectSound(1);
+    await nadia.expectSound();
     await row('true').getByRole('button', { name: 'Remove' }).click();
     await nadia.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await nadia.page.getByText('No tool server is configured.').waitFor();
@@ -158,14 +159,14 @@ describe('the console', () => {
     expect(await nadia.page.getByRole('button', { name: 'Start' }).count()).toBe(1);
     await nadia.page.getByLabel('Kind').selectOption('');
     await nadia.page.getByLabel('Host').selectOption('');
-    await nadia.expectSound(1);
+    await nadia.expectSound();
   });
 
   it('says why a host takes no part', async () => {
     await nadia.open('Settings');
-    demo.gitlab.token = 'glpat-demo-newer-token-of-nadia';
+    demo.worlds.gitlab.token = 'glpat-demo-newer-token-of-nadia';
     await form('Connection').getByLabel('Provider').selectOption('gitlab');
-    await form('Connection').getByLabel('Token').fill(demo.gitlab.token);
+    await form('Connection').getByLabel('Token').fill(demo.worlds.gitlab.token);
     await form('Connection').getByRole('button', { name: 'Connect' }).click();
     await form('Connection').getByText('GitLab is connected').waitFor();
     demo.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
@@ -191,7 +192,7 @@ describe('the console', () => {
     const changes = nadia.page.getByRole('tabpanel', { name: 'Changes' });
     await changes.locator('del', { hasText: 'limit=1' }).waitFor();
     await changes.locator('ins', { hasText: 'limit=2' }).waitFor();
-    await nadia.expectSound(1);
+    await nadia.expectSound();
     await nadia.page.getByRole('tab', { name: 'Files' }).click();
     await nadia.page.getByRole('button', { name: 'AGENTS.md' }).click();
     await nadia.page.getByText('before every commit').waitFor();
@@ -199,7 +200,7 @@ describe('the console', () => {
     const facts = await nadia.page.getByRole('region', { name: 'Facts' }).innerText();
     expect(facts).toMatch(/Cost\s+\$\d/);
     expect(facts).toMatch(/Tokens\s+[\d,]+ in, \d+ out/);
-    await nadia.expectSound(1);
+    await nadia.expectSound();
   });
 
   it('opens a pull request', async () => {
@@ -213,7 +214,7 @@ describe('the console', () => {
   it('stops, resumes and goes on with a message', async () => {
     await nadia.page.getByRole('button', { name: 'Stop' }).click();
     await nadia.page.getByText('The sandbox is paused', { exact: true }).waitFor();
-    await nadia.expectSound(1);
+    await nadia.expectSound();
     await nadia.page.getByRole('button', { name: 'Resume' }).click();
     await nadia.page.getByRole('button', { name: 'AGENTS.md' }).waitFor();
     await nadia.page.getByLabel('Message').fill('What did you change?');
@@ -233,7 +234,7 @@ describe('the console', () => {
     await form('Key of bo@quayside.example').getByRole('button', { name: 'Issue key' }).click();
     const dialog = nadia.page.getByRole('dialog');
     const key = await dialog.locator('code').innerText();
-    await nadia.expectSound(1);
+    await nadia.expectSound();
     await dialog.getByRole('button', { name: 'Done' }).click();
 
     const bo = await Visitor.come(browser, demo.url);
@@ -264,7 +265,7 @@ describe('the console', () => {
     expect(await entries.getByText('user.create').count()).toBeGreaterThan(0);
     await sandboxes.getByRole('button', { name: 'Stop' }).first().click();
     await sandboxes.getByText('paused').waitFor();
-    await nadia.expectSound(1);
+    await nadia.expectSound();
   });
 
   it('signs out', async () => {

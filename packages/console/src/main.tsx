@@ -3,7 +3,7 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { ProblemError, session } from './api/client.js';
-import { sessionQuery, takeCode } from './api/session.js';
+import { sessionQuery, signInByLink } from './api/session.js';
 import { App } from './shell/app.js';
 import { Notices, tell } from './ui/notices.js';
 
@@ -12,7 +12,7 @@ const BASE = '/console';
 if (!location.pathname.startsWith(BASE)) {
   history.replaceState(null, '', `${BASE}/${location.hash}`);
 }
-const code = takeCode();
+const refusal = await signInByLink();
 
 const cache = new QueryClient({
   defaultOptions: {
@@ -38,7 +38,7 @@ if (root !== null) {
     <StrictMode>
       <QueryClientProvider client={cache}>
         <Router base={BASE}>
-          <App code={code} />
+          <App refusal={refusal} />
           <Notices />
         </Router>
       </QueryClientProvider>

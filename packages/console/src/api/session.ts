@@ -23,11 +23,13 @@ export function useSessionChange(): (request: () => Promise<unknown>) => Promise
   };
 }
 
-/** The code of a one-time link, which the address bar and the history do not keep. */
-export function takeCode(): string | null {
-  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1] ?? null;
-  if (code !== null) {
-    history.replaceState(null, '', location.pathname);
+/** Signs in by the code of a one-time link, which the address bar and the history do not keep; returns why it fails. */
+export async function signInByLink(): Promise<string | null> {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code === undefined) {
+    return null;
   }
-  return code;
+  history.replaceState(null, '', location.pathname);
+  const sent = bodyOf(api.POST('/auth/code', { body: { code } }));
+  return await sent.then(() => null).catch((error: Error) => error.message);
 }

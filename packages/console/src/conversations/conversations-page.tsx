@@ -1,14 +1,12 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import { Link } from 'wouter';
 import { api, bodyOf } from '../api/client.js';
-import { PROVIDER_NAMES, type Provider, providerName } from '../api/me.js';
+import { providerName } from '../api/me.js';
 import { Page } from '../shell/layout.js';
 import { Button } from '../ui/button.js';
-import { Options, SelectField, TextArea, TextField } from '../ui/field.js';
+import { TextArea, TextField } from '../ui/field.js';
 import { type Fields, Form, given } from '../ui/form.js';
 import { Badge, Row } from '../ui/lists.js';
-import { Modal } from '../ui/modal.js';
 import { Ago } from '../ui/moments.js';
 import { Empty, Loaded } from '../ui/problem.js';
 import { StartProgress } from '../work/start-progress.js';
@@ -18,7 +16,6 @@ import { type Conversation, stateOf } from './conversation-queries.js';
 const REFRESH_MS = 10_000;
 
 export function ConversationsPage() {
-  const [isStarting, setStarting] = useState(false);
   const pages = useInfiniteQuery({
     queryKey: ['conversations'],
     queryFn: ({ pageParam }) => {
@@ -30,10 +27,8 @@ export function ConversationsPage() {
     refetchInterval: REFRESH_MS,
   });
   return (
-    <Page title="Conversations" actions={<Button onClick={() => setStarting(true)}>New conversation</Button>}>
-      <Modal title="New conversation" isOpen={isStarting} onClose={() => setStarting(false)}>
-        <NewConversation />
-      </Modal>
+    <Page title="Conversations">
+      <NewConversation />
       <Loaded query={pages} name="conversations">
         {({ pages: [first, ...more] }) =>
           first?.items.length === 0 ? (
@@ -95,31 +90,23 @@ function ConversationRow({ conversation }: { conversation: Conversation }) {
   );
 }
 
+/** In the user's own words, with or without a repository. */
 function NewConversation() {
   const start = useStart();
   const send = async (field: Fields) => {
-    const repository = field('repository');
-    start.begin({
-      initial_message: { content: [{ type: 'text', text: field('message') }], run: true },
-      ...(repository !== '' && {
-        selected_repository: repository,
-        git_provider: field('host') as Provider,
-      }),
-    });
+    const repository = given({ selected_repository: field('repository') });
+    const content = [{ type: 'text', text: field('message') }];
+    start.begin({ initial_message: { content, run: true }, ...repository });
     return await Promise.resolve(null);
   };
   return (
-    <>
+    <details className="panel">
+      <summary>New conversation</summary>
       <Form name="New conversation" submit="Start conversation" onSubmit={send}>
-        <TextArea label="Message" rows={4} required placeholder="What is to be done?" />
-        <div className="columns">
-          <TextField label="Repository" placeholder="owner/name" hint="Optional" />
-          <SelectField label="Host">
-            <Options of={Object.entries(PROVIDER_NAMES)} />
-          </SelectField>
-        </div>
+        <TextArea label="Message" rows={3} required placeholder="What is to be done?" />
+        <TextField label="Repository" placeholder="owner/name" hint="Optional" />
       </Form>
       <StartProgress start={start} />
-    </>
+    </details>
   );
 }

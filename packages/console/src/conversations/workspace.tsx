@@ -51,12 +51,7 @@ function Changes({ id }: { id: string }) {
   );
 }
 
-interface ChangeProps {
-  id: string;
-  path: string;
-  status: string;
-  isFew: boolean;
-}
+type ChangeProps = { id: string; path: string; status: string; isFew: boolean };
 
 function Change({ id, path, status, isFew }: ChangeProps) {
   const [isOpen, setOpen] = useState(isFew);

@@ -8,10 +8,12 @@ export interface Candidate {
   key: string;
 }
 
-export type TestResult = { ok: true; tools: string[] } | { ok: false; error: string };
-
-/** Tries a tool server where agents would use it: in a sandbox that runs, or in one that is made for it and deleted. */
-export async function testToolServer(candidate: Candidate): Promise<TestResult> {
+/**
+ * Names the tools of a server, tried where agents would use it: in a sandbox that runs, or in one that is made for it.
+ *
+ * @throws Error with the reason where the server cannot be used
+ */
+export async function testToolServer(candidate: Candidate): Promise<string[]> {
   const { items } = await bodyOf(api.GET('/api/v1/sandboxes/search', { params: { query: { limit: 100 } } }));
   const running = items.find(({ status }) => status === 'RUNNING');
   if (running !== undefined) {
@@ -26,7 +28,7 @@ export async function testToolServer(candidate: Candidate): Promise<TestResult> 
 }
 
 /** The agent server of a sandbox is asked directly, with the key of the sandbox. */
-async function testIn(sandbox: Schemas['SandboxInfo'], candidate: Candidate): Promise<TestResult> {
+async function testIn(sandbox: Schemas['SandboxInfo'], candidate: Candidate): Promise<string[]> {
   const { kind, name, target, key } = candidate;
   const [command, ...args] = target.split(/\s+/);
   const headers = key === '' ? {} : { Authorization: `Bearer ${key}` };
@@ -39,5 +41,13 @@ async function testIn(sandbox: Schemas['SandboxInfo'], candidate: Candidate): Pr
   if (!response.ok) {
     throw new ProblemError(response.status, `The sandbox answered ${response.status}. Try again.`);
   }
-  return (await response.json()) as TestResult;
+  const {
+    ok,
+    tools = [],
+    error,
+  } = (await response.json()) as { ok: boolean; tools?: string[]; error?: string };
+  if (!ok) {
+    throw new Error(`It does not work: ${error}`);
+  }
+  return tools;
 }

@@ -18,14 +18,14 @@ const AdministrationPage = later(
   async () => (await import('../administration/administration-page.js')).AdministrationPage,
 );
 
-/** @param code of the one-time link that opened the page */
-export function App({ code }: { code: string | null }) {
+/** @param refusal why the one-time link that opened the page does not work */
+export function App({ refusal }: { refusal: string | null }) {
   const session = useQuery(sessionQuery);
   return (
     <Loaded query={session} name="Slipway">
       {(user) =>
         user === null ? (
-          <SignInPage code={code} />
+          <SignInPage refusal={refusal} />
         ) : (
           <Layout user={user}>
             <Suspense fallback={null}>

@@ -1,5 +1,4 @@
-import { useMutation } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { useEffect } from 'react';
 import { api, bodyOf } from '../api/client.js';
 import { useSessionChange } from '../api/session.js';
 import icon from '../icon.svg';
@@ -7,21 +6,12 @@ import { TextField } from '../ui/field.js';
 import { Form } from '../ui/form.js';
 import { Callout } from '../ui/problem.js';
 
-/** @param code of a one-time link, which is tried once */
-export function SignInPage({ code }: { code: string | null }) {
+/** @param refusal why the one-time link that opened the page does not work */
+export function SignInPage({ refusal }: { refusal: string | null }) {
   const change = useSessionChange();
-  const tried = useRef(false);
-  const { mutate, error } = useMutation({
-    mutationFn: (given: string) => change(() => bodyOf(api.POST('/auth/code', { body: { code: given } }))),
-    meta: { showsErrors: true },
-  });
   useEffect(() => {
     document.title = 'Sign in · Slipway';
-    if (code !== null && !tried.current) {
-      tried.current = true;
-      mutate(code);
-    }
-  }, [code, mutate]);
+  }, []);
   return (
     <main className="sign-in">
       <div className="brand">
@@ -29,9 +19,9 @@ export function SignInPage({ code }: { code: string | null }) {
         Slipway
       </div>
       <h1>Sign in</h1>
-      {error !== null && (
+      {refusal !== null && (
         <Callout kind="error" title="The link does not work">
-          {error.message}
+          {refusal}
         </Callout>
       )}
       <Form
