@@ -10,6 +10,7 @@ export default defineConfig({
     // The page may load nothing but files, so nothing is written into it.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    license: { fileName: 'licenses.txt' },
     rolldownOptions: {
       // Libraries mark what runs in the browser; all of this does.
       onLog: (level, log, print) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : print(level, log)),
