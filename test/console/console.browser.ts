@@ -246,7 +246,7 @@ describe('the console', () => {
     await bo.page.getByText('There is no conversation of yours at this address.').waitFor();
     await bo.expectSound();
     await bo.open('Conversations');
-    await bo.page.getByRole('button', { name: 'New conversation' }).click();
+    await bo.page.getByText('New conversation', { exact: true }).click();
     await bo.page.getByLabel('Message').fill('Without a model.');
     await bo.page.getByRole('button', { name: 'Start conversation' }).click();
     expect(await bo.page.getByRole('alert').innerText()).toMatch(/model/i);

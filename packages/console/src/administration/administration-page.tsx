@@ -1,5 +1,5 @@
 import { Page } from '../shell/layout.js';
-import { Contents } from '../ui/section.js';
+import { Contents } from '../ui/blocks.js';
 import { Audit } from './audit.js';
 import { Sandboxes } from './sandboxes.js';
 import { Service } from './service.js';

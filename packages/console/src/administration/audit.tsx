@@ -2,13 +2,9 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
-import { Button } from '../ui/button.js';
-import { Options, SelectField, TextField } from '../ui/field.js';
-import { given } from '../ui/form.js';
-import { Table } from '../ui/lists.js';
+import { given, Options, SelectField, TextField } from '../ui/form.js';
+import { Button, Empty, Loaded, Section, Table } from '../ui/blocks.js';
 import { Ago } from '../ui/moments.js';
-import { Empty, Loaded } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 import { usersQuery } from './users.js';
 
 const ALL = { action: '', actor_user_id: '', since: '', until: '' };
@@ -24,9 +20,7 @@ function pageOf(filter: Filter, page: string) {
   const { action, actor_user_id, since, until } = filter;
   const query = given({ action, actor_user_id, since: instant(since), until: instant(until), page_id: page });
   return bodyOf(
-    api.GET('/api/v1/audit', {
-      params: { query: { limit: 50, ...(query as { action: Schemas['AuditAction'] }) } },
-    }),
+    api.GET('/api/v1/audit', { params: { query: { limit: 50, ...(query as { action: Schemas['AuditAction'] }) } } }),
   );
 }
 

@@ -1,10 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
-import { Button } from '../ui/button.js';
-import { Badge, Table } from '../ui/lists.js';
+import { Badge, Button, Loaded, Section, Table } from '../ui/blocks.js';
 import { Ago } from '../ui/moments.js';
-import { Loaded } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 import { usersQuery } from './users.js';
 
@@ -30,8 +27,7 @@ export function Sandboxes() {
   return (
     <Section
       title="Sandboxes"
-      lead={`The newest ${MOST} of all users. What is stopped keeps its files, and its owner can resume it.`}
-    >
+      lead={`The newest ${MOST} of all users. What is stopped keeps its files, and its owner can resume it.`}>
       <Loaded query={sandboxes} name="sandboxes" empty="No sandbox is there.">
         {(list) => (
           <Table
@@ -48,8 +44,7 @@ export function Sandboxes() {
                   disabled={status !== 'RUNNING' && status !== 'STARTING'}
                   isBusy={stop.isPending && stop.variables === id}
                   title={`Stop ${id}`}
-                  onClick={() => stop.mutate(id)}
-                >
+                  onClick={() => stop.mutate(id)}>
                   Stop
                 </Button>,
               ],

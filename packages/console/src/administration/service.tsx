@@ -1,9 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
-import { Badge, Row } from '../ui/lists.js';
+import { Badge, Loaded, Row, Section } from '../ui/blocks.js';
 import { duration } from '../ui/moments.js';
-import { Loaded } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 
 const REFRESH_MS = 10_000;
 
@@ -43,11 +41,7 @@ export function Service() {
             </dl>
             <ul className="rows">
               {parts.map(({ name, status: state, advice, cause }) => (
-                <Row
-                  key={name}
-                  title={name.replaceAll('_', ' ')}
-                  facts={[advice, cause].filter(Boolean).join(' ')}
-                >
+                <Row key={name} title={name.replaceAll('_', ' ')} facts={[advice, cause].filter(Boolean).join(' ')}>
                   <Badge state={state} />
                 </Row>
               ))}

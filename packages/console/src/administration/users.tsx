@@ -2,14 +2,10 @@ import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { sessionQuery } from '../api/session.js';
-import { Button } from '../ui/button.js';
-import { TextField } from '../ui/field.js';
-import { type Fields, Form, given } from '../ui/form.js';
-import { Row, Rows, Table } from '../ui/lists.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
 import { Confirmed, SecretOnce } from '../ui/modal.js';
 import { Ago } from '../ui/moments.js';
-import { Loaded } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 
 type User = Schemas['User'];
@@ -71,13 +67,7 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
         Keys
       </Button>
       {session.data?.id !== id && (
-        <Confirmed
-          name="Remove"
-          of={email}
-          text="Keys and settings end at once."
-          action={remove}
-          input={id}
-        />
+        <Confirmed name="Remove" of={email} text="Keys and settings end at once." action={remove} input={id} />
       )}
     </Row>
   );
@@ -117,13 +107,7 @@ function Keys({ userId, email }: { userId: string; email: string }) {
                 <Ago time={made} />,
                 used === null ? 'never' : <Ago time={used} />,
                 revoked === null ? (
-                  <Confirmed
-                    name="Revoke"
-                    of={name}
-                    text="It ends in five seconds."
-                    action={revoke}
-                    input={id}
-                  />
+                  <Confirmed name="Revoke" of={name} text="It ends in five seconds." action={revoke} input={id} />
                 ) : (
                   'revoked'
                 ),

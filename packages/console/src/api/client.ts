@@ -3,8 +3,6 @@ import type { components, paths } from '../../generated/schema.js';
 
 export type Schemas = components['schemas'];
 
-const UNREACHABLE = 'The service cannot be reached. Check that it runs, then try again.';
-
 /** What the service said when it refused, in its own words. */
 export class ProblemError extends Error {
   /** 0: nothing was answered. */
@@ -49,7 +47,7 @@ export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
 /** The same with the headers. */
 export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; headers: Headers }> {
   const { data, error, response } = await call.catch((cause: unknown) => {
-    throw new ProblemError(0, UNREACHABLE, { cause });
+    throw new ProblemError(0, 'The service cannot be reached. Try again in a moment.', { cause });
   });
   if (!response.ok) {
     const { code, detail } = (error ?? {}) as Partial<Schemas['Problem']>;

@@ -31,5 +31,8 @@ export async function signInByLink(): Promise<string | null> {
   }
   history.replaceState(null, '', location.pathname);
   const sent = bodyOf(api.POST('/auth/code', { body: { code } }));
-  return await sent.then(() => null).catch((error: Error) => error.message);
+  return await sent.then(
+    () => null,
+    (error: Error) => error.message,
+  );
 }

@@ -1,8 +1,7 @@
 import type { KeyboardEvent } from 'react';
 import { api, bodyOf } from '../api/client.js';
-import { TextArea } from '../ui/field.js';
-import { type Fields, Form } from '../ui/form.js';
-import { Callout } from '../ui/problem.js';
+import { type Fields, Form, TextArea } from '../ui/form.js';
+import { Callout } from '../ui/blocks.js';
 import type { Conversation } from './conversation-queries.js';
 
 export function Composer({ conversation: { id, sandbox_status: sandbox } }: { conversation: Conversation }) {

@@ -1,7 +1,5 @@
 import { api, bodyOf, runningSandbox } from '../api/client.js';
-import { Button } from '../ui/button.js';
-import { Badge } from '../ui/lists.js';
-import { Callout } from '../ui/problem.js';
+import { Badge, Button, Callout } from '../ui/blocks.js';
 import { useAction } from '../ui/use-action.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
@@ -36,8 +34,7 @@ export function Controls({ conversation }: { conversation: Conversation }) {
         disabled={!isRunning || agent === 'paused'}
         isBusy={pause.isPending}
         title="The agent stops after its current step; its sandbox goes on running"
-        onClick={() => pause.mutate()}
-      >
+        onClick={() => pause.mutate()}>
         Pause
       </Button>
       <Button disabled={!canResume} isBusy={resume.isPending} onClick={() => resume.mutate()}>
@@ -47,8 +44,7 @@ export function Controls({ conversation }: { conversation: Conversation }) {
         disabled={!isRunning && state !== 'STARTING'}
         isBusy={stop.isPending}
         title="Everything in the sandbox ends; files and conversation stay"
-        onClick={() => stop.mutate()}
-      >
+        onClick={() => stop.mutate()}>
         Stop
       </Button>
       <Badge state={stateOf(conversation)} />
@@ -70,9 +66,7 @@ export function Confirmation({ id }: { id: string }) {
   );
   return (
     <Callout kind="warning" title="The agent waits for your word">
-      <p>
-        It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.
-      </p>
+      <p>It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.</p>
       <div className="actions">
         <Button look="primary" isBusy={answer.isPending} onClick={() => answer.mutate(true)}>
           Confirm

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'react';
 import { Link } from 'wouter';
 import { providerName } from '../api/me.js';
 import { Page } from '../shell/layout.js';
-import { Callout, Empty, Loaded } from '../ui/problem.js';
+import { Callout, Empty, Loaded } from '../ui/blocks.js';
 import { statusOf, stepsOf } from './agent-event.js';
 import { Composer } from './composer.js';
 import { type Conversation, conversationQuery } from './conversation-queries.js';
@@ -41,10 +41,12 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   const told = statusOf(events.list) as Conversation['execution_status'];
   const conversation = { ...stored, execution_status: told ?? stored.execution_status };
   const { execution_status: status, sandbox_status: sandbox, error } = conversation;
+  const { selected_repository: repository, git_provider: provider } = conversation;
   useRefreshAfterWork(stored.id, status);
   useFollowing(steps.length);
+  const lead = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
   return (
-    <Page title={conversation.title ?? 'Untitled conversation'} lead={<Lead conversation={conversation} />}>
+    <Page title={conversation.title ?? 'Untitled conversation'} lead={lead}>
       <div className="conversation">
         <section className="talk" aria-label="Events">
           <div role="log" aria-label="Events">
@@ -79,16 +81,6 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
         </aside>
       </div>
     </Page>
-  );
-}
-
-function Lead({ conversation }: { conversation: Conversation }) {
-  const { selected_repository: repository, git_provider: provider } = conversation;
-  return (
-    <>
-      {provider !== null && <span className={`host ${provider}`}>{providerName(provider)}</span>}
-      {repository !== null && <span>{repository}</span>}
-    </>
   );
 }
 

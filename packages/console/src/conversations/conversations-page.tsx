@@ -3,12 +3,9 @@ import { Link } from 'wouter';
 import { api, bodyOf } from '../api/client.js';
 import { providerName } from '../api/me.js';
 import { Page } from '../shell/layout.js';
-import { Button } from '../ui/button.js';
-import { TextArea, TextField } from '../ui/field.js';
-import { type Fields, Form, given } from '../ui/form.js';
-import { Badge, Row } from '../ui/lists.js';
+import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
+import { Badge, Button, Empty, Loaded, Row } from '../ui/blocks.js';
 import { Ago } from '../ui/moments.js';
-import { Empty, Loaded } from '../ui/problem.js';
 import { StartProgress } from '../work/start-progress.js';
 import { useStart } from '../work/use-start.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
@@ -59,13 +56,7 @@ export function ConversationsPage() {
 }
 
 function ConversationRow({ conversation }: { conversation: Conversation }) {
-  const {
-    id,
-    title,
-    selected_repository: repository,
-    git_provider: provider,
-    pull_requests: pulls,
-  } = conversation;
+  const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
   const link = (
     <Link href={`/conversations/${id}`} className="row-link">
       {title ?? 'Untitled conversation'}
@@ -93,11 +84,11 @@ function ConversationRow({ conversation }: { conversation: Conversation }) {
 /** In the user's own words, with or without a repository. */
 function NewConversation() {
   const start = useStart();
-  const send = async (field: Fields) => {
+  const send = (field: Fields) => {
     const repository = given({ selected_repository: field('repository') });
     const content = [{ type: 'text', text: field('message') }];
     start.begin({ initial_message: { content, run: true }, ...repository });
-    return await Promise.resolve(null);
+    return Promise.resolve(null);
   };
   return (
     <details className="panel">

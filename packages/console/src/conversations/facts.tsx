@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { api, bodyOf } from '../api/client.js';
-import { TextArea, TextField } from '../ui/field.js';
-import { type Fields, Form, given } from '../ui/form.js';
+import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
 import { type Conversation, sandboxQuery } from './conversation-queries.js';
 
 const count = new Intl.NumberFormat('en');
@@ -12,7 +11,7 @@ const dollars = new Intl.NumberFormat('en', {
   minimumFractionDigits: 2,
   maximumFractionDigits: 4,
 });
-/** The way into the sandbox for programs, which a browser cannot use. */
+/** The way into the sandbox for programs. */
 const NOT_A_PAGE = 'AGENT_SERVER';
 
 /** What it works on, what it has cost, and what came of it. */
@@ -22,17 +21,12 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const usage = metrics?.accumulated_token_usage;
   const isRunning = status === 'RUNNING';
   const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: isRunning });
-  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(
-    ({ name }) => name !== NOT_A_PAGE,
-  );
+  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== NOT_A_PAGE);
   const facts: [string, ReactNode][] = [
     ['Model', model],
     ['Branch', branch ?? base],
     ['Cost', dollars.format(metrics?.accumulated_cost ?? 0)],
-    [
-      'Tokens',
-      `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`,
-    ],
+    ['Tokens', `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`],
     ['Pull requests', linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`]))],
     ['Ports', linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')]))],
   ];

@@ -13,9 +13,7 @@ export function Prose({ text }: { text: string }) {
           {part
             .trim()
             .split(/(`[^`\n]+`)/)
-            .map((piece, number) =>
-              number % 2 === 1 ? <code key={number}>{piece.slice(1, -1)}</code> : piece,
-            )}
+            .map((piece, number) => (number % 2 === 1 ? <code key={number}>{piece.slice(1, -1)}</code> : piece))}
         </p>
       ),
     );

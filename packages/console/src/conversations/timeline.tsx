@@ -1,15 +1,11 @@
 import { memo, type ReactNode } from 'react';
 import { Clock } from '../ui/moments.js';
-import { Callout } from '../ui/problem.js';
+import { Callout } from '../ui/blocks.js';
 import { type AgentEvent, type Step, textOf, thinkingOf } from './agent-event.js';
 import { DiffView } from './diff-view.js';
 import { Prose } from './prose.js';
 
-const ADVICE: Record<string, string> = {
-  MaxIterationsReached: 'Send a message to let the agent go on.',
-  BudgetReached: 'Raise the budget in the settings, then send a message.',
-};
-const ADVICE_OTHERWISE = 'Check the model under Settings, then send a message to try again.';
+const ADVICE = 'Send a message to let the agent try again; its model and limits are under Settings.';
 const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
   Condensation: 'Earlier steps were summarised for the model',
@@ -29,9 +25,7 @@ export const TimelineItem = memo(function TimelineItem({ step }: { step: Step })
   }
   if (kind === 'MessageEvent') {
     const text = textOf(event.llm_message?.content);
-    return (
-      <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />
-    );
+    return <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />;
   }
   if (action?.kind === 'FinishAction') {
     return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
@@ -47,7 +41,7 @@ export const TimelineItem = memo(function TimelineItem({ step }: { step: Step })
     <Item event={event} who="Error" look="failed" text="">
       <Callout kind="error" title={event.code ?? event.tool_name}>
         <p>{event.detail ?? event.error}</p>
-        {event.code !== undefined && <p>{ADVICE[event.code] ?? ADVICE_OTHERWISE}</p>}
+        {event.code !== undefined && <p>{ADVICE}</p>}
       </Callout>
     </Item>
   ) : null;
@@ -142,11 +136,7 @@ function Returned({ result }: { result: AgentEvent | null }) {
     return <p className="refused">{result.error ?? `Rejected: ${result.rejection_reason}`}</p>;
   }
   return typeof observation?.new_content === 'string' ? (
-    <DiffView
-      path={observation.path ?? ''}
-      before={observation.old_content ?? ''}
-      after={observation.new_content}
-    />
+    <DiffView path={observation.path ?? ''} before={observation.old_content ?? ''} after={observation.new_content} />
   ) : (
     <Output value={textOf(observation?.content).trim() || null} />
   );

@@ -1,8 +1,7 @@
 import { Tabs } from '@base-ui/react/tabs';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button } from '../ui/button.js';
-import { Empty, Loaded } from '../ui/problem.js';
+import { Button, Empty, Loaded } from '../ui/blocks.js';
 import { changesQuery, type Conversation, diffQuery, fileQuery, filesQuery } from './conversation-queries.js';
 import { DiffView } from './diff-view.js';
 

@@ -1,12 +1,9 @@
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
-import { meQuery, PROVIDER_NAMES, type Provider, providerName } from '../api/me.js';
-import { Options, SelectField, TextField } from '../ui/field.js';
-import { type Fields, Form, given } from '../ui/form.js';
-import { Row } from '../ui/lists.js';
+import { meQuery, type Provider, PROVIDER_NAMES, providerName } from '../api/me.js';
+import { type Fields, Form, given, Options, SelectField, TextField } from '../ui/form.js';
+import { Empty, Row, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
-import { Empty } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 import { tasksQuery } from '../work/suggested-tasks.js';
 
@@ -68,8 +65,7 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
           <SelectField
             label="Provider"
             value={provider}
-            onChange={({ target }) => setProvider(target.value as Provider)}
-          >
+            onChange={({ target }) => setProvider(target.value as Provider)}>
             <Options of={Object.entries(PROVIDER_NAMES)} />
           </SelectField>
           <TextField label="Host" placeholder={publicHost} hint="Only for a server of your own" />

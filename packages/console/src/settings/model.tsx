@@ -1,18 +1,13 @@
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { meQuery } from '../api/me.js';
-import { TextField } from '../ui/field.js';
-import { type Fields, Form, given } from '../ui/form.js';
-import { Section } from '../ui/section.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { Section } from '../ui/blocks.js';
 
 const LEAD =
   'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
 
 async function save(field: Fields) {
-  const body = {
-    llm_model: field('model'),
-    llm_base_url: field('address'),
-    ...given({ llm_api_key: field('key') }),
-  };
+  const body = { llm_model: field('model'), llm_base_url: field('address'), ...given({ llm_api_key: field('key') }) };
   const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
   return warnings.length === 0 ? 'Saved.' : { warning: warnings.map(({ detail }) => detail).join(' ') };
 }

@@ -1,16 +1,13 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
-import { TextField } from '../ui/field.js';
-import { type Fields, Form, given } from '../ui/form.js';
-import { Row, Rows } from '../ui/lists.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { Row, Rows, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
-import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 
 const secretsQuery = queryOptions({
   queryKey: ['secrets'],
-  queryFn: async () =>
-    (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
+  queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
 });
 
 async function save(field: Fields) {
@@ -22,8 +19,7 @@ async function save(field: Fields) {
 
 export function Secrets() {
   const remove = useAction(
-    (name: string) =>
-      bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } })),
+    (name: string) => bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } })),
     secretsQuery.queryKey,
   );
   return (
@@ -31,13 +27,7 @@ export function Secrets() {
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
         {({ name, description }) => (
           <Row key={name} title={<code>{name}</code>} facts={description}>
-            <Confirmed
-              name="Delete"
-              of={name}
-              text="Its value is gone for good."
-              action={remove}
-              input={name}
-            />
+            <Confirmed name="Delete" of={name} text="Its value is gone for good." action={remove} input={name} />
           </Row>
         )}
       </Rows>

@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { meQuery } from '../api/me.js';
 import { Page } from '../shell/layout.js';
-import { Loaded } from '../ui/problem.js';
-import { Contents } from '../ui/section.js';
+import { Contents, Loaded } from '../ui/blocks.js';
 import { GitHosts } from './git-hosts.js';
 import { Model } from './model.js';
 import { Secrets } from './secrets.js';

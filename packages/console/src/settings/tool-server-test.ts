@@ -41,11 +41,7 @@ async function testIn(sandbox: Schemas['SandboxInfo'], candidate: Candidate): Pr
   if (!response.ok) {
     throw new ProblemError(response.status, `The sandbox answered ${response.status}. Try again.`);
   }
-  const {
-    ok,
-    tools = [],
-    error,
-  } = (await response.json()) as { ok: boolean; tools?: string[]; error?: string };
+  const { ok, tools = [], error } = (await response.json()) as { ok: boolean; tools?: string[]; error?: string };
   if (!ok) {
     throw new Error(`It does not work: ${error}`);
   }

@@ -2,13 +2,9 @@ import { useMutation } from '@tanstack/react-query';
 import type { MouseEvent } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { meQuery } from '../api/me.js';
-import { Button } from '../ui/button.js';
-import { Options, SelectField, TextField } from '../ui/field.js';
-import { type Fields, fieldsOf, Form, given } from '../ui/form.js';
-import { Row } from '../ui/lists.js';
+import { type Fields, fieldsOf, Form, given, Options, SelectField, TextField } from '../ui/form.js';
+import { Button, Callout, Empty, Row, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
-import { Callout, Empty } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 import { type Candidate, testToolServer } from './tool-server-test.js';
 
@@ -43,10 +39,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   };
   const rows = [
     ...[...stored.shttp_servers, ...stored.sse_servers].map(({ url }) => ({ name: url, detail: 'HTTP' })),
-    ...stored.stdio_servers.map(({ name, command, args }) => ({
-      name,
-      detail: [command, ...args].join(' '),
-    })),
+    ...stored.stdio_servers.map(({ name, command, args }) => ({ name, detail: [command, ...args].join(' ') })),
   ];
   return (
     <Section title="Tool servers" lead={LEAD}>
@@ -67,24 +60,17 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
           <Button isBusy={test.isPending} onClick={tryIt}>
             Test
           </Button>
-        }
-      >
+        }>
         <div className="columns">
           <SelectField label="Kind">
             <Options of={KINDS} />
           </SelectField>
           <TextField label="Name" hint="For a command" placeholder="files" />
         </div>
-        <TextField
-          label="URL or command"
-          required
-          placeholder="https://mcp.example.com/mcp or npx -y files-server"
-        />
+        <TextField label="URL or command" required placeholder="https://mcp.example.com/mcp or npx -y files-server" />
         <TextField label="Authorization" type="password" hint="Optional, for a URL: a bearer token" />
         {test.isPending && <p role="status">A sandbox tries it…</p>}
-        {test.isSuccess && (
-          <Callout kind="info">{`It works. Tools: ${test.data.join(', ') || 'none'}`}</Callout>
-        )}
+        {test.isSuccess && <Callout kind="info">{`It works. Tools: ${test.data.join(', ') || 'none'}`}</Callout>}
         {test.isError && <Callout kind="error">{test.error.message}</Callout>}
       </Form>
     </Section>

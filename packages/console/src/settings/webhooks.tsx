@@ -1,15 +1,11 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, bodyOf, type Schemas } from '../api/client.js';
-import { Button } from '../ui/button.js';
-import { TextField } from '../ui/field.js';
-import { type Fields, Form } from '../ui/form.js';
-import { Badge, Row, Rows, Table } from '../ui/lists.js';
+import { type Fields, Form, TextField } from '../ui/form.js';
+import { Badge, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
 import { Confirmed, SecretOnce } from '../ui/modal.js';
 import { Ago } from '../ui/moments.js';
 import { tell } from '../ui/notices.js';
-import { Loaded } from '../ui/problem.js';
-import { Section } from '../ui/section.js';
 import { useAction } from '../ui/use-action.js';
 
 const webhooksQuery = queryOptions({
@@ -68,8 +64,7 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
     <Row
       title={url}
       facts={`${state}, ${events.includes('*') ? 'all events' : events.join(', ')}`}
-      more={isOpen && <Deliveries id={id} />}
-    >
+      more={isOpen && <Deliveries id={id} />}>
       <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         Deliveries
       </Button>

@@ -2,17 +2,13 @@ import { useQuery } from '@tanstack/react-query';
 import { type ComponentType, lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { sessionQuery } from '../api/session.js';
-import { Empty, Loaded } from '../ui/problem.js';
+import { Empty, Loaded } from '../ui/blocks.js';
 import { WorkPage } from '../work/work-page.js';
 import { Layout, Page } from './layout.js';
 import { SignInPage } from './sign-in-page.js';
 
-const ConversationsPage = later(
-  async () => (await import('../conversations/conversations-page.js')).ConversationsPage,
-);
-const ConversationPage = later(
-  async () => (await import('../conversations/conversation-page.js')).ConversationPage,
-);
+const ConversationsPage = later(async () => (await import('../conversations/conversations-page.js')).ConversationsPage);
+const ConversationPage = later(async () => (await import('../conversations/conversation-page.js')).ConversationPage);
 const SettingsPage = later(async () => (await import('../settings/settings-page.js')).SettingsPage);
 const AdministrationPage = later(
   async () => (await import('../administration/administration-page.js')).AdministrationPage,
@@ -37,9 +33,7 @@ export function App({ refusal }: { refusal: string | null }) {
                 {user.is_admin && <Route path="/administration" component={AdministrationPage} />}
                 <Route>
                   <Page title="Not found">
-                    <Empty title="There is no such page.">
-                      The links above lead to all pages that there are.
-                    </Empty>
+                    <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
                   </Page>
                 </Route>
               </Switch>

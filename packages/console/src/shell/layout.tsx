@@ -3,8 +3,8 @@ import { Link, useLocation } from 'wouter';
 import { api, bodyOf, type Schemas } from '../api/client.js';
 import { useSessionChange } from '../api/session.js';
 import icon from '../icon.svg';
-import { Button } from '../ui/button.js';
 import { useAction } from '../ui/use-action.js';
+import { Button } from '../ui/blocks.js';
 
 export function Layout({ user, children }: { user: Schemas['SessionUser']; children: ReactNode }) {
   const change = useSessionChange();

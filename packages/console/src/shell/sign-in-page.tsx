@@ -2,9 +2,8 @@ import { useEffect } from 'react';
 import { api, bodyOf } from '../api/client.js';
 import { useSessionChange } from '../api/session.js';
 import icon from '../icon.svg';
-import { TextField } from '../ui/field.js';
-import { Form } from '../ui/form.js';
-import { Callout } from '../ui/problem.js';
+import { Form, TextField } from '../ui/form.js';
+import { Callout } from '../ui/blocks.js';
 
 /** @param refusal why the one-time link that opened the page does not work */
 export function SignInPage({ refusal }: { refusal: string | null }) {
@@ -30,8 +29,7 @@ export function SignInPage({ refusal }: { refusal: string | null }) {
         onSubmit={async (field) => {
           await change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })));
           return null;
-        }}
-      >
+        }}>
         <TextField
           label="API key"
           type="password"
@@ -41,8 +39,8 @@ export function SignInPage({ refusal }: { refusal: string | null }) {
         />
       </Form>
       <p className="hint">
-        No key? The terminal of <code>npm start</code> prints a link that signs in by itself, and an
-        administrator can issue a key.
+        No key? The terminal of <code>npm start</code> prints a link that signs in by itself, and an administrator can
+        issue a key.
       </p>
     </main>
   );

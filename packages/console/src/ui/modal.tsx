@@ -1,7 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { type ReactNode, useState } from 'react';
-import { Button } from './button.js';
 import type { Action } from './use-action.js';
+import { Button } from './blocks.js';
 
 interface ModalProps {
   title: string;

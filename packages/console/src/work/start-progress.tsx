@@ -1,4 +1,4 @@
-import { Callout } from '../ui/problem.js';
+import { Callout } from '../ui/blocks.js';
 import type { Start, StartTask } from './use-start.js';
 
 const STEPS: [StartTask['status'], string][] = [
@@ -28,8 +28,7 @@ export function StartProgress({ start: { task, problem, isUnderWay } }: { start:
           <li
             key={status}
             className={index < current ? 'past' : index === current ? 'current' : ''}
-            aria-current={index === current ? 'step' : undefined}
-          >
+            aria-current={index === current ? 'step' : undefined}>
             {name}
           </li>
         ))}

@@ -33,17 +33,7 @@ export const tasksQuery = queryOptions({
   staleTime: 60_000,
 });
 
-const REASONS: Record<string, string> = {
-  unauthorized: 'it refuses the token; connect it again',
-  not_linked: 'the account is not linked',
-  reauth_required: 'sign in there again',
-  rate_limited: 'rate limited',
-  insufficient_scope: 'the token may not read this',
-  sso_required: 'the token needs single sign-on',
-  blocked_by_policy: 'blocked by a policy of the organization',
-  unavailable: 'not reachable',
-  timeout: 'no answer in time',
-};
+const REFUSED = 'it refuses the token; connect it again';
 
 /** "GitLab: rate limited, 41 s" */
 function hostStatuses(header: string): HostStatus[] {
@@ -54,7 +44,7 @@ function hostStatuses(header: string): HostStatus[] {
     const text = (name: string): string => wordsOf(parameters.get(name));
     const code = text('code');
     const reason = [
-      REASONS[code] ?? code.replaceAll('_', ' '),
+      code === 'unauthorized' ? REFUSED : code.replaceAll('_', ' '),
       text('retry_after') && duration(Number(text('retry_after'))),
       text('age') && `read ${duration(Number(text('age')))} ago`,
       text('truncated') && 'only the most recent repositories',
@@ -78,11 +68,6 @@ function wordsOf(value: unknown): string {
         : '';
 }
 
-export function taskKey({
-  git_provider: provider,
-  repo,
-  task_type: kind,
-  issue_number: number,
-}: Task): string {
+export function taskKey({ git_provider: provider, repo, task_type: kind, issue_number: number }: Task): string {
   return `${provider} ${repo} ${kind} ${number}`;
 }

@@ -33,8 +33,7 @@ export function useStart(): Start {
       return task ?? null;
     },
     enabled: id !== '',
-    refetchInterval: ({ state: { data } }) =>
-      data?.status === 'READY' || data?.status === 'ERROR' ? false : POLL_MS,
+    refetchInterval: ({ state: { data } }) => (data?.status === 'READY' || data?.status === 'ERROR' ? false : POLL_MS),
   });
   const task = followed.data ?? begun.data ?? null;
   useEffect(() => {

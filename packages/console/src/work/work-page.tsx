@@ -3,10 +3,8 @@ import { useId, useState } from 'react';
 import { Link } from 'wouter';
 import { meQuery, PROVIDER_NAMES, providerName } from '../api/me.js';
 import { Page } from '../shell/layout.js';
-import { Button } from '../ui/button.js';
-import { Options, SelectField, TextField } from '../ui/field.js';
-import { Badge, Row } from '../ui/lists.js';
-import { Callout, Empty, Loaded } from '../ui/problem.js';
+import { Options, SelectField, TextField } from '../ui/form.js';
+import { Badge, Button, Callout, Empty, Loaded, Row } from '../ui/blocks.js';
 import { StartProgress } from './start-progress.js';
 import { type HostStatus, KINDS, type Task, taskKey, tasksQuery } from './suggested-tasks.js';
 import { useStart } from './use-start.js';
@@ -48,8 +46,8 @@ export function WorkPage() {
           ) : (
             <Empty title="Connect a git host to see your work">
               <p>
-                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull
-                requests of yours, and hands any of them to an agent.
+                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
+                yours, and hands any of them to an agent.
               </p>
               <Link className="button primary" href="/settings">
                 Connect a git host
@@ -66,16 +64,9 @@ function Hosts({ hosts }: { hosts: HostStatus[] }) {
   return (
     <ul className="hosts" aria-label="Sources">
       {hosts.map(({ name, state, reason }) => (
-        <li key={name}>
-          {reason === '' ? (
-            <>
-              <strong>{name}</strong> <Badge state={state} />
-            </>
-          ) : (
-            <span className={`reason ${state}`}>
-              <strong>{name}</strong>: {reason}
-            </span>
-          )}
+        <li key={name} className={state}>
+          <strong>{name}</strong>
+          {reason === '' ? <Badge state={state} /> : `: ${reason}`}
         </li>
       ))}
     </ul>
@@ -106,9 +97,7 @@ function Tasks({ all }: { all: Task[] }) {
           <Options of={[['', 'All kinds'], ...Object.entries(KINDS)]} />
         </SelectField>
         <SelectField label="Host" {...bind('git_provider')}>
-          <Options
-            of={[['', 'All hosts'], ...providers.map((name) => [name, PROVIDER_NAMES[name]] as const)]}
-          />
+          <Options of={[['', 'All hosts'], ...providers.map((name) => [name, PROVIDER_NAMES[name]] as const)]} />
         </SelectField>
         <TextField label="Search" type="search" placeholder="Title or repository" {...bind('text')} />
         <p role="status" className="count">
@@ -155,8 +144,7 @@ function TaskRow({ task }: { task: Task }) {
         look="primary"
         isBusy={start.isUnderWay}
         aria-describedby={id}
-        onClick={() => start.begin({ suggested_task: task, title })}
-      >
+        onClick={() => start.begin({ suggested_task: task, title })}>
         Start
       </Button>
     </Row>
