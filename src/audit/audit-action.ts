@@ -31,7 +31,7 @@ export const AUDIT_ACTIONS = {
   'conversation.respond': 'What the agent wanted to do was allowed or refused',
   'conversation.switch_profile': 'The conversation was given the model of a stored profile',
   'conversation.switch_model': 'The agent of others was told to use another model',
-  'conversation.open_pull_request': "The agent opened a pull request with the user's token",
+  'conversation.open_pull_request': "The agent or the user opened a pull request with the user's token",
   'encryption_keys.rotate': 'Stored secrets were encrypted again with the first of ENCRYPTION_KEYS',
   'git_token.store': 'A token for a git provider was stored',
   'git_token.update': 'The account id of a stored token was changed',

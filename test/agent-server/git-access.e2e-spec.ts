@@ -111,4 +111,47 @@ describe('an agent and its git server', () => {
     expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
     expect(llm.requests[0]?.tools).toContain('git_remote');
   });
+
+  describe('POST /api/git/push', () => {
+    const pushed = async (change: object = {}): Promise<{ status: number; body: unknown }> =>
+      server.client.post('/api/git/push', {
+        url: `${host.origin}/${NAME}.git`,
+        directory: `${server.folder}/workspace/project`,
+        branch: null,
+        username: 'user',
+        password: TOKEN,
+        ...change,
+      });
+    const inShell = async (command: string): Promise<unknown> =>
+      server.client.post('/api/bash/execute_bash_command', { command, cwd: 'project' });
+
+    it('pushes the branch that is checked out, or the named one', async () => {
+      await start(false);
+      await inShell(WORK);
+      expect(await pushed()).toMatchObject({ status: 200, body: { ok: true, branch: 'work' } });
+      expect(await host.show(NAME, 'work', '%s')).toBe('b');
+      await inShell('git checkout -qb other && git commit --allow-empty -qm c && git checkout -q work');
+      expect(await pushed({ branch: 'other' })).toMatchObject({ body: { ok: true, branch: 'other' } });
+    });
+
+    it('never pushes the default branch', async () => {
+      await start(false);
+      await inShell('git checkout -q main && git commit --allow-empty -qm mine');
+      const refused = { ok: false, branch: 'main', output: expect.stringContaining('default branch') };
+      expect(await pushed()).toMatchObject({ status: 200, body: refused });
+      expect(await pushed({ branch: 'main' })).toMatchObject({ body: refused });
+      expect(await host.show(NAME, 'main', '%s')).not.toBe('mine');
+    });
+
+    it('says why it cannot, without the credentials', async () => {
+      await start(false);
+      await inShell(WORK);
+      const { body } = await pushed({ password: 'wrong-token-of-the-host' });
+      expect(body).toMatchObject({ ok: false, branch: 'work' });
+      expect(JSON.stringify(body)).not.toContain('wrong-token-of-the-host');
+      expect(await pushed({ branch: 'none' })).toMatchObject({ body: { ok: false } });
+      expect(await pushed({ directory: server.folder })).toMatchObject({ body: { ok: false, branch: null } });
+      expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
+    });
+  });
 });

@@ -127,6 +127,11 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
       as: { headers: { 'X-Session-API-Key': sandboxKey } },
     }),
   },
+  open_conversation_pull_request: {
+    actions: ['conversation.open_pull_request'],
+    request: (scene) =>
+      conversation(scene, 'pull-request', { source_branch: 'fix/it', target_branch: 'release' }),
+  },
   create_custom_secret_api_secrets_post: {
     actions: ['secret.create'],
     request: () => ({

@@ -32,6 +32,10 @@ export class FakeConversationServer {
   readonly faults: ('hang' | 'reset' | number)[] = [];
   /** Statuses with which requests are refused, by method and path. */
   readonly refusals = new Map<string, number>();
+  /** What a push answers, which our agent server can and the stock one cannot. */
+  push: Json | null = null;
+  /** Bodies of the requests to push. */
+  readonly pushes: unknown[] = [];
   /** Responses wait for it. */
   gate: Promise<void> = Promise.resolve();
   /** Called right before a conversation's state is sent. */
@@ -159,6 +163,12 @@ export class FakeConversationServer {
       send(200, { status: 'ok' });
     } else if (url.pathname === '/server_info') {
       send(200, { uptime: this.uptime, idle_time: 0 });
+    } else if (url.pathname === '/api/git/push' && this.push !== null) {
+      const { push } = this;
+      void bodyOf(request).then((body) => {
+        this.pushes.push(body);
+        send(200, push);
+      });
     } else if (url.pathname === '/api/conversations/search') {
       this.lists.push(url.search);
       send(200, listPage([...this.conversations.values()], url.searchParams));
@@ -171,6 +181,10 @@ export class FakeConversationServer {
       send(200, this.conversations.get(id)?.info);
     }
   }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  return JSON.parse(Buffer.concat(await request.toArray()).toString('utf8'));
 }
 
 /** The last one that was opened comes first. */

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
@@ -263,5 +265,113 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       hosts.github.injectFault({ kind: 'status', status: 502 });
       await post(bodyFor(await insertConversation())).expect(502);
     });
+  });
+});
+
+describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
+  let agent: FakeConversationServer & { address: string };
+  let id: string;
+
+  beforeEach(async () => {
+    agent = await FakeConversationServer.start();
+    agent.push = { ok: true, branch: 'fix/it', output: '' };
+    const place = await new ConversationRows(app).sandbox(user.id, {
+      key: agent.key,
+      address: agent.address,
+    });
+    id = await insertConversation('octo/app', 'github', {
+      id: place.id,
+      key: agent.key,
+      headers: sandbox.headers,
+    });
+    await app.dataSource.query('UPDATE app_conversations SET title = $2 WHERE id = $1', [
+      id,
+      'Fix the parser',
+    ]);
+  });
+
+  afterEach(async () => {
+    await agent.close();
+  });
+
+  const open = (body?: object, headers: Record<string, string> = user.headers): request.Test =>
+    request(app.url).post(`/api/v1/app-conversations/${id}/pull-request`).set(headers).send(body);
+
+  it('pushes what is checked out with the token of the user, and opens one as the conversation suggests', async () => {
+    const { body } = await open().expect(201);
+
+    expect(body).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
+    expect(agent.pushes).toEqual([
+      {
+        url: expect.stringMatching(/^http.*\/octo\/app\.git$/),
+        directory: '/workspace',
+        branch: null,
+        username: expect.any(String),
+        password: hosts.worlds.github.token,
+      },
+    ]);
+    expect(hosts.worlds.github.changeRequests.at(-1)).toMatchObject({
+      repository: 'octo/app',
+      sourceBranch: 'fix/it',
+      title: 'Fix the parser',
+      body: '',
+      draft: false,
+    });
+    expect(await numbersOf(id)).toEqual([16]);
+    expect((await open().expect(201)).body).toEqual(body);
+  });
+
+  it('takes branches, title and text from the request', async () => {
+    await open({
+      title: 'Mine',
+      body: 'Because.',
+      draft: true,
+      source_branch: 'fix/it',
+      target_branch: 'release',
+    }).expect(201);
+
+    expect(agent.pushes).toMatchObject([{ branch: 'fix/it' }]);
+    expect(hosts.worlds.github.changeRequests.at(-1)).toMatchObject({
+      sourceBranch: 'fix/it',
+      targetBranch: 'release',
+      title: 'Mine',
+      body: 'Because.',
+      draft: true,
+    });
+  });
+
+  it('opens none when the branch cannot be pushed, and says why', async () => {
+    agent.push = { ok: false, branch: 'main', output: 'main is the default branch; commit to another one.' };
+    const { body } = await open().expect(409);
+
+    expect(body.detail).toBe(
+      'The branch cannot be pushed: main is the default branch; commit to another one.',
+    );
+    expect(count('github')).toBe(before.github);
+  });
+
+  it('trusts that the agent of a stock agent server has pushed the branch', async () => {
+    agent.push = null;
+    expect((await open().expect(409)).body.detail).toContain('Name the branch as source_branch');
+    await open({ source_branch: 'fix/it' }).expect(201);
+  });
+
+  it('is for the user of the conversation only', async () => {
+    const stranger = await app.createUser();
+
+    await open({}, stranger.headers).expect(404);
+    await open({}, {}).expect(401);
+    await request(app.url)
+      .post(`/api/v1/app-conversations/${randomUUID()}/pull-request`)
+      .set(user.headers)
+      .expect(404);
+    expect(agent.pushes).toEqual([]);
+  });
+
+  it('refuses what the one for agents refuses', async () => {
+    await open({ source_branch: '--force' }).expect(422);
+    await open({ title: ' ' }).expect(422);
+    id = await insertConversation(null, null);
+    expect((await open().expect(409)).body.detail).toBe('The conversation has no repository.');
   });
 });

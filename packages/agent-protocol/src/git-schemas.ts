@@ -42,3 +42,13 @@ export const gitPrepareSchema = z.object({
 });
 
 export type PrepareRequest = z.infer<typeof gitPrepareSchema>;
+
+export const gitPushSchema = z.object({
+  url: httpUrl,
+  directory: z.string().min(1),
+  branch: branchSchema.nullable(),
+  username: oneLine.nullable(),
+  password: oneLine.nullable(),
+});
+
+export type PushRequest = z.infer<typeof gitPushSchema>;

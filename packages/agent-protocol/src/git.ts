@@ -82,5 +82,23 @@ export interface GitPrepareResponse {
   notices: string[];
 }
 
+/** Not in the published API. The credentials are for the server of the address only. */
+export interface GitPushRequest {
+  url: string;
+  /** Inside the repository. */
+  directory: string;
+  /** Null: the branch that is checked out. */
+  branch: string | null;
+  username: string | null;
+  password: string | null;
+}
+
+export interface GitPushResponse {
+  ok: boolean;
+  branch: string | null;
+  /** The last lines that git wrote, secrets masked. */
+  output: string;
+}
+
 /** Variables of the setup script, in a repository's `.git`: lines of name, `=` and the value as bash reads it. */
 export const SETUP_ENVIRONMENT = 'slipway-setup-env';

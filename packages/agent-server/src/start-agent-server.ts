@@ -10,6 +10,7 @@ import { ClientSettings } from './client-settings/client-settings.js';
 import { Conversations } from './conversations/conversations.js';
 import { EventLog, isBashEvent } from './event-log.js';
 import { WorkspaceFiles } from './files/workspace-files.js';
+import { BranchPush } from './git/branch-push.js';
 import { GitWorkspace } from './git/git-workspace.js';
 import { privateFolder } from './git/private-repository.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
@@ -145,6 +146,7 @@ async function assign(app: LazyApp, options: AgentServerOptions): Promise<Assign
       files,
       git: new GitWorkspace(view, files),
       preparation,
+      push: new BranchPush({ view, files, privateFolder: transfers }),
       skills,
       settings,
       keys,

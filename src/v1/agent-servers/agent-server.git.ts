@@ -3,6 +3,8 @@ import type {
   GitPrepareResponse,
   GitPrepareFailure,
   GitPrepareRequest,
+  GitPushRequest,
+  GitPushResponse,
 } from '@slipway/agent-protocol/git.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
@@ -18,6 +20,7 @@ const FAILURES: readonly GitPrepareFailure[] = [
   'timeout',
   'failed',
 ];
+const PUSH_TIMEOUT_MS = 150_000;
 const DEFAULT_TIMEOUT_SECONDS = 600;
 const GRACE_SECONDS = 20;
 
@@ -51,5 +54,26 @@ export class AgentServerGit {
       branch: jsonText(response, 'branch'),
       notices: jsonList(response, 'notices').filter((notice) => typeof notice === 'string'),
     };
+  }
+
+  /** Null from an agent server that cannot: the stock one. Throws AgentServerError when no result is reported. */
+  async push(target: AgentServerTarget, body: GitPushRequest): Promise<GitPushResponse | null> {
+    try {
+      const response = await this.http.json(target, '/api/git/push', {
+        method: 'POST',
+        body,
+        timeoutMs: PUSH_TIMEOUT_MS,
+      });
+      return {
+        ok: jsonAt(response, 'ok') === true,
+        branch: jsonText(response, 'branch'),
+        output: jsonText(response, 'output') ?? '',
+      };
+    } catch (error) {
+      if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
+        return null;
+      }
+      throw error;
+    }
   }
 }

@@ -145,6 +145,7 @@ import { StockCheckout } from './start/stock-checkout.js';
   ],
   exports: [
     AcpAgents,
+    ConversationActionsService,
     ConversationAdoptionService,
     ConversationPresenter,
     ConversationQueries,

@@ -1,13 +1,21 @@
-import { Body, Controller, Post } from '@nestjs/common';
+import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
+import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
+import { ConversationIdDto } from '../app-conversations/api/dto/conversation.dto.js';
+import { UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
-import { OpenedPullRequestDto, OpenPullRequestDto } from './pull-request.dto.js';
+import {
+  OpenConversationPullRequestDto,
+  OpenedPullRequestDto,
+  OpenPullRequestDto,
+} from './pull-request.dto.js';
 import { PullRequestsService } from './pull-requests.service.js';
 
-const PROBLEMS: (number | DocumentedProblem)[] = [
-  { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox, or the git token is refused' },
+const GIT_PROBLEMS: (number | DocumentedProblem)[] = [
   {
     status: 401,
     code: 'invalid_git_token',
@@ -17,11 +25,6 @@ const PROBLEMS: (number | DocumentedProblem)[] = [
     status: 403,
     detail: 'The github token may not do this: Resource not accessible by personal access token.',
     description: 'The git token lacks a permission',
-  },
-  {
-    status: 404,
-    detail: 'The sandbox has no conversation with this id.',
-    description: 'Unknown conversation, or one of another sandbox',
   },
   {
     status: 409,
@@ -38,6 +41,21 @@ const PROBLEMS: (number | DocumentedProblem)[] = [
   504,
 ];
 
+const PROBLEMS: (number | DocumentedProblem)[] = [
+  { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox, or the git token is refused' },
+  {
+    status: 404,
+    detail: 'The sandbox has no conversation with this id.',
+    description: 'Unknown conversation, or one of another sandbox',
+  },
+  ...GIT_PROBLEMS,
+];
+const INVALID_BRANCH = {
+  loc: ['body', 'source_branch'],
+  type: 'value_error',
+  msg: 'Expected the name of a branch such as fix/parser.',
+};
+
 @ApiTags('Webhooks')
 @SandboxAuthenticated()
 @Controller('api/v1/webhooks/pull-requests')
@@ -53,16 +71,40 @@ export class PullRequestsController {
     status: 201,
     answer: { type: OpenedPullRequestDto, description: 'The pull request' },
     problems: PROBLEMS,
-    invalid: {
-      loc: ['body', 'source_branch'],
-      type: 'value_error',
-      msg: 'Expected the name of a branch such as fix/parser.',
-    },
+    invalid: INVALID_BRANCH,
   })
   async open(
     @CurrentSandbox() sandbox: SandboxKeyHolder,
     @Body() body: OpenPullRequestDto,
   ): Promise<OpenedPullRequestDto> {
-    return this.pullRequests.open(sandbox, body);
+    return this.pullRequests.openForAgent(sandbox, body);
+  }
+}
+
+@ApiTags('Conversations')
+@Controller('api/v1/app-conversations/:id/pull-request')
+export class ConversationPullRequestController {
+  constructor(private readonly pullRequests: PullRequestsService) {}
+
+  @Post()
+  @ApiRoute({
+    id: 'open_conversation_pull_request',
+    summary: "Open a pull request for a conversation's commits",
+    description:
+      'What the tool of the agent does: the branch is pushed from the sandbox, which is resumed for it, and a pull request is opened with your token. One that is open for the same branches already is answered as it is. The default branch is never pushed.',
+    status: 201,
+    answer: { type: OpenedPullRequestDto, description: 'The pull request' },
+    optionalBody: OpenConversationPullRequestDto,
+    examples: { default: { summary: 'As the conversation suggests', value: {} } },
+    problems: [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, ...GIT_PROBLEMS],
+    invalid: INVALID_BRANCH,
+  })
+  async open(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ConversationIdDto,
+    @Body(new OptionalBodyPipe(OpenConversationPullRequestDto))
+    body: Partial<OpenConversationPullRequestDto>,
+  ): Promise<OpenedPullRequestDto> {
+    return this.pullRequests.openForUser(user.id, id, body);
   }
 }

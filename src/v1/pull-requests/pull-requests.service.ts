@@ -1,40 +1,108 @@
 import { Injectable } from '@nestjs/common';
+import type { GitPushResponse } from '@slipway/agent-protocol/git.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
+import type { OpenedChangeRequest, ProviderType } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
-import { toHexId } from '../../common/identifiers.js';
+import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import { AgentServerGit } from '../agent-servers/agent-server.git.js';
+import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
+import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
+import { unknownConversation } from '../events/events.service.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
-import type { OpenPullRequestDto } from './pull-request.dto.js';
+import {
+  MAX_TITLE_LENGTH,
+  type OpenConversationPullRequestDto,
+  type OpenPullRequestDto,
+} from './pull-request.dto.js';
 
-/** Opens pull requests for agents, which never see the git token. */
+interface PlannedPullRequest {
+  id: string;
+  userId: string;
+  repository: string;
+  provider: ProviderType | null;
+  request: Omit<OpenPullRequestDto, 'conversation_id'>;
+}
+
+/** Opens pull requests for users, and for agents, which never see the git token. */
 @Injectable()
 export class PullRequestsService {
   constructor(
     private readonly conversations: ConversationRepository,
+    private readonly queries: ConversationQueries,
+    private readonly actions: ConversationActionsService,
+    private readonly git: AgentServerGit,
     private readonly repositories: RepositoryAccessService,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly audit: AuditRepository,
   ) {}
 
   /**
-   * Opens a pull request with the user's token, adds it to the conversation and notifies webhook endpoints.
+   * Opens a pull request for the agent of a sandbox, with the user's token.
    * @throws DomainError not_found for a conversation of another sandbox, conflict without a repository; what
    *   `RepositoryAccessService.openChangeRequest` throws
    */
-  async open(sandbox: SandboxKeyHolder, request: OpenPullRequestDto): Promise<OpenedChangeRequest> {
+  async openForAgent(sandbox: SandboxKeyHolder, request: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     const { conversation_id: id } = request;
     const conversation = await this.conversations.findRepository(id, sandbox);
     if (!conversation) {
       throw new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
     }
-    const { selectedRepository: repository, gitProvider: provider } = conversation;
-    if (repository === null) {
-      throw new DomainError('conflict', 'conflict', 'The conversation has no repository.');
+    const { selectedRepository, gitProvider: provider } = conversation;
+    const repository = requireRepository(selectedRepository);
+    return this.open({ id, userId: sandbox.userId, repository, provider, request });
+  }
+
+  /**
+   * Pushes the branch from the sandbox, which is resumed for it, and opens a pull request.
+   * @throws DomainError as `openForAgent`, conflict when the branch cannot be pushed; what
+   *   `ConversationActionsService.read` throws
+   */
+  async openForUser(
+    userId: string,
+    givenId: string,
+    request: OpenConversationPullRequestDto,
+  ): Promise<OpenedChangeRequest> {
+    const id = parseHexId(givenId);
+    const conversation = id === null ? null : await this.queries.find(userId, id);
+    if (id === null || conversation === null) {
+      throw unknownConversation();
     }
-    const opened = await this.repositories.openChangeRequest(sandbox.userId, provider, {
+    const { git_provider: provider, working_dir: directory } = conversation;
+    const repository = requireRepository(conversation.selected_repository);
+    const { url, credential } = await this.repositories.cloneAccess(userId, provider, repository);
+    await this.actions.wake(userId, id);
+    const pushed = await this.actions.read(userId, id, async (target) =>
+      this.git.push(target, {
+        url,
+        directory,
+        branch: request.source_branch ?? null,
+        username: credential?.username ?? null,
+        password: credential?.password ?? null,
+      }),
+    );
+    return this.open({
+      id,
+      userId,
+      repository,
+      provider,
+      request: {
+        source_branch: pushedBranch(pushed, request.source_branch ?? conversation.working_branch),
+        target_branch: request.target_branch ?? null,
+        title: request.title ?? textHead(conversation.title ?? repository, MAX_TITLE_LENGTH),
+        body: request.body ?? '',
+        draft: request.draft ?? false,
+      },
+    });
+  }
+
+  /** Opens it, adds it to the conversation and notifies webhook endpoints. */
+  private async open(planned: PlannedPullRequest): Promise<OpenedChangeRequest> {
+    const { id, userId, repository, provider, request } = planned;
+    const opened = await this.repositories.openChangeRequest(userId, provider, {
       repository,
       sourceBranch: request.source_branch,
       targetBranch: request.target_branch ?? null,
@@ -53,10 +121,10 @@ export class PullRequestsService {
         await this.audit.append(manager, {
           action: 'conversation.open_pull_request',
           resourceId: toHexId(id),
-          ownerId: sandbox.userId,
+          ownerId: userId,
           details: { repository, number: opened.number },
         });
-        await this.webhooks.publish(manager, sandbox.userId, {
+        await this.webhooks.publish(manager, userId, {
           type: 'pull_request.opened',
           data: { conversation_id: toHexId(id), repository, number: opened.number, url: opened.url },
         });
@@ -64,4 +132,27 @@ export class PullRequestsService {
     });
     return opened;
   }
+}
+
+function requireRepository(repository: string | null): string {
+  if (repository === null) {
+    throw new DomainError('conflict', 'conflict', 'The conversation has no repository.');
+  }
+  return repository;
+}
+
+/** The stock agent server pushes nothing for us, so the agent has to have done that. */
+function pushedBranch(pushed: GitPushResponse | null, expected: string | null): string {
+  if (pushed?.ok === false) {
+    throw new DomainError('conflict', 'conflict', `The branch cannot be pushed: ${pushed.output}`);
+  }
+  const branch = pushed?.branch ?? expected;
+  if (branch === null) {
+    throw new DomainError(
+      'conflict',
+      'conflict',
+      'Name the branch as source_branch: this agent server does not say which one is checked out.',
+    );
+  }
+  return branch;
 }

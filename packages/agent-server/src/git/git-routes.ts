@@ -1,10 +1,11 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
-import { gitPrepareSchema } from '@slipway/agent-protocol/git-schemas.js';
+import { gitPrepareSchema, gitPushSchema } from '@slipway/agent-protocol/git-schemas.js';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
 import type { BaseFolder } from '../http/base-folder.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest, requestedPath } from '../http/request-parsing.js';
+import type { BranchPush } from './branch-push.js';
 import type { GitWorkspace } from './git-workspace.js';
 import type { RepositoryPreparation } from './repository-preparation.js';
 
@@ -16,16 +17,23 @@ const commitsSchema = z.object({ limit: z.coerce.number().int().min(1).max(200).
 interface GitRoutesOptions {
   git: GitWorkspace;
   preparation: RepositoryPreparation;
+  push: BranchPush;
   baseFolder: BaseFolder;
 }
 
-export function gitRoutes({ git, preparation, baseFolder }: GitRoutesOptions): Router {
+export function gitRoutes({ git, preparation, push, baseFolder }: GitRoutesOptions): Router {
   const router = Router({ mergeParams: true });
   const pathOf = (request: Request): string => absolutePath(requestedPath(request), baseFolder(request));
 
   router.post('/prepare', async (request, response) => {
     const body = parseRequest(gitPrepareSchema, 'body', request.body);
     response.json(await preparation.prepare(body).catch(asHttpError));
+  });
+
+  router.post('/push', async (request, response) => {
+    const body = parseRequest(gitPushSchema, 'body', request.body);
+    const folder = absolutePath(body.directory, baseFolder(request));
+    response.json(await push.push(folder, body).catch(asHttpError));
   });
 
   router.get(['/changes', '/changes/*path'], async (request, response) => {

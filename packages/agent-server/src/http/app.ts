@@ -11,6 +11,7 @@ import { eventRoutes } from '../conversations/event-routes.js';
 import { fileRoutes } from '../files/file-routes.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { gitRoutes } from '../git/git-routes.js';
+import type { BranchPush } from '../git/branch-push.js';
 import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import type { SkillReader } from '../skills/skill-reader.js';
@@ -42,6 +43,7 @@ export interface HttpAppOptions {
   files: WorkspaceFiles;
   git: GitWorkspace;
   preparation: RepositoryPreparation;
+  push: BranchPush;
   skills: SkillReader;
   settings: ClientSettings;
   keys: SessionKeys;
