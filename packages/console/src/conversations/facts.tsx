@@ -11,8 +11,6 @@ const dollars = new Intl.NumberFormat('en', {
   minimumFractionDigits: 2,
   maximumFractionDigits: 4,
 });
-/** The way into the sandbox for programs. */
-const NOT_A_PAGE = 'AGENT_SERVER';
 
 /** What it works on, what it has cost, and what came of it. */
 export function Facts({ conversation }: { conversation: Conversation }) {
@@ -21,7 +19,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const usage = metrics?.accumulated_token_usage;
   const isRunning = status === 'RUNNING';
   const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: isRunning });
-  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== NOT_A_PAGE);
+  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== 'AGENT_SERVER');
   const facts: [string, ReactNode][] = [
     ['Model', model],
     ['Branch', branch ?? base],

@@ -8,7 +8,6 @@ interface Notice {
 }
 
 const SHOWN_MS = 8_000;
-const MOST = 3;
 
 let notices: readonly Notice[] = [];
 let count = 0;
@@ -23,7 +22,7 @@ function show(next: readonly Notice[]): void {
 export function tell(title: string, text: string, kind: Notice['kind'] = 'done'): void {
   count += 1;
   const id = count;
-  show([...notices.slice(1 - MOST), { id, kind, title, text }]);
+  show([...notices.slice(-2), { id, kind, title, text }]);
   setTimeout(() => show(notices.filter((notice) => notice.id !== id)), SHOWN_MS);
 }
 
