@@ -141,6 +141,7 @@ describe('the console', () => {
     await dialog.getByRole('button', { name: 'Done' }).click();
     await row('https://ci.example.com/hooks').getByRole('button', { name: 'Deliveries' }).click();
     await nadia.page.getByText('Nothing was sent in the last seven days.').waitFor();
+    await nadia.shoot('settings');
     await nadia.expectSound();
     await row('true').getByRole('button', { name: 'Remove' }).click();
     await nadia.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
@@ -154,6 +155,7 @@ describe('the console', () => {
     expect(await nadia.page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual(
       KINDS.map((kind) => expect.stringMatching(new RegExp(`^${kind} \\d`))),
     );
+    await nadia.shoot('work');
     await nadia.page.getByLabel('Kind').selectOption('Failing checks');
     await nadia.page.getByLabel('Host').selectOption('GitLab');
     expect(await nadia.page.getByRole('button', { name: 'Start' }).count()).toBe(1);
@@ -192,6 +194,7 @@ describe('the console', () => {
     const changes = nadia.page.getByRole('tabpanel', { name: 'Changes' });
     await changes.locator('del', { hasText: 'limit=1' }).waitFor();
     await changes.locator('ins', { hasText: 'limit=2' }).waitFor();
+    await nadia.shoot('conversation');
     await nadia.expectSound();
     await nadia.page.getByRole('tab', { name: 'Files' }).click();
     await nadia.page.getByRole('button', { name: 'AGENTS.md' }).click();
@@ -204,8 +207,13 @@ describe('the console', () => {
   });
 
   it('opens a pull request', async () => {
+    const facts = nadia.page.getByRole('region', { name: 'Facts' });
+    const [storefront] = demo.worlds.github.repositories;
+    Object.assign(storefront ?? {}, {
+      branches: [await facts.getByText(/^openhands-workspace-/).innerText()],
+    });
     await nadia.page.getByRole('button', { name: 'Open pull request' }).click();
-    const link = nadia.page.getByRole('region', { name: 'Facts' }).getByRole('link', { name: /^#\d+ / });
+    const link = facts.getByRole('link', { name: /^#\d+ / });
     await link.waitFor();
 
     expect(await link.getAttribute('href')).toContain('quayside/storefront');
@@ -259,6 +267,7 @@ describe('the console', () => {
     await sandboxes.getByText('admin@localhost').first().waitFor();
     const entries = nadia.page.getByRole('region', { name: 'Entries of the audit' });
     await entries.getByText('conversation.start').first().waitFor();
+    await nadia.shoot('administration');
     await nadia.page.getByLabel('Action').selectOption('user.create');
     await entries.getByText('conversation.start').first().waitFor({ state: 'detached' });
 

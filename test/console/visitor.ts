@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import path from 'node:path';
 import { expect } from '@jest/globals';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
@@ -16,6 +17,7 @@ const FLAGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 ];
 const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
+const SHOTS = path.join(__dirname, 'screenshots');
 /** What a page may print without being broken: an answer that was refused, where the test refuses something. */
 const REFUSED = /Failed to load resource: the server responded with a status of/;
 
@@ -89,6 +91,12 @@ export class Visitor {
   async ground(colorScheme: 'light' | 'dark'): Promise<string> {
     await this.page.emulateMedia({ colorScheme });
     return await this.page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+  }
+
+  /** Keeps what the page looks like, for people: README shows some of these. */
+  async shoot(name: string): Promise<void> {
+    await this.page.emulateMedia({ colorScheme: 'light' });
+    await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
   }
 
   /** All that pages of this origin could read later. */
