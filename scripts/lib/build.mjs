@@ -48,12 +48,14 @@ export function build() {
     process.stderr.write('TypeScript is not installed: run npm ci first\n');
     return false;
   }
+  report('Building: compiling…');
   const { status } = spawnSync(process.execPath, [compiler, '--build', at('tsconfig.build.json')], {
     stdio: ['ignore', process.stderr.fd, 'inherit'],
   });
   if (status !== 0) {
     return false;
   }
+  report('Building: bundling…');
   for (const script of ['scripts/bundle.mjs', 'scripts/code-cache.mjs']) {
     const made = spawnSync(process.execPath, [at(script)], {
       stdio: ['ignore', process.stderr.fd, 'inherit'],
@@ -69,7 +71,13 @@ export function build() {
   writeFileSync(stamp, '');
   // The stamp has the start time, so that files saved while the compiler ran count as newer.
   utimesSync(stamp, startedAt, startedAt);
+  report(`Built in ${Math.round((Date.now() - startedAt.getTime()) / 1000)} s`);
   return true;
+}
+
+/** Standard output belongs to the program that runs afterwards. */
+function report(text) {
+  process.stderr.write(`${new Date().toTimeString().slice(0, 8)} ${text}\n`);
 }
 
 /** The page at `/`, with its own tools, in place of an earlier one. */
@@ -77,6 +85,7 @@ function buildConsole() {
   if (!existsSync(at('packages/console/package.json'))) {
     return true;
   }
+  report('Building: the console…');
   const { status } = spawnSync('npm', ['run', '--silent', 'build', '--workspace', '@slipway/console'], {
     cwd: root,
     stdio: ['ignore', process.stderr.fd, 'inherit'],
@@ -97,8 +106,6 @@ export function buildIfNeeded() {
   if (!existsSync(at('src')) || isUpToDate()) {
     return true;
   }
-  // Standard output belongs to the program that runs afterwards.
-  process.stderr.write('Building…\n');
   return build();
 }
 

@@ -6,7 +6,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
-import { OneTimeCodes } from '../auth/one-time-codes.js';
+import { type CodePurpose, OneTimeCodes } from '../auth/one-time-codes.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
@@ -14,10 +14,15 @@ import type { DatabaseAddresses } from '../database/database-addresses.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
 import { Draining } from '../health/draining.js';
-import { welcomeText } from './welcome-text.js';
+import { BackendReadiness } from '../v1/sandboxes/lifecycle/backend-readiness.js';
+import { SandboxQueries } from '../v1/sandboxes/sandbox.queries.js';
+import { hasBuiltConsole } from '../web/console.pages.js';
+import { farewellText, welcomeText } from './welcome-text.js';
 
 /** Requests that have not ended by then are cut off, so that the rest of the stop can proceed. */
 const REQUEST_GRACE_MS = 20_000;
+/** How long the welcome waits for the report about sandboxes. */
+const WELCOME_MS = 6_000;
 
 export interface RunningService {
   port: number;
@@ -47,24 +52,53 @@ export async function startService(
     const { port } = app.getHttpServer().address() as AddressInfo;
     logger.log('listening', { host: config.http.host, port }, 'Service');
     if (config.log.welcome) {
-      const key = config.database.url === null ? generatedKey(config.dataDir) : null;
-      // Logs must not hold a code that connects a browser; users of the terminal may have the key anyway.
-      const issueCode =
-        key !== null && process.stdout.isTTY ? () => app.get(OneTimeCodes).issue(key, 'key') : null;
-      process.stdout.write(welcomeText(config, port, process.cwd(), key !== null, issueCode));
+      welcomeLast(app, config, port);
     }
     return {
       port,
       stop: async () => {
         app.get(Draining).begin();
+        const farewell = config.log.welcome ? await farewellOf(app) : '';
         await delay(config.http.shutdownDelaySeconds * 1000);
         await closeApp(app, logger);
         await database.close();
+        process.stdout.write(farewell);
       },
     };
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+/** After what sandboxes have to report, which takes a second or two, so that the lines to copy stay in sight. */
+function welcomeLast(app: NestExpressApplication, config: AppConfig, port: number): void {
+  const key = config.database.url === null ? generatedKey(config.dataDir) : null;
+  // Logs must not hold a code that connects a browser; users of the terminal may have the key anyway.
+  const issueCode =
+    key !== null && process.stdout.isTTY
+      ? (purpose: CodePurpose) => app.get(OneTimeCodes).issue(key, purpose)
+      : null;
+  const reported = app.get(BackendReadiness).isReady();
+  void Promise.race([reported.catch(() => false), delay(WELCOME_MS, null, { ref: false })]).then(() => {
+    if (!app.get(Draining).hasBegun) {
+      const [workingDirectory, hasKeyFile] = [process.cwd(), key !== null];
+      process.stdout.write(
+        welcomeText({ config, port, workingDirectory, hasKeyFile, hasConsole: hasBuiltConsole(), issueCode }),
+      );
+    }
+  });
+}
+
+/** Only process sandboxes and their like outlive the service without anything that shows them. */
+async function farewellOf(app: NestExpressApplication): Promise<string> {
+  try {
+    const counts = await app.get(SandboxQueries).counts();
+    const running = counts.filter(({ status }) => status === 'RUNNING' || status === 'STARTING');
+    return farewellText(running.reduce((sum, { count }) => sum + count, 0));
+  } catch {
+    // The database may be what the service stops for.
+    return '';
   }
 }
 

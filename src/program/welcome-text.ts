@@ -1,35 +1,70 @@
 import path from 'node:path';
+import type { CodePurpose } from '../auth/one-time-codes.js';
 import type { AppConfig } from '../config/app-config.js';
-import { webAppLink } from '../web/web-app-link.js';
+import { linkWithCode, webAppLink } from '../web/web-app-link.js';
 
-/** `issueCode` makes the one-time code in the link to the web application; null where others may read this. */
-export function welcomeText(
-  config: AppConfig,
-  port: number,
-  workingDirectory: string,
-  hasKeyFile: boolean,
-  issueCode: (() => string) | null = null,
-): string {
+interface Welcome {
+  config: AppConfig;
+  port: number;
+  workingDirectory: string;
+  hasKeyFile: boolean;
+  hasConsole: boolean;
+  /** For links that sign a browser in; null where others may read this. */
+  issueCode: ((purpose: CodePurpose) => string) | null;
+}
+
+/** The last lines of a start on a terminal. */
+export function welcomeText({
+  config,
+  port,
+  workingDirectory,
+  hasKeyFile,
+  hasConsole,
+  issueCode,
+}: Welcome): string {
   const { host, publicUrl, webAppFolder } = config.http;
   const address = publicUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const absolute = path.join(config.dataDir, 'api-key');
   const relative = path.relative(workingDirectory, absolute);
   const keyFile = relative.startsWith('..') ? absolute : relative;
   const key = hasKeyFile ? `$(cat ${shellWord(keyFile)})` : 'YOUR_KEY';
-  const curl = `curl -H "X-Session-API-Key: ${key}"`;
   // The host name that addresses of agent servers have.
-  const webApp =
-    webAppFolder === null ? '' : webAppLink(publicUrl ?? `http://localhost:${port}`, host, issueCode);
+  const page = publicUrl ?? `http://localhost:${port}`;
+  const rows = [
+    ['Slipway', address],
+    ...(hasConsole
+      ? [['Console', linkWithCode(`${page}/console/`, host, issueCode && codeFor('session'))]]
+      : []),
+    ...(webAppFolder === null ? [] : [['Web app', webAppLink(page, host, issueCode && codeFor('key'))]]),
+    ['API', `${address}/docs`],
+    ...(hasKeyFile ? [] : [['Your key', 'the one you configured or made with npm run keys -- create']]),
+  ];
+  const curl = 'curl -H "X-Session-API-Key: $KEY"';
+  const json = "-H 'Content-Type: application/json'";
   return `
-  Slipway      ${address}${webApp === '' ? '' : `\n  Web app      ${webApp}`}
-  Try it       ${address}/docs
-  Your key     ${hasKeyFile ? keyFile : 'the one you configured or made with npm run keys -- create'}
+${rows.map(([name = '', value = '']) => `  ${name.padEnd(10)} ${value}`).join('\n')}
 
   The main job, with a token of GitHub, GitLab or Bitbucket (email:api_token there) in place of YOUR_TOKEN:
 
-  ${curl} -H 'Content-Type: application/json' -d '{"language":"en","git_user_name":"You"}' ${address}/api/settings
-  ${curl} -H 'Content-Type: application/json' -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}' ${address}/api/add-git-providers
+  KEY=${key}
+  ${curl} ${json} ${address}/api/settings -d '{"language":"en","git_user_name":"You"}'
+  ${curl} ${json} ${address}/api/add-git-providers -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}'
   ${curl} ${address}/api/user/suggested-tasks
+
+`;
+
+  function codeFor(purpose: CodePurpose): () => string {
+    return () => issueCode?.(purpose) ?? '';
+  }
+}
+
+/** What Ctrl-C does not end; empty when nothing is left. */
+export function farewellText(running: number): string {
+  return running === 0
+    ? ''
+    : `
+  ${running === 1 ? '1 sandbox keeps' : `${running} sandboxes keep`} running, with what the agents in ${running === 1 ? 'it' : 'them'} do; the next start finds ${running === 1 ? 'it' : 'them'} again.
+  To end ${running === 1 ? 'it' : 'them'}: slipway sandboxes stop --all
 
 `;
 }

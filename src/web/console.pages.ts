@@ -69,6 +69,10 @@ export function builtConsoleFolder(): string {
   return path.join(productFolder(), 'dist', 'console');
 }
 
+export function hasBuiltConsole(): boolean {
+  return existsSync(path.join(builtConsoleFolder(), PAGE));
+}
+
 /** Serves the console below `/console/`, and at `/` to those who ask for a page. */
 export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandler {
   const files = readFiles(folder);

@@ -48,11 +48,16 @@ export const ARRIVAL_SCRIPT = `(function () {
   }
 })();`;
 
-/**
- * The application's address, with a code that connects the browser if the link stays on this machine. `issueCode` is
- * null when no key exists or others may read the link.
- */
+/** The application's address, with a code that connects the browser: see {@link linkWithCode}. */
 export function webAppLink(address: string, listenHost: string, issueCode: (() => string) | null): string {
-  const isLocal = isLoopbackHost(listenHost) && isLoopbackHost(new URL(address).hostname);
-  return issueCode !== null && isLocal ? `${address}/#${FRAGMENT}${issueCode()}` : `${address}/`;
+  return linkWithCode(`${address}/`, listenHost, issueCode);
+}
+
+/**
+ * A page's address, with a one-time code if the link stays on this machine. `issueCode` is null when no key exists or
+ * others may read the link.
+ */
+export function linkWithCode(page: string, listenHost: string, issueCode: (() => string) | null): string {
+  const isLocal = isLoopbackHost(listenHost) && isLoopbackHost(new URL(page).hostname);
+  return issueCode !== null && isLocal ? `${page}#${FRAGMENT}${issueCode()}` : page;
 }

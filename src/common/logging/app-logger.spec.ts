@@ -49,6 +49,17 @@ describe('AppLogger', () => {
     ]);
   });
 
+  it('begins a line for people with the time, then says what happened', () => {
+    const logger = new AppLogger({ level: 'info', format: 'pretty' });
+    logger.log('listening', { port: 3000 }, 'Service');
+    logger.warn('sandbox lost', 'Sandboxes');
+
+    expect(lines).toEqual([
+      expect.stringMatching(/^\d\d:\d\d:\d\d \[Service\] listening \{ port: 3000 \}\n$/),
+      expect.stringMatching(/^\d\d:\d\d:\d\d WARN \[Sandboxes\] sandbox lost\n$/),
+    ]);
+  });
+
   it('names the trace and the span that a line belongs to', async () => {
     const ended = recordSpans();
     try {

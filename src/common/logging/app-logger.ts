@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
 import { currentRequest } from '../requests/request-context.js';
@@ -33,6 +34,9 @@ const CHATTER = new Set([
   'RoutesResolver',
 ]);
 
+/** `HH:MM:SS` */
+const TIME_LENGTH = 8;
+
 export interface AppLoggerOptions {
   level: 'debug' | 'info' | 'warn' | 'error';
   format: 'json' | 'pretty';
@@ -45,7 +49,7 @@ export class AppLogger extends ConsoleLogger {
     super({
       json,
       prefix: 'Slipway',
-      colors: !json && process.stdout.isTTY,
+      colors: !json && isatty(1),
       compact: true,
       flattenParams: json,
       logLevels: LEVELS[options.level],
@@ -57,6 +61,19 @@ export class AppLogger extends ConsoleLogger {
     const time = new Date(Number(timestamp)).toISOString();
     const members = { time, level: level === 'log' ? 'info' : level, ...line, ...contextMembers() };
     return super.stringifyJsonLogObject(members);
+  }
+
+  /** Begins with the time, without colours: what people look for first. */
+  protected override formatMessage(...args: Parameters<ConsoleLogger['formatMessage']>): string {
+    const [level, message, , , context, , params] = args;
+    const isPlain = level === 'log' || level === 'debug';
+    const shown = [
+      new Date().toTimeString().slice(0, TIME_LENGTH),
+      ...(isPlain ? [] : [this.colorize(level.toUpperCase(), level)]),
+      `${context}${this.stringifyMessage(message, level)}`,
+      ...(params && Object.keys(params).length > 0 ? [this.stringifyParams(params)] : []),
+    ];
+    return `${shown.join(' ')}\n`;
   }
 
   protected override printMessages(...args: Parameters<ConsoleLogger['printMessages']>): void {
