@@ -131,6 +131,8 @@ describe('the console', () => {
     await form('Secret').getByText('NPM_TOKEN is stored').waitFor();
     await form('Tool server').getByLabel('Kind').selectOption('stdio');
     await form('Tool server').getByLabel('URL or command').fill('true');
+    await form('Tool server').getByRole('button', { name: 'Test' }).click();
+    await form('Tool server').getByRole('alert').getByText('It does not work').waitFor();
     await form('Tool server').getByRole('button', { name: 'Save' }).click();
     await row('true').first().waitFor();
     await form('Webhook').getByLabel('URL').fill('https://ci.example.com/hooks');
