@@ -13,10 +13,11 @@ COPY package.json package-lock.json .npmrc ./
 COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/
+COPY packages/console/package.json packages/console/
 RUN npm ci
 
 FROM packages AS build
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json openapi.json ./
 COPY scripts scripts
 COPY packages packages
 COPY src src
@@ -56,6 +57,7 @@ COPY package.json ./
 COPY --from=build /app/dist/service dist/service
 COPY --from=build /app/dist/bundle dist/bundle
 COPY --from=build /app/dist/swagger-ui dist/swagger-ui
+COPY --from=build /app/dist/console dist/console
 RUN chmod +x dist/service/slipway.js && ln -s /app/dist/service/slipway.js /usr/local/bin/slipway
 RUN mkdir /data && chown 10001:10001 /data
 USER 10001:10001

@@ -19,6 +19,7 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 65,
   kilobytesOfOpenApi: 450,
+  linesOfTheConsole: 3000,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
@@ -57,8 +58,12 @@ const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 /** Classes by the decorator that makes them what they are, and the role in their file's name. */
 const ROLES = { Controller: 'controller', Module: 'module', Entity: 'entity', Catch: 'filter' };
 
+/** Functions that draw, over the public API only: its size is all that is measured here. */
+const CONSOLE = 'packages/console/';
+
 const files = globSync('{src,packages/*/src}/**/*.ts', { cwd: ROOT })
   .map((name) => name.split(path.sep).join('/'))
+  .filter((name) => !name.startsWith(CONSOLE))
   .filter((name) => !name.endsWith('.spec.ts'))
   .toSorted()
   .map((name) => {
@@ -74,6 +79,7 @@ const files = globSync('{src,packages/*/src}/**/*.ts', { cwd: ROOT })
 const findings = [
   ...size(),
   ...edge(),
+  ...consoleSize(),
   ...looseFiles(),
   ...roles(),
   ...duplicateNames(),
@@ -135,6 +141,16 @@ function edge() {
       ? ['openapi.json has become large: find what it says many times, and write it once in its components.']
       : []),
   ];
+}
+
+function consoleSize() {
+  const lines = globSync(`${CONSOLE}src/**/*.{ts,tsx}`, { cwd: ROOT })
+    .map((name) => readFileSync(path.join(ROOT, name), 'utf8').trimEnd().split('\n').length)
+    .reduce((sum, each) => sum + each, 0);
+  row('lines of the console', lines, `at most ${BOUNDS.linesOfTheConsole}`);
+  return lines > BOUNDS.linesOfTheConsole
+    ? ['The console has become large: it is a page over the API; what several pages do belongs into its ui/.']
+    : [];
 }
 
 function looseFiles() {

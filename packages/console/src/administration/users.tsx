@@ -1,0 +1,130 @@
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client.js';
+import { sessionQuery } from '../api/session.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
+import { Confirmed, SecretOnce } from '../ui/modal.js';
+import { Ago } from '../ui/moments.js';
+import { useAction } from '../ui/use-action.js';
+
+type User = Schemas['User'];
+
+export const usersQuery = queryOptions({
+  queryKey: ['users'],
+  queryFn: async () => {
+    const users: User[] = [];
+    for (let page: string | null = ''; page !== null;) {
+      const found: Schemas['UserPage'] = await bodyOf(
+        api.GET('/api/v1/users', { params: { query: { limit: 100, ...given({ page_id: page }) } } }),
+      );
+      users.push(...found.items);
+      page = found.next_page_id;
+    }
+    return users;
+  },
+});
+
+async function create(field: Fields) {
+  const email = field('email');
+  await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
+  return `${email} is there. Issue a key next.`;
+}
+
+export function Users() {
+  return (
+    <Section title="Users" lead="Who may use this service, and the keys of each.">
+      <Rows query={useQuery(usersQuery)} name="users" empty="No user is there.">
+        {(user) => <UserRow key={user.id} user={user} />}
+      </Rows>
+      <Form name="Invitation" submit="Create user" onSubmit={create} old={[usersQuery.queryKey]}>
+        <div className="columns">
+          <TextField label="Email" type="email" required placeholder="ada@example.com" />
+          <TextField label="Name" hint="Optional" />
+        </div>
+      </Form>
+    </Section>
+  );
+}
+
+function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made } }: { user: User }) {
+  const [isOpen, setOpen] = useState(false);
+  const session = useQuery(sessionQuery);
+  const remove = useAction(
+    (_id: string) => bodyOf(api.DELETE('/api/v1/users/{id}', { params: { path: { id } } })),
+    usersQuery.queryKey,
+  );
+  const facts = (
+    <>
+      {name !== null && <span>{name}</span>}
+      <span>{isAdmin ? 'Administrator' : 'User'}</span>
+      <Ago time={made} />
+    </>
+  );
+  return (
+    <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
+      <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)}>
+        Keys
+      </Button>
+      {session.data?.id !== id && (
+        <Confirmed name="Remove" of={email} text="Keys and settings end at once." action={remove} input={id} />
+      )}
+    </Row>
+  );
+}
+
+function Keys({ userId, email }: { userId: string; email: string }) {
+  const [issued, setIssued] = useState<string | null>(null);
+  const queryKey = ['keys', userId];
+  const keys = useQuery({
+    queryKey,
+    queryFn: () => bodyOf(api.GET('/api/v1/api-keys', { params: { query: { user_id: userId } } })),
+  });
+  const revoke = useAction(
+    (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', { params: { path: { id } } })),
+    queryKey,
+  );
+  const issue = async (field: Fields) => {
+    const { key } = await bodyOf(
+      api.POST('/api/v1/api-keys', { body: { name: field('name of the key'), user_id: userId } }),
+    );
+    setIssued(key);
+    return null;
+  };
+  return (
+    <>
+      <Loaded query={keys} name={`the keys of ${email}`}>
+        {(list) => (
+          <Table
+            name={`Keys of ${email}`}
+            columns={['Key', 'Made', 'Last used', '']}
+            rows={list.map(({ id, name, created_at: made, last_used_at: used, revoked_at: revoked }) => ({
+              key: id,
+              cells: [
+                <>
+                  {name} <code>{id}</code>
+                </>,
+                <Ago time={made} />,
+                used === null ? 'never' : <Ago time={used} />,
+                revoked === null ? (
+                  <Confirmed name="Revoke" of={name} text="It ends in five seconds." action={revoke} input={id} />
+                ) : (
+                  'revoked'
+                ),
+              ],
+            }))}
+          />
+        )}
+      </Loaded>
+      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue} old={[queryKey]}>
+        <TextField label="Name of the key" required placeholder="laptop" />
+      </Form>
+      <SecretOnce
+        title={`Key of ${email}`}
+        text="Hand it over safely: it is shown this once, and nowhere again."
+        secret={issued}
+        onClose={() => setIssued(null)}
+      />
+    </>
+  );
+}

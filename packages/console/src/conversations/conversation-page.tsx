@@ -1,0 +1,117 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo, useRef } from 'react';
+import { Link } from 'wouter';
+import { providerName } from '../api/me.js';
+import { Page } from '../shell/layout.js';
+import { Callout, Empty, Loaded } from '../ui/blocks.js';
+import { statusOf, stepsOf } from './agent-event.js';
+import { Composer } from './composer.js';
+import { type Conversation, conversationQuery } from './conversation-queries.js';
+import { Confirmation, Controls } from './controls.js';
+import { Facts } from './facts.js';
+import { TimelineItem } from './timeline.js';
+import { useEvents } from './use-events.js';
+import { Workspace } from './workspace.js';
+
+export function ConversationPage({ id }: { id: string }) {
+  const conversation = useQuery(conversationQuery(id));
+  return (
+    <Loaded query={conversation} name="the conversation">
+      {(found) =>
+        found === null ? (
+          <Page title="Not found">
+            <Empty title="There is no conversation of yours at this address.">
+              <Link className="button primary" href="/conversations">
+                All conversations
+              </Link>
+            </Empty>
+          </Page>
+        ) : (
+          <Opened conversation={found} />
+        )
+      }
+    </Loaded>
+  );
+}
+
+function Opened({ conversation: stored }: { conversation: Conversation }) {
+  const events = useEvents(stored.id);
+  const steps = useMemo(() => stepsOf(events.list), [events.list]);
+  // The stream knows it first.
+  const told = statusOf(events.list) as Conversation['execution_status'];
+  const conversation = { ...stored, execution_status: told ?? stored.execution_status };
+  const { execution_status: status, sandbox_status: sandbox, error } = conversation;
+  const { selected_repository: repository, git_provider: provider } = conversation;
+  useRefreshAfterWork(stored.id, status);
+  useFollowing(steps.length);
+  const lead = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
+  return (
+    <Page title={conversation.title ?? 'Untitled conversation'} lead={lead}>
+      <div className="conversation">
+        <section className="talk" aria-label="Events">
+          <div role="log" aria-label="Events">
+            <ol className="timeline">
+              {steps.map((step) => (
+                <TimelineItem key={step.event.id} step={step} />
+              ))}
+            </ol>
+          </div>
+          {!events.isLive && (
+            <p className="hint" role="status">
+              Connecting to the events…
+            </p>
+          )}
+          {status === 'running' && sandbox === 'RUNNING' && (
+            <p className="working" role="status">
+              <span className="spinner" aria-hidden="true" /> The agent is working
+            </p>
+          )}
+          {error !== null && (
+            <Callout kind="error" title="The agent gave up">
+              <p>{error.detail}</p>
+            </Callout>
+          )}
+          {status === 'waiting_for_confirmation' && <Confirmation id={stored.id} />}
+          <Composer conversation={conversation} />
+        </section>
+        <aside aria-label="Workspace">
+          <Controls conversation={conversation} />
+          <Facts conversation={conversation} />
+          <Workspace conversation={conversation} />
+        </aside>
+      </div>
+    </Page>
+  );
+}
+
+/** What the agent has changed is asked for again when it stops. */
+function useRefreshAfterWork(id: string, status: string | null): void {
+  const cache = useQueryClient();
+  useEffect(() => {
+    if (status !== 'running') {
+      for (const name of ['changes', 'diff', 'files', 'file']) {
+        void cache.invalidateQueries({ queryKey: [name, id] });
+      }
+    }
+  }, [cache, id, status]);
+}
+
+const NEAR_PX = 160;
+
+/** Who reads the end sees what comes; who has scrolled back stays there. */
+function useFollowing(length: number): void {
+  const isAtEnd = useRef(true);
+  useEffect(() => {
+    const look = (): void => {
+      const { scrollHeight } = document.documentElement;
+      isAtEnd.current = window.scrollY + window.innerHeight >= scrollHeight - NEAR_PX;
+    };
+    window.addEventListener('scroll', look, { passive: true });
+    return () => window.removeEventListener('scroll', look);
+  }, []);
+  useEffect(() => {
+    if (isAtEnd.current && length > 0) {
+      window.scrollTo({ top: document.documentElement.scrollHeight });
+    }
+  }, [length]);
+}

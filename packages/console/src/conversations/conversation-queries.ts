@@ -1,0 +1,74 @@
+import { queryOptions } from '@tanstack/react-query';
+import { answerOf, api, bodyOf, type Schemas } from '../api/client.js';
+
+export type Conversation = Schemas['AppConversation'];
+
+const BUSY_MS = 3_000;
+const CALM_MS = 15_000;
+
+/** What matters most: a sandbox that does not run says more than what its agent did last. */
+export function stateOf({ sandbox_status: sandbox, execution_status: agent }: Conversation): string {
+  return sandbox === 'RUNNING' || agent === 'finished' ? (agent ?? 'idle') : sandbox;
+}
+
+/** Null when there is none of the user with this id. */
+export function conversationQuery(id: string) {
+  return queryOptions({
+    queryKey: ['conversation', id],
+    queryFn: async () => {
+      const found = await bodyOf(api.GET('/api/v1/app-conversations', { params: { query: { ids: [id] } } }));
+      return (Array.isArray(found) ? found[0] : null) ?? null;
+    },
+    refetchInterval: ({ state: { data } }) =>
+      data?.sandbox_status === 'STARTING' || data?.execution_status === 'running' ? BUSY_MS : CALM_MS,
+  });
+}
+
+export function sandboxQuery(id: string) {
+  return queryOptions({
+    queryKey: ['sandbox', id],
+    queryFn: async () => {
+      const [sandbox] = await bodyOf(api.GET('/api/v1/sandboxes', { params: { query: { id: [id] } } }));
+      return sandbox ?? null;
+    },
+  });
+}
+
+export function changesQuery(id: string) {
+  const params = { path: { id }, query: { path: '.', resume: false } };
+  return queryOptions({
+    queryKey: ['changes', id],
+    queryFn: () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/changes', { params })),
+  });
+}
+
+export function diffQuery(id: string, path: string) {
+  const params = { path: { id }, query: { path, resume: false } };
+  return queryOptions({
+    queryKey: ['diff', id, path],
+    queryFn: () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/diff', { params })),
+  });
+}
+
+export function filesQuery(id: string) {
+  const params = { path: { id }, query: { path: '.' } };
+  return queryOptions({
+    queryKey: ['files', id],
+    queryFn: () => bodyOf(api.GET('/api/v1/app-conversations/{id}/files', { params })),
+  });
+}
+
+/** Null for what is no text. */
+export function fileQuery(id: string, path: string) {
+  const params = { path: { id }, query: { file_path: path } };
+  return queryOptions({
+    queryKey: ['file', id, path],
+    queryFn: async () => {
+      const { body, headers } = await answerOf(
+        api.GET('/api/v1/app-conversations/{id}/file', { params, parseAs: 'text' }),
+      );
+      const isText = headers.get('Content-Type')?.startsWith('application/json');
+      return isText === true ? (JSON.parse(body) as string) : null;
+    },
+  });
+}

@@ -1,0 +1,103 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { api, bodyOf } from '../api/client.js';
+import { providerName } from '../api/me.js';
+import { Page } from '../shell/layout.js';
+import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
+import { Badge, Button, Empty, Loaded, Row } from '../ui/blocks.js';
+import { Ago } from '../ui/moments.js';
+import { StartProgress } from '../work/start-progress.js';
+import { useStart } from '../work/use-start.js';
+import { type Conversation, stateOf } from './conversation-queries.js';
+
+const REFRESH_MS = 10_000;
+
+export function ConversationsPage() {
+  const pages = useInfiniteQuery({
+    queryKey: ['conversations'],
+    queryFn: ({ pageParam }) => {
+      const params = { query: { limit: 50, ...given({ page_id: pageParam }) } };
+      return bodyOf(api.GET('/api/v1/app-conversations/search', { params }));
+    },
+    initialPageParam: '',
+    getNextPageParam: ({ next_page_id: next }) => next,
+    refetchInterval: REFRESH_MS,
+  });
+  return (
+    <Page title="Conversations">
+      <NewConversation />
+      <Loaded query={pages} name="conversations">
+        {({ pages: [first, ...more] }) =>
+          first?.items.length === 0 ? (
+            <Empty title="No conversations yet">
+              <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
+              <Link className="button primary" href="/">
+                See your work
+              </Link>
+            </Empty>
+          ) : (
+            <ul className="rows">
+              {[first, ...more]
+                .flatMap((page) => page?.items ?? [])
+                .map((conversation) => (
+                  <ConversationRow key={conversation.id} conversation={conversation} />
+                ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      {pages.hasNextPage && (
+        <Button isBusy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+          Show older
+        </Button>
+      )}
+    </Page>
+  );
+}
+
+function ConversationRow({ conversation }: { conversation: Conversation }) {
+  const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
+  const link = (
+    <Link href={`/conversations/${id}`} className="row-link">
+      {title ?? 'Untitled conversation'}
+    </Link>
+  );
+  const facts = (
+    <>
+      {provider !== null && <span className={`host ${provider}`}>{providerName(provider)}</span>}
+      {repository !== null && <span>{repository}</span>}
+      {pulls.map(({ number, url }) => (
+        <a key={url} href={url} target="_blank" rel="noreferrer">
+          Pull request {number}
+        </a>
+      ))}
+      <Ago time={conversation.updated_at} />
+    </>
+  );
+  return (
+    <Row title={link} facts={facts}>
+      <Badge state={stateOf(conversation)} />
+    </Row>
+  );
+}
+
+/** In the user's own words, with or without a repository. */
+function NewConversation() {
+  const start = useStart();
+  const send = (field: Fields) => {
+    const repository = given({ selected_repository: field('repository') });
+    const content = [{ type: 'text', text: field('message') }];
+    start.begin({ initial_message: { content, run: true }, ...repository });
+    return Promise.resolve(null);
+  };
+  return (
+    <details className="panel">
+      <summary>New conversation</summary>
+      <Form name="New conversation" submit="Start conversation" onSubmit={send}>
+        <TextArea label="Message" rows={3} required placeholder="What is to be done?" />
+        <TextField label="Repository" placeholder="owner/name" hint="Optional" />
+      </Form>
+      <StartProgress start={start} />
+    </details>
+  );
+}

@@ -1,0 +1,80 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { api, bodyOf } from '../api/client.js';
+import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
+import { type Conversation, sandboxQuery } from './conversation-queries.js';
+
+const count = new Intl.NumberFormat('en');
+const dollars = new Intl.NumberFormat('en', {
+  style: 'currency',
+  currency: 'USD',
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 4,
+});
+
+/** What it works on, what it has cost, and what came of it. */
+export function Facts({ conversation }: { conversation: Conversation }) {
+  const { id, metrics, llm_model: model, branch, selected_branch: base, pull_requests: pulls } = conversation;
+  const { sandbox_id: sandboxId, sandbox_status: status, selected_repository: repository } = conversation;
+  const usage = metrics?.accumulated_token_usage;
+  const isRunning = status === 'RUNNING';
+  const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: isRunning });
+  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== 'AGENT_SERVER');
+  const facts: [string, ReactNode][] = [
+    ['Model', model],
+    ['Branch', branch ?? base],
+    ['Cost', dollars.format(metrics?.accumulated_cost ?? 0)],
+    ['Tokens', `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`],
+    ['Pull requests', linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`]))],
+    ['Ports', linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')]))],
+  ];
+  return (
+    <section className="panel" aria-label="Facts">
+      <dl className="facts">
+        {facts
+          .filter(([, value]) => value !== null)
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+      {isRunning && repository !== null && pulls.length === 0 && <OpenPullRequest id={id} />}
+    </section>
+  );
+}
+
+function linksTo(links: [url: string, text: string][]): ReactNode {
+  return links.length === 0
+    ? null
+    : links.map(([url, text]) => (
+        <a key={url} href={url} target="_blank" rel="noreferrer">
+          {text}
+        </a>
+      ));
+}
+
+function OpenPullRequest({ id }: { id: string }) {
+  const open = async (field: Fields) => {
+    const body = {
+      ...given({ title: field('title'), body: field('description'), target_branch: field('into branch') }),
+      draft: field('draft') !== '',
+    };
+    await bodyOf(api.POST('/api/v1/app-conversations/{id}/pull-request', { params: { path: { id } }, body }));
+    return null;
+  };
+  return (
+    <Form name="Pull request" submit="Open pull request" onSubmit={open} old={[['conversation', id]]}>
+      <details>
+        <summary>Title, description, branch</summary>
+        <TextField label="Title" hint="The conversation's by default" />
+        <TextArea label="Description" rows={3} />
+        <TextField label="Into branch" hint="The repository's default branch by default" />
+        <label className="check">
+          <input type="checkbox" name="draft" /> As a draft
+        </label>
+      </details>
+    </Form>
+  );
+}

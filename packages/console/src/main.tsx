@@ -1,0 +1,47 @@
+import { MutationCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Router } from 'wouter';
+import { ProblemError, session } from './api/client.js';
+import { sessionQuery, signInByLink } from './api/session.js';
+import { App } from './shell/app.js';
+import { Notices, tell } from './ui/notices.js';
+
+const BASE = '/console';
+
+if (!location.pathname.startsWith(BASE)) {
+  history.replaceState(null, '', `${BASE}/${location.hash}`);
+}
+const refusal = await signInByLink();
+
+const cache = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // A refusal stays one; only what did not arrive is asked again.
+      retry: (count, error) => count < 2 && error instanceof ProblemError && error.status === 0,
+    },
+  },
+  mutationCache: new MutationCache({
+    onError: (error, _variables, _result, mutation) => {
+      if (mutation.meta?.['showsErrors'] !== true) {
+        tell('That did not work', error.message, 'error');
+      }
+    },
+  }),
+});
+session.onLost = () => cache.setQueryData(sessionQuery.queryKey, null);
+
+const root = document.querySelector('#root');
+if (root !== null) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={cache}>
+        <Router base={BASE}>
+          <App refusal={refusal} />
+          <Notices />
+        </Router>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,92 @@
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client.js';
+import { meQuery, type Provider, PROVIDER_NAMES, providerName } from '../api/me.js';
+import { type Fields, Form, given, Options, SelectField, TextField } from '../ui/form.js';
+import { Empty, Row, Section } from '../ui/blocks.js';
+import { Confirmed } from '../ui/modal.js';
+import { useAction } from '../ui/use-action.js';
+import { tasksQuery } from '../work/suggested-tasks.js';
+
+const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
+  github: {
+    text: 'A personal access token that may read and write contents, issues and pull requests',
+    url: 'https://github.com/settings/personal-access-tokens/new',
+    host: 'github.com',
+  },
+  gitlab: {
+    text: 'A personal access token with the scope api',
+    url: 'https://gitlab.com/-/user_settings/personal_access_tokens',
+    host: 'gitlab.com',
+  },
+  bitbucket: {
+    text: 'email:token, where the token is an API token that may read and write repositories and pull requests',
+    url: 'https://id.atlassian.com/manage-profile/security/api-tokens',
+    host: 'bitbucket.org',
+  },
+  enterprise_sso: {
+    text: 'A token of the sign-in service of your organization, which keeps the tokens of its git hosts',
+    host: 'sso.example.com',
+  },
+};
+
+function store(provider: string, token: Schemas['ProviderToken'] | null) {
+  return bodyOf(api.POST('/api/add-git-providers', { body: { provider_tokens: { [provider]: token } } }));
+}
+
+export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
+  const [provider, setProvider] = useState<Provider>('github');
+  const old = [meQuery.queryKey, tasksQuery.queryKey];
+  const remove = useAction((name: string) => store(name, null), ...old);
+  const connected = Object.entries(settings.provider_tokens_set);
+  const { text, url, host: publicHost } = WHERE[provider];
+  const connect = async (field: Fields) => {
+    const token = given({ token: field('token'), host: field('host') });
+    const { warnings: [warning] = [] } = await store(provider, token);
+    return warning === undefined ? `${PROVIDER_NAMES[provider]} is connected.` : { warning: warning.detail };
+  };
+  return (
+    <Section title="Git hosts" lead="Where your work is. A token is tried on its host before it is kept.">
+      {connected.length === 0 && <Empty title="No git host is connected." />}
+      <ul className="rows">
+        {connected.map(([name, host]) => (
+          <Row key={name} title={providerName(name)} facts={host ?? WHERE[name as Provider]?.host}>
+            <Confirmed
+              name="Disconnect"
+              of={providerName(name)}
+              text="Its token is forgotten."
+              action={remove}
+              input={name}
+            />
+          </Row>
+        ))}
+      </ul>
+      <Form name="Connection" submit="Connect" onSubmit={connect} old={old}>
+        <div className="columns">
+          <SelectField
+            label="Provider"
+            value={provider}
+            onChange={({ target }) => setProvider(target.value as Provider)}>
+            <Options of={Object.entries(PROVIDER_NAMES)} />
+          </SelectField>
+          <TextField label="Host" placeholder={publicHost} hint="Only for a server of your own" />
+        </div>
+        <TextField
+          label="Token"
+          name="token"
+          type="password"
+          required
+          hint={
+            <>
+              {text}.{' '}
+              {url !== undefined && (
+                <a href={url} target="_blank" rel="noreferrer">
+                  Get one at {PROVIDER_NAMES[provider]}
+                </a>
+              )}
+            </>
+          }
+        />
+      </Form>
+    </Section>
+  );
+}

@@ -1,0 +1,43 @@
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { api, bodyOf } from '../api/client.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { Row, Rows, Section } from '../ui/blocks.js';
+import { Confirmed } from '../ui/modal.js';
+import { useAction } from '../ui/use-action.js';
+
+const secretsQuery = queryOptions({
+  queryKey: ['secrets'],
+  queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
+});
+
+async function save(field: Fields) {
+  const [name, value] = [field('name'), field('value')];
+  const body = { name, value, ...given({ description: field('description') }) };
+  await bodyOf(api.POST('/api/v1/secrets', { body }));
+  return `${name} is stored.`;
+}
+
+export function Secrets() {
+  const remove = useAction(
+    (name: string) => bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } })),
+    secretsQuery.queryKey,
+  );
+  return (
+    <Section title="Secrets" lead="Variables of the agents' tools. A value cannot be read again.">
+      <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
+        {({ name, description }) => (
+          <Row key={name} title={<code>{name}</code>} facts={description}>
+            <Confirmed name="Delete" of={name} text="Its value is gone for good." action={remove} input={name} />
+          </Row>
+        )}
+      </Rows>
+      <Form name="Secret" submit="Save" onSubmit={save} old={[secretsQuery.queryKey]}>
+        <div className="columns">
+          <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
+          <TextField label="Value" type="password" required />
+        </div>
+        <TextField label="Description" hint="Optional; agents see it" />
+      </Form>
+    </Section>
+  );
+}

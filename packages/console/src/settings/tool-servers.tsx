@@ -1,0 +1,105 @@
+import { useMutation } from '@tanstack/react-query';
+import type { MouseEvent } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client.js';
+import { meQuery } from '../api/me.js';
+import { type Fields, fieldsOf, Form, given, Options, SelectField, TextField } from '../ui/form.js';
+import { Button, Callout, Empty, Row, Section } from '../ui/blocks.js';
+import { Confirmed } from '../ui/modal.js';
+import { useAction } from '../ui/use-action.js';
+import { type Candidate, testToolServer } from './tool-server-test.js';
+
+type Stored = NonNullable<Schemas['UserInfo']['mcp_config']>;
+
+const NONE: Stored = { shttp_servers: [], sse_servers: [], stdio_servers: [] };
+const LEAD =
+  'Further tools for agents, by the Model Context Protocol. A test runs in a sandbox, where agents would use it.';
+const KINDS: [Candidate['kind'], string][] = [
+  ['shttp', 'URL (streamable HTTP)'],
+  ['sse', 'URL (SSE, older servers)'],
+  ['stdio', 'Command'],
+];
+
+function store(config: Schemas['MCPConfig']) {
+  return bodyOf(api.POST('/api/v1/settings', { body: { mcp_config: config } }));
+}
+
+export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
+  const stored = settings.mcp_config ?? NONE;
+  const test = useMutation({ mutationFn: testToolServer, meta: { showsErrors: true } });
+  const remove = useAction((name: string) => store(without(stored, name)), meQuery.queryKey);
+  const save = async (field: Fields) => {
+    await store(withServer(stored, candidateOf(field)));
+    test.reset();
+    return 'Saved; new conversations have its tools.';
+  };
+  const tryIt = ({ currentTarget: { form } }: MouseEvent<HTMLButtonElement>) => {
+    if (form?.reportValidity() === true) {
+      test.mutate(candidateOf(fieldsOf(form)));
+    }
+  };
+  const rows = [
+    ...[...stored.shttp_servers, ...stored.sse_servers].map(({ url }) => ({ name: url, detail: 'HTTP' })),
+    ...stored.stdio_servers.map(({ name, command, args }) => ({ name, detail: [command, ...args].join(' ') })),
+  ];
+  return (
+    <Section title="Tool servers" lead={LEAD}>
+      {rows.length === 0 && <Empty title="No tool server is configured." />}
+      <ul className="rows">
+        {rows.map(({ name, detail }) => (
+          <Row key={name} title={name} facts={<code>{detail}</code>}>
+            <Confirmed name="Remove" of={name} text="Agents lose its tools." action={remove} input={name} />
+          </Row>
+        ))}
+      </ul>
+      <Form
+        name="Tool server"
+        submit="Save"
+        onSubmit={save}
+        old={[meQuery.queryKey]}
+        actions={
+          <Button isBusy={test.isPending} onClick={tryIt}>
+            Test
+          </Button>
+        }>
+        <div className="columns">
+          <SelectField label="Kind">
+            <Options of={KINDS} />
+          </SelectField>
+          <TextField label="Name" hint="For a command" placeholder="files" />
+        </div>
+        <TextField label="URL or command" required placeholder="https://mcp.example.com/mcp or npx -y files-server" />
+        <TextField label="Authorization" type="password" hint="Optional, for a URL: a bearer token" />
+        {test.isPending && <p role="status">A sandbox tries it…</p>}
+        {test.isSuccess && <Callout kind="info">{`It works. Tools: ${test.data.join(', ') || 'none'}`}</Callout>}
+        {test.isError && <Callout kind="error">{test.error.message}</Callout>}
+      </Form>
+    </Section>
+  );
+}
+
+function candidateOf(field: Fields): Candidate {
+  const kind = field('kind') as Candidate['kind'];
+  return { kind, name: field('name'), target: field('url or command'), key: field('authorization') };
+}
+
+/** @param name of a command, or an address */
+function without(stored: Stored, name: string) {
+  return {
+    shttp_servers: stored.shttp_servers.filter(({ url }) => url !== name),
+    sse_servers: stored.sse_servers.filter(({ url }) => url !== name),
+    stdio_servers: stored.stdio_servers.filter((server) => server.name !== name),
+  };
+}
+
+/** One with the same name or address is replaced. */
+function withServer(stored: Stored, { kind, name, target, key }: Candidate): Schemas['MCPConfig'] {
+  if (kind === 'stdio') {
+    const [command = '', ...args] = target.split(/\s+/);
+    const server = { name: name === '' ? command : name, command, args };
+    const others = without(stored, server.name);
+    return { ...others, stdio_servers: [...others.stdio_servers, server] };
+  }
+  const others = without(stored, target);
+  const list = kind === 'sse' ? 'sse_servers' : 'shttp_servers';
+  return { ...others, [list]: [...others[list], { url: target, ...given({ api_key: key }) }] };
+}

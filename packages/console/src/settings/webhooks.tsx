@@ -1,0 +1,114 @@
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, bodyOf, type Schemas } from '../api/client.js';
+import { type Fields, Form, TextField } from '../ui/form.js';
+import { Badge, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
+import { Confirmed, SecretOnce } from '../ui/modal.js';
+import { Ago } from '../ui/moments.js';
+import { tell } from '../ui/notices.js';
+import { useAction } from '../ui/use-action.js';
+
+const webhooksQuery = queryOptions({
+  queryKey: ['webhooks'],
+  queryFn: () => bodyOf(api.GET('/api/v1/webhook-endpoints')),
+});
+const LEAD =
+  'Servers that hear when a conversation is ready, waits, finishes or opens a pull request; signed by Standard Webhooks.';
+
+export function Webhooks() {
+  const [secret, setSecret] = useState<string | null>(null);
+  const save = async (field: Fields) => {
+    const made = await bodyOf(api.POST('/api/v1/webhook-endpoints', { body: { url: field('url') } }));
+    setSecret(made.secret);
+    return 'Saved.';
+  };
+  return (
+    <Section title="Webhooks" lead={LEAD}>
+      <Rows query={useQuery(webhooksQuery)} name="webhooks" empty="No webhook is configured.">
+        {(endpoint) => <Endpoint key={endpoint.id} endpoint={endpoint} />}
+      </Rows>
+      <Form name="Webhook" submit="Save" onSubmit={save} old={[webhooksQuery.queryKey]}>
+        <TextField
+          label="URL"
+          type="url"
+          required
+          placeholder="https://ci.example.com/hooks/slipway"
+          hint="It gets all events of your conversations from now on."
+        />
+      </Form>
+      <SecretOnce
+        title="Secret of the webhook"
+        text="Your server checks signatures with it. It is shown this once."
+        secret={secret}
+        onClose={() => setSecret(null)}
+      />
+    </Section>
+  );
+}
+
+function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
+  const { id, url, enabled, disabled_reason: reason, events } = endpoint;
+  const [isOpen, setOpen] = useState(false);
+  const of = { params: { path: { id } } };
+  const test = useAction(async () => {
+    const sent = await bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/test', of));
+    const answer = sent.last_error ?? `Its server answered ${sent.last_response_status}.`;
+    tell(sent.status === 'delivered' ? 'The test has arrived' : 'The test has not arrived', answer);
+  }, webhooksQuery.queryKey);
+  const remove = useAction(
+    (_id: string) => bodyOf(api.DELETE('/api/v1/webhook-endpoints/{id}', of)),
+    webhooksQuery.queryKey,
+  );
+  const state = enabled ? 'Enabled' : `Disabled${reason === null ? '' : `: ${reason}`}`;
+  return (
+    <Row
+      title={url}
+      facts={`${state}, ${events.includes('*') ? 'all events' : events.join(', ')}`}
+      more={isOpen && <Deliveries id={id} />}>
+      <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Deliveries
+      </Button>
+      <Button isBusy={test.isPending} onClick={() => test.mutate()}>
+        Send a test
+      </Button>
+      <Confirmed name="Delete" of={url} text="It hears nothing any more." action={remove} input={id} />
+    </Row>
+  );
+}
+
+function Deliveries({ id }: { id: string }) {
+  const queryKey = [...webhooksQuery.queryKey, id];
+  const deliveries = useQuery({
+    queryKey,
+    queryFn: async () => {
+      const params = { path: { id }, query: { limit: 20 } };
+      return (await bodyOf(api.GET('/api/v1/webhook-endpoints/{id}/deliveries', { params }))).items;
+    },
+  });
+  const again = useAction((delivery: string) => {
+    const params = { path: { id, delivery_id: delivery } };
+    return bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver', { params }));
+  }, queryKey);
+  return (
+    <Loaded query={deliveries} name="deliveries" empty="Nothing was sent in the last seven days.">
+      {(items) => (
+        <Table
+          name="Deliveries"
+          columns={['Event', 'State', 'Answer', 'When', '']}
+          rows={items.map((delivery) => ({
+            key: delivery.id,
+            cells: [
+              <code>{delivery.event_type}</code>,
+              <Badge state={delivery.status} />,
+              delivery.last_error ?? delivery.last_response_status,
+              <Ago time={delivery.created_at} />,
+              <Button look="link" onClick={() => again.mutate(delivery.id)}>
+                Send again
+              </Button>,
+            ],
+          }))}
+        />
+      )}
+    </Loaded>
+  );
+}

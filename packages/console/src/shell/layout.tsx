@@ -1,0 +1,84 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+import { Link, useLocation } from 'wouter';
+import { api, bodyOf, type Schemas } from '../api/client.js';
+import { useSessionChange } from '../api/session.js';
+import icon from '../icon.svg';
+import { useAction } from '../ui/use-action.js';
+import { Button } from '../ui/blocks.js';
+
+export function Layout({ user, children }: { user: Schemas['SessionUser']; children: ReactNode }) {
+  const change = useSessionChange();
+  const leaving = useAction(() => change(() => bodyOf(api.POST('/auth/logout'))));
+  return (
+    <>
+      <a className="skip" href="#content">
+        Skip to content
+      </a>
+      <header className="bar">
+        <Link href="/" className="brand" aria-label="Slipway">
+          <img src={icon} width="22" height="22" alt="" />
+          Slipway
+        </Link>
+        <nav aria-label="Main">
+          <NavLink href="/">Work</NavLink>
+          <NavLink href="/conversations">Conversations</NavLink>
+          <NavLink href="/settings">Settings</NavLink>
+          {user.is_admin && <NavLink href="/administration">Administration</NavLink>}
+        </nav>
+        <span className="who" title={user.email}>
+          {user.email}
+        </span>
+        <Button look="link" isBusy={leaving.isPending} onClick={() => leaving.mutate()}>
+          Sign out
+        </Button>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+    </>
+  );
+}
+
+function NavLink({ href, children }: { href: string; children: ReactNode }) {
+  const [location] = useLocation();
+  const isCurrent = href === '/' ? location === '/' : location.startsWith(href);
+  return (
+    <Link href={href} aria-current={isCurrent ? 'page' : undefined}>
+      {children}
+    </Link>
+  );
+}
+
+interface PageProps {
+  title: string;
+  /** Beside the title. */
+  actions?: ReactNode;
+  /** Below the title. */
+  lead?: ReactNode;
+  children: ReactNode;
+}
+
+/** A page with its one heading, which gets the focus when a link has led here: screen readers begin with it. */
+export function Page({ title, actions, lead, children }: PageProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Slipway`;
+  }, [title]);
+  useEffect(() => {
+    if (document.activeElement?.closest('nav, .row-link') !== null) {
+      heading.current?.focus();
+    }
+  }, []);
+  return (
+    <>
+      <div className="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {actions !== undefined && <div className="actions">{actions}</div>}
+      </div>
+      {lead !== undefined && <div className="lead">{lead}</div>}
+      {children}
+    </>
+  );
+}

@@ -1,0 +1,199 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ComponentProps, ReactNode } from 'react';
+
+interface ButtonProps extends ComponentProps<'button'> {
+  look?: 'primary' | 'plain' | 'danger' | 'link';
+  /** It works on it: nothing to press now, and screen readers know why. */
+  isBusy?: boolean;
+}
+
+export function Button({ look = 'plain', isBusy = false, disabled, children, ...rest }: ButtonProps) {
+  return (
+    <button type="button" {...rest} className={`button ${look}`} disabled={disabled || isBusy} aria-busy={isBusy}>
+      {isBusy && <span className="spinner" aria-hidden="true" />}
+      {children}
+    </button>
+  );
+}
+
+interface CalloutProps {
+  kind: 'error' | 'warning' | 'info';
+  title?: string;
+  children: ReactNode;
+}
+
+export function Callout({ kind, title, children }: CalloutProps) {
+  return (
+    <div className={`callout ${kind}`} role={kind === 'error' ? 'alert' : undefined}>
+      {title !== undefined && <p className="callout-title">{title}</p>}
+      {typeof children === 'string' ? <p>{children}</p> : children}
+    </div>
+  );
+}
+
+/** What a list says that has nothing, and what to do about it. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <p className="empty-title">{title}</p>
+      {typeof children === 'string' ? <p>{children}</p> : children}
+    </div>
+  );
+}
+
+interface LoadedProps<T> {
+  query: UseQueryResult<T>;
+  /** What is being loaded, for people who wait for it. */
+  name: string;
+  /** What is said of a list that has nothing. */
+  empty?: string;
+  children: (data: T) => ReactNode;
+}
+
+/** The data of a query, or what there is to say until it is there. Data stay while they are asked for again. */
+export function Loaded<T>({ query, name, empty, children }: LoadedProps<T>) {
+  if (empty !== undefined && Array.isArray(query.data) && query.data.length === 0) {
+    return <Empty title={empty} />;
+  }
+  if (query.data !== undefined) {
+    return children(query.data);
+  }
+  return query.isError ? (
+    <Callout kind="error" title={`Cannot load ${name}`}>
+      <p>{query.error.message}</p>
+      <Button onClick={() => void query.refetch()}>Try again</Button>
+    </Callout>
+  ) : (
+    <p className="loading" role="status">
+      <span className="spinner" aria-hidden="true" /> Loading {name}…
+    </p>
+  );
+}
+
+interface RowsProps<T> {
+  query: UseQueryResult<T[]>;
+  /** What is listed, for people who wait for it. */
+  name: string;
+  /** What is said where there is none. */
+  empty: string;
+  children: (item: T) => ReactNode;
+}
+
+/** A list that is loaded. */
+export function Rows<T>({ query, name, empty, children }: RowsProps<T>) {
+  return (
+    <Loaded query={query} name={name} empty={empty}>
+      {(items) => <ul className="rows">{items.map(children)}</ul>}
+    </Loaded>
+  );
+}
+
+interface RowProps {
+  title: ReactNode;
+  facts?: ReactNode;
+  /** Its buttons. */
+  children?: ReactNode;
+  /** Below the row. */
+  more?: ReactNode;
+}
+
+export function Row({ title, facts, children, more }: RowProps) {
+  return (
+    <li className="row">
+      <div className="row-main">
+        <div className="row-title">{title}</div>
+        <div className="row-facts">{facts}</div>
+      </div>
+      {children}
+      <div className="row-more">{more}</div>
+    </li>
+  );
+}
+
+interface TableProps {
+  name: string;
+  /** A last one without a name has buttons. */
+  columns: string[];
+  rows: { key: string; cells: ReactNode[] }[];
+}
+
+export function Table({ name, columns, rows }: TableProps) {
+  return (
+    <div className="scroller" role="region" aria-label={name} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column} scope="col">
+                {column === '' ? <span className="visually-hidden">Actions</span> : column}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, cells }) => (
+            <tr key={key}>
+              {cells.map((cell, index) => (
+                <td key={columns[index]}>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+type Tone = 'good' | 'bad' | 'busy' | 'calm' | 'warn';
+
+const TONES: Record<Tone, string[]> = {
+  busy: ['running', 'starting', 'pending', 'working'],
+  warn: ['waiting_for_confirmation', 'partial', 'stale', 'degraded'],
+  good: ['finished', 'ready', 'ok', 'delivered'],
+  bad: ['error', 'stuck', 'failed'],
+  calm: [],
+};
+
+/** A state in words; its colour only repeats them. */
+export function Badge({ state }: { state: string }) {
+  const name = state.toLowerCase();
+  const [tone] = Object.entries(TONES).find(([, states]) => states.includes(name)) ?? ['calm'];
+  return <span className={`badge ${tone}`}>{name.replaceAll('_', ' ')}</span>;
+}
+
+interface SectionProps {
+  title: string;
+  lead: string;
+  children: ReactNode;
+}
+
+/** A part of a long page, with an address of its own (`#git-hosts`). */
+export function Section({ title, lead, children }: SectionProps) {
+  const id = idOf(title);
+  return (
+    <section id={id} className="section">
+      <div>
+        <h2>{title}</h2>
+        <p className="hint">{lead}</p>
+      </div>
+      <div className="section-body">{children}</div>
+    </section>
+  );
+}
+
+/** Links to the parts of a page. */
+export function Contents({ titles }: { titles: string[] }) {
+  return (
+    <nav aria-label="On this page" className="contents">
+      {titles.map((title) => (
+        <a key={title} href={`#${idOf(title)}`}>
+          {title}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function idOf(title: string): string {
+  return title.toLowerCase().replaceAll(' ', '-');
+}

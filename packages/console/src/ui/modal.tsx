@@ -1,0 +1,90 @@
+import { Dialog } from '@base-ui/react/dialog';
+import { type ReactNode, useState } from 'react';
+import type { Action } from './use-action.js';
+import { Button } from './blocks.js';
+
+interface ModalProps {
+  title: string;
+  isOpen: boolean;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function Modal({ title, isOpen, onClose, children }: ModalProps) {
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
+      <Dialog.Portal>
+        <Dialog.Backdrop className="backdrop" />
+        <Dialog.Popup className="modal">
+          <div className="modal-head">
+            <Dialog.Title className="modal-title">{title}</Dialog.Title>
+            <Dialog.Close className="icon-button" aria-label="Close">
+              ×
+            </Dialog.Close>
+          </div>
+          {children}
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+interface SecretOnceProps {
+  title: string;
+  text: string;
+  /** Shown while it is there. */
+  secret: string | null;
+  onClose: () => void;
+}
+
+/** A secret that the service tells only once. */
+export function SecretOnce({ title, text, secret, onClose }: SecretOnceProps) {
+  return (
+    <Modal title={title} isOpen={secret !== null} onClose={onClose}>
+      <p>{text}</p>
+      <code className="secret">{secret}</code>
+      <div className="actions">
+        <Button look="primary" onClick={() => void navigator.clipboard.writeText(secret ?? '')}>
+          Copy
+        </Button>
+        <Button onClick={onClose}>Done</Button>
+      </div>
+    </Modal>
+  );
+}
+
+interface ConfirmedProps<T> {
+  /** On the button, and on the one that confirms. */
+  name: string;
+  /** What it acts on: there are many such buttons. */
+  of: string;
+  text: string;
+  action: Action<T>;
+  input: T;
+}
+
+/** For what cannot be undone. */
+export function Confirmed<T>({ name, of, text, action, input }: ConfirmedProps<T>) {
+  const [isAsking, setAsking] = useState(false);
+  const isBusy = action.isPending && action.variables === input;
+  const confirm = () => {
+    setAsking(false);
+    action.mutate(input);
+  };
+  return (
+    <>
+      <Button look="link" isBusy={isBusy} title={`${name} ${of}`} onClick={() => setAsking(true)}>
+        {name}
+      </Button>
+      <Modal title={`${name} ${of}?`} isOpen={isAsking} onClose={() => setAsking(false)}>
+        <p>{text}</p>
+        <div className="actions">
+          <Button look="danger" onClick={confirm}>
+            {name}
+          </Button>
+          <Button onClick={() => setAsking(false)}>Cancel</Button>
+        </div>
+      </Modal>
+    </>
+  );
+}

@@ -1,0 +1,73 @@
+import { queryOptions } from '@tanstack/react-query';
+import { parseList, Token } from 'structured-headers';
+import { answerOf, api, type Schemas } from '../api/client.js';
+import { providerName } from '../api/me.js';
+import { duration } from '../ui/moments.js';
+
+export type Task = Schemas['SuggestedTask'];
+type Kind = Task['task_type'];
+
+/** In the order of their urgency. */
+export const KINDS: Record<Kind, string> = {
+  MERGE_CONFLICTS: 'Merge conflicts',
+  FAILING_CHECKS: 'Failing checks',
+  UNRESOLVED_COMMENTS: 'Unresolved comments',
+  OPEN_ISSUE: 'Open issue',
+  OPEN_PR: 'Open pull request',
+  CREATE_MICROAGENT: 'Agent instructions',
+};
+
+export interface HostStatus {
+  name: string;
+  state: string;
+  /** Why it did not take part in full; empty when it did. */
+  reason: string;
+}
+
+export const tasksQuery = queryOptions({
+  queryKey: ['suggested-tasks'],
+  queryFn: async () => {
+    const { body, headers } = await answerOf(api.GET('/api/user/suggested-tasks'));
+    return { tasks: body, hosts: hostStatuses(headers.get('X-Provider-Status') ?? '') };
+  },
+  staleTime: 60_000,
+});
+
+const REFUSED = 'it refuses the token; connect it again';
+
+/** "GitLab: rate limited, 41 s" */
+function hostStatuses(header: string): HostStatus[] {
+  if (header === '') {
+    return [];
+  }
+  return parseList(header).map(([provider, parameters]) => {
+    const text = (name: string): string => wordsOf(parameters.get(name));
+    const code = text('code');
+    const reason = [
+      code === 'unauthorized' ? REFUSED : code.replaceAll('_', ' '),
+      text('retry_after') && duration(Number(text('retry_after'))),
+      text('age') && `read ${duration(Number(text('age')))} ago`,
+      text('truncated') && 'only the most recent repositories',
+      text('detail'),
+    ];
+    return {
+      name: providerName(wordsOf(provider)),
+      state: text('status'),
+      reason: reason.filter((part) => part !== '').join(', '),
+    };
+  });
+}
+
+function wordsOf(value: unknown): string {
+  return value instanceof Token
+    ? value.toString()
+    : typeof value === 'string'
+      ? value
+      : typeof value === 'number'
+        ? `${value}`
+        : '';
+}
+
+export function taskKey({ git_provider: provider, repo, task_type: kind, issue_number: number }: Task): string {
+  return `${provider} ${repo} ${kind} ${number}`;
+}

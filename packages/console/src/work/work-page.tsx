@@ -1,0 +1,152 @@
+import { useQuery } from '@tanstack/react-query';
+import { useId, useState } from 'react';
+import { Link } from 'wouter';
+import { meQuery, PROVIDER_NAMES, providerName } from '../api/me.js';
+import { Page } from '../shell/layout.js';
+import { Options, SelectField, TextField } from '../ui/form.js';
+import { Badge, Button, Callout, Empty, Loaded, Row } from '../ui/blocks.js';
+import { StartProgress } from './start-progress.js';
+import { type HostStatus, KINDS, type Task, taskKey, tasksQuery } from './suggested-tasks.js';
+import { useStart } from './use-start.js';
+
+const ALL = { task_type: '', git_provider: '', text: '' };
+
+/** What to do next, on all hosts. */
+export function WorkPage() {
+  const me = useQuery(meQuery);
+  const hasHost = Object.keys(me.data?.provider_tokens_set ?? {}).length > 0;
+  const tasks = useQuery({ ...tasksQuery, enabled: hasHost });
+  const refresh = (
+    <Button isBusy={tasks.isFetching} onClick={() => void tasks.refetch()}>
+      Refresh
+    </Button>
+  );
+  return (
+    <Page title="Work" actions={hasHost && refresh}>
+      <Loaded query={me} name="settings">
+        {({ llm_model: model }) =>
+          hasHost ? (
+            <>
+              {model === null && (
+                <Callout kind="warning" title="Agents have no model yet">
+                  <p>
+                    Name one in <Link href="/settings">Settings</Link>; then Start is one click.
+                  </p>
+                </Callout>
+              )}
+              <Loaded query={tasks} name="suggested tasks">
+                {({ tasks: all, hosts }) => (
+                  <>
+                    <Hosts hosts={hosts} />
+                    <Tasks all={all} />
+                  </>
+                )}
+              </Loaded>
+            </>
+          ) : (
+            <Empty title="Connect a git host to see your work">
+              <p>
+                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
+                yours, and hands any of them to an agent.
+              </p>
+              <Link className="button primary" href="/settings">
+                Connect a git host
+              </Link>
+            </Empty>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function Hosts({ hosts }: { hosts: HostStatus[] }) {
+  return (
+    <ul className="hosts" aria-label="Sources">
+      {hosts.map(({ name, state, reason }) => (
+        <li key={name} className={state}>
+          <strong>{name}</strong>
+          {reason === '' ? <Badge state={state} /> : `: ${reason}`}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Tasks({ all }: { all: Task[] }) {
+  const [filter, setFilter] = useState(ALL);
+  const bind = (name: keyof typeof filter) => ({
+    value: filter[name],
+    onChange: ({ target }: { target: { value: string } }) => setFilter({ ...filter, [name]: target.value }),
+  });
+  const shown = all.filter(
+    ({ task_type: kind, git_provider: provider, repo, title, issue_number: number }) =>
+      ['', kind].includes(filter.task_type) &&
+      ['', provider].includes(filter.git_provider) &&
+      `${repo} ${title} #${number}`.toLowerCase().includes(filter.text.toLowerCase()),
+  );
+  const providers = [...new Set(all.map(({ git_provider: provider }) => provider))];
+  return all.length === 0 ? (
+    <Empty title="Nothing to do">
+      No open work of yours was found in the repositories that were pushed to most recently.
+    </Empty>
+  ) : (
+    <>
+      <form className="filters" aria-label="Filter" name="filter">
+        <SelectField label="Kind" {...bind('task_type')}>
+          <Options of={[['', 'All kinds'], ...Object.entries(KINDS)]} />
+        </SelectField>
+        <SelectField label="Host" {...bind('git_provider')}>
+          <Options of={[['', 'All hosts'], ...providers.map((name) => [name, PROVIDER_NAMES[name]] as const)]} />
+        </SelectField>
+        <TextField label="Search" type="search" placeholder="Title or repository" {...bind('text')} />
+        <p role="status" className="count">
+          {shown.length === all.length ? `${all.length} tasks` : `${shown.length} of ${all.length} tasks`}
+        </p>
+      </form>
+      {shown.length === 0 && <Empty title="No task matches the filter." />}
+      {Object.entries(KINDS).map(([kind, name]) => (
+        <Group key={kind} name={name} tasks={shown.filter(({ task_type: type }) => type === kind)} />
+      ))}
+    </>
+  );
+}
+
+function Group({ name, tasks }: { name: string; tasks: Task[] }) {
+  return tasks.length === 0 ? null : (
+    <section className="group">
+      <h2>
+        {name} <span className="number">{tasks.length}</span>
+      </h2>
+      <ul className="rows">
+        {tasks.map((task) => (
+          <TaskRow key={taskKey(task)} task={task} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function TaskRow({ task }: { task: Task }) {
+  const start = useStart();
+  const id = useId();
+  const { git_provider: provider, repo, issue_number: number, title } = task;
+  const facts = (
+    <>
+      <span className={`host ${provider}`}>{providerName(provider)}</span>
+      <span>{repo}</span>
+      {number > 0 && <span>#{number}</span>}
+    </>
+  );
+  return (
+    <Row title={<span id={id}>{title}</span>} facts={facts} more={<StartProgress start={start} />}>
+      <Button
+        look="primary"
+        isBusy={start.isUnderWay}
+        aria-describedby={id}
+        onClick={() => start.begin({ suggested_task: task, title })}>
+        Start
+      </Button>
+    </Row>
+  );
+}

@@ -1,0 +1,17 @@
+import config from '../../jest.config.mjs';
+
+const system = config.projects.find(({ displayName }) => displayName === 'system');
+
+/** The page in a browser, against the built service. One file and one world: what a user does builds on what was done. */
+export default {
+  ...system,
+  displayName: 'console',
+  rootDir: '../..',
+  roots: ['<rootDir>/test/console'],
+  testRegex: '\\.browser\\.ts$',
+  // The demo's world brings a database of its own.
+  globalSetup: '<rootDir>/test/console/build.cjs',
+  globalTeardown: undefined,
+  reporters: ['default'],
+  testTimeout: 60_000,
+};

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { expect } from '@jest/globals';
+import type { AxeResults } from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  // Nobody but this machine: whatever the page asked of another would fail, and show in the log.
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+];
+const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
+const SHOTS = path.join(__dirname, 'screenshots');
+/** What a page may print without being broken: an answer that was refused, where the test refuses something. */
+const REFUSED = /Failed to load resource: the server responded with a status of/;
+
+export async function startBrowser(): Promise<Browser> {
+  return await chromium.launch({
+    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+    args: FLAGS,
+  });
+}
+
+/** Somebody at a browser of their own, and what went wrong there. */
+export class Visitor {
+  readonly page: Page;
+  private readonly context: BrowserContext;
+  private readonly complaints: string[] = [];
+  private readonly sentHosts = new Set<string>();
+
+  private constructor(context: BrowserContext, page: Page) {
+    this.context = context;
+    this.page = page;
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) {
+        this.complaints.push(message.text());
+      }
+    });
+    page.on('pageerror', (error) => this.complaints.push(error.message));
+    page.on('request', (request) => this.sentHosts.add(new URL(request.url()).origin));
+  }
+
+  static async come(browser: Browser, baseURL: string): Promise<Visitor> {
+    const context = await browser.newContext({
+      baseURL,
+      viewport: { width: 1280, height: 800 },
+      locale: 'en-US',
+    });
+    context.setDefaultTimeout(30_000);
+    return new Visitor(context, await context.newPage());
+  }
+
+  async signIn(key: string): Promise<void> {
+    await this.page.goto('/');
+    await this.page.getByLabel('API key').fill(key);
+    await this.page.getByRole('button', { name: 'Sign in' }).click();
+    await this.page.getByRole('heading', { name: 'Work' }).waitFor();
+  }
+
+  /** Opens a page by its link. */
+  async open(name: string): Promise<void> {
+    await this.page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click();
+    await this.page.getByRole('heading', { level: 1, name }).waitFor();
+  }
+
+  /** Looks at the browser's log since the last time, at other origins, and with axe, in light and dark. */
+  async expectSound(refusals = 0): Promise<void> {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await this.page.emulateMedia({ colorScheme });
+      await this.page.evaluate(AXE);
+      const { violations } = await this.page.evaluate<AxeResults>('axe.run()');
+      expect(
+        violations.map(({ id, nodes }) => ({ colorScheme, id, where: nodes.map(({ html }) => html) })),
+      ).toEqual([]);
+    }
+    expect(await this.page.locator('h1').count()).toBe(1);
+    const complaints = this.complaints.splice(0);
+    expect(complaints.filter((text) => REFUSED.test(text))).toHaveLength(refusals);
+    expect(complaints.filter((text) => !REFUSED.test(text))).toEqual([]);
+    expect([...this.sentHosts]).toEqual([new URL(this.page.url()).origin]);
+  }
+
+  /** The colour behind everything. */
+  async ground(colorScheme: 'light' | 'dark'): Promise<string> {
+    await this.page.emulateMedia({ colorScheme });
+    return await this.page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+  }
+
+  /** Keeps what the page looks like, for people: README shows some of these. */
+  async shoot(name: string): Promise<void> {
+    await this.page.emulateMedia({ colorScheme: 'light' });
+    await this.page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
+  }
+
+  /** All that pages of this origin could read later. */
+  async kept(): Promise<string> {
+    return await this.page.evaluate<string>(
+      'JSON.stringify([location.href, document.cookie, { ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML])',
+    );
+  }
+
+  async hasSession(): Promise<boolean> {
+    return (await this.context.cookies()).some(({ name }) => name === 'slipway_session');
+  }
+
+  async leave(): Promise<void> {
+    await this.context.close();
+  }
+}
