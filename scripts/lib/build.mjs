@@ -3,7 +3,6 @@ import {
   cpSync,
   existsSync,
   globSync,
-  mkdirSync,
   readdirSync,
   rmSync,
   statSync,

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { namesMediaType } from '../requests/accept.js';
+import { namesMediaType } from '../requests/response-headers.js';
 import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 
 export const NO_KEY =
