@@ -270,6 +270,7 @@ const SENDERS: Record<string, Sender | string> = {
   'AgentServerCommands.runShort': SLIPWAY_ONLY,
   'AgentServerCommands.outputs': 'part of run',
   'AgentServerGit.prepare': SLIPWAY_ONLY,
+  'AgentServerGit.push': SLIPWAY_ONLY,
   'AgentServerHttp.json': 'sends what its callers pass',
   'AgentServerHttp.open': 'sends what its callers pass',
   'AgentServerHttp.send': 'sends what its callers pass',

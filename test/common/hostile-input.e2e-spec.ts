@@ -175,7 +175,7 @@ describe('hostile input', () => {
     expect(response.body.code).toBe('method_not_allowed');
   });
 
-  it.each(['/', '/api/unknown'])(
+  it.each(['/unknown', '/api/unknown'])(
     'answers an unknown address with 404 and where to look: %s',
     async (address) => {
       const response = await request(app.url).get(address).set(app.user.headers);

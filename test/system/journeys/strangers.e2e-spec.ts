@@ -107,6 +107,12 @@ const ATTEMPTS: Attempt[] = [
     path: ({ conversation }) => `${C}/${conversation}/switch_profile`,
     body: () => ({ profile_name: 'any' }),
   },
+  {
+    method: 'POST',
+    route: `${C}/{id}/pull-request`,
+    path: ({ conversation }) => `${C}/${conversation}/pull-request`,
+    body: () => ({}),
+  },
   { method: 'GET', route: `${W}/{id}`, path: ({ endpoint }) => `${W}/${endpoint}` },
   {
     method: 'PATCH',
@@ -204,7 +210,7 @@ const ATTEMPTS: Attempt[] = [
 /** Routes that name nothing of a user, or by names that every user has: they have tests of their own. */
 const WITHOUT_IDS = [
   /\/git\/suggested-tasks\/search$/,
-  /^\/api\/v1\/(api-keys|audit|users|sandbox-specs)(\/|$)/,
+  /^\/api\/v1\/(api-keys|audit|diagnostics|users|sandbox-specs)(\/|$)/,
   /^\/api\/v1\/sandboxes\/search$/,
   /^\/api\/v1\/(events\/count|skills\/search)$/,
   /^\/api\/v1\/git\/(repositories|branches|installations)\/search$/,
