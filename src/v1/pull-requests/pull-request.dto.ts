@@ -2,9 +2,8 @@ import { ApiProperty } from '@nestjs/swagger';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
-import { isBranchName } from '../../git-providers/repository-name.js';
+import { BranchName } from '../../git-providers/repository-fields.js';
 
-const MAX_BRANCH_LENGTH = 250;
 export const MAX_PULL_REQUEST_TITLE = 256;
 /** GitHub's limit. */
 const MAX_BODY_LENGTH = 65_536;
@@ -16,26 +15,21 @@ export class OpenPullRequestDto {
   })
   conversation_id: string;
 
-  @Text('The branch with the changes, pushed already.', {
+  @BranchName('The branch with the changes, pushed already.', {
     required: true,
     example: 'fix/parser',
-    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
-    rule: branchNameProblem,
   })
   source_branch: string;
 
-  @Text("Where the changes shall go; by default the repository's default branch.", {
+  @BranchName("Where the changes shall go; by default the repository's default branch.", {
     nullable: true,
-    example: 'main',
-    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
-    rule: branchNameProblem,
   })
   target_branch?: string | null;
 
   @Text('One line.', {
     required: true,
     example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE },
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE, pattern: String.raw`\S` },
     rule: titleProblem,
   })
   title: string;
@@ -56,7 +50,7 @@ export class OpenConversationPullRequestDto {
   @Text("One line; by default the conversation's title.", {
     nullable: true,
     example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE },
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE, pattern: String.raw`\S` },
     rule: titleProblem,
   })
   title?: string | null;
@@ -72,19 +66,14 @@ export class OpenConversationPullRequestDto {
   @Flag('Whether it is not ready for review yet.', { default: false, example: false })
   draft?: boolean;
 
-  @Text('The branch with the commits, which is pushed; by default the one that is checked out.', {
+  @BranchName('The branch with the commits, which is pushed; by default the one that is checked out.', {
     nullable: true,
     example: 'fix/parser',
-    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
-    rule: branchNameProblem,
   })
   source_branch?: string | null;
 
-  @Text("Where the changes shall go; by default the repository's default branch.", {
+  @BranchName("Where the changes shall go; by default the repository's default branch.", {
     nullable: true,
-    example: 'main',
-    form: { minLength: 1, maxLength: MAX_BRANCH_LENGTH },
-    rule: branchNameProblem,
   })
   target_branch?: string | null;
 }
@@ -92,14 +81,6 @@ export class OpenConversationPullRequestDto {
 export class OpenedPullRequestDto implements OpenedChangeRequest {
   @ApiProperty({ type: 'integer', example: 17 }) number: number;
   @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
-}
-
-/** Says what is wrong with the name of a branch; null when it is valid. */
-export function branchNameProblem(name: string): string | null {
-  if (name === '' || name.length > MAX_BRANCH_LENGTH) {
-    return `Expected the name of a branch, of 1 to ${MAX_BRANCH_LENGTH} characters.`;
-  }
-  return isBranchName(name) ? null : 'Expected the name of a branch such as fix/parser.';
 }
 
 function titleProblem(title: string): string | null {

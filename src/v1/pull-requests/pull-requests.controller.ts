@@ -53,7 +53,7 @@ const PROBLEMS: (number | DocumentedProblem)[] = [
 const INVALID_BRANCH = {
   loc: ['body', 'source_branch'],
   type: 'value_error',
-  msg: 'Expected the name of a branch such as fix/parser.',
+  msg: 'Expected the name of a branch, such as main or feature/parser.',
 };
 
 @ApiTags('Webhooks')
