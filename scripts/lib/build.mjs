@@ -30,6 +30,8 @@ const inputs = globSync(
   { cwd: root },
 ).map((name) => at(name));
 const sources = globSync('{.,packages/*}/src', { cwd: root }).map((name) => at(name));
+/** Those of the compiler; the console has a bundler of its own. */
+const compiled = sources.filter((source) => existsSync(path.join(source, '../tsconfig.build.json')));
 
 /**
  * Compiles the sources with the local TypeScript and bundles the programs; returns false when that fails, after
@@ -68,7 +70,7 @@ export function build() {
   if (!buildConsole()) {
     return false;
   }
-  sources.forEach((source) => removeOrphans(path.join(source, '../dist'), source));
+  compiled.forEach((source) => removeOrphans(path.join(source, '../dist'), source));
   if (previous) {
     ['dist/service', 'dist/bundle'].forEach((bundles) => removeOlder(at(bundles), previous));
   }

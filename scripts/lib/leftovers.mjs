@@ -1,8 +1,8 @@
 import { existsSync, globSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Made from what is compiled, not by the compiler. */
-const BUNDLED = /^(service|bundle)\//;
+/** Made by other programs than the compiler. */
+const BUNDLED = /^(service|bundle|swagger-ui|console)\//;
 
 /** What was compiled from a source that is gone. The compiler writes only what has changed, so times say nothing. */
 export function removeOrphans(compiled, sources) {

@@ -74,10 +74,11 @@ describe('a build', () => {
   it('removes what was compiled from a source that is gone', () => {
     ['src/kept.ts', 'dist/kept.js', 'dist/kept.js.map', 'dist/kept.d.ts'].forEach((name) => write(name));
     ['dist/v1/gone.js', 'dist/v1/gone.js.map', 'dist/v1/gone.d.ts.map'].forEach((name) => write(name));
-    write('dist/service/main.js');
+    const byOthers = ['console/index.js', 'service/main.js', 'swagger-ui/swagger-ui-bundle.js'];
+    byOthers.forEach((name) => write(`dist/${name}`));
 
     run(`removeOrphans('dist', 'src')`);
 
-    expect(files('dist')).toEqual(['kept.d.ts', 'kept.js', 'kept.js.map', 'service/main.js']);
+    expect(files('dist')).toEqual(['kept.d.ts', 'kept.js', 'kept.js.map', ...byOthers].toSorted());
   });
 });
