@@ -8,6 +8,7 @@ import { AppModule } from '../app.module.js';
 import { configureApp } from '../app.setup.js';
 import { type CodePurpose, OneTimeCodes } from '../auth/one-time-codes.js';
 import type { AppLogger } from '../common/logging/app-logger.js';
+import { productFolder } from '../common/product.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
 import type { DatabaseAddresses } from '../database/database-addresses.js';
@@ -94,7 +95,12 @@ async function farewellOf(app: NestExpressApplication): Promise<string> {
   try {
     const counts = await app.get(SandboxQueries).counts();
     const running = counts.filter(({ status }) => status === 'RUNNING' || status === 'STARTING');
-    return farewellText(running.reduce((sum, { count }) => sum + count, 0));
+    // In a clone the command is not on the PATH.
+    const isClone = existsSync(path.join(productFolder(), 'package-lock.json'));
+    return farewellText(
+      running.reduce((sum, { count }) => sum + count, 0),
+      isClone ? 'npm run slipway --' : 'slipway',
+    );
   } catch {
     // The database may be what the service stops for.
     return '';

@@ -90,6 +90,6 @@ describe('farewellText', () => {
     [1, /1 sandbox keeps running.*\n.*slipway sandboxes stop --all/],
     [3, /3 sandboxes keep running.*\n.*slipway sandboxes stop --all/],
   ])('says of %d sandboxes what goes on, and how to end it', (running, expected) => {
-    expect(farewellText(running)).toMatch(expected);
+    expect(farewellText(running, 'slipway')).toMatch(expected);
   });
 });

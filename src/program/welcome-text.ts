@@ -58,13 +58,13 @@ ${rows.map(([name = '', value = '']) => `  ${name.padEnd(10)} ${value}`).join('\
   }
 }
 
-/** What Ctrl-C does not end; empty when nothing is left. */
-export function farewellText(running: number): string {
+/** What Ctrl-C does not end; empty when nothing is left. `command` is how `slipway` is called here. */
+export function farewellText(running: number, command: string): string {
   return running === 0
     ? ''
     : `
   ${running === 1 ? '1 sandbox keeps' : `${running} sandboxes keep`} running, with what the agents in ${running === 1 ? 'it' : 'them'} do; the next start finds ${running === 1 ? 'it' : 'them'} again.
-  To end ${running === 1 ? 'it' : 'them'}: slipway sandboxes stop --all
+  To end ${running === 1 ? 'it' : 'them'}: ${command} sandboxes stop --all
 
 `;
 }
