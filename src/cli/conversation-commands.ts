@@ -148,25 +148,18 @@ export async function watchConversation(
   let lastEventId: string | null = null;
   let hasWorked = false;
   for (;;) {
-    try {
-      for await (const frame of client.events(`/api/v1/conversation/${id}/events/stream`, lastEventId)) {
-        const event = parseJson(frame.data);
-        lastEventId = frame.id ?? lastEventId;
-        for (const line of json ? [frame.data] : eventLines(event)) {
-          output.result(json ? line : plainText(line));
-        }
-        const status = executionStatus(event);
-        hasWorked ||= status === 'running';
-        const rests = status !== null && RESTING.has(status) && (hasWorked || status !== 'idle');
-        if (rests && (await isLatestStatus(client, id, event))) {
-          return requireSuccess(status);
-        }
+    for await (const frame of client.events(`/api/v1/conversation/${id}/events/stream`, lastEventId)) {
+      const event = parseJson(frame.data);
+      lastEventId = frame.id ?? lastEventId;
+      for (const line of json ? [frame.data] : eventLines(event)) {
+        output.result(json ? line : plainText(line));
       }
-    } catch (error) {
-      if (error instanceof CommandError) {
-        throw error;
+      const status = executionStatus(event);
+      hasWorked ||= status === 'running';
+      const rests = status !== null && RESTING.has(status) && (hasWorked || status !== 'idle');
+      if (rests && (await isLatestStatus(client, id, event))) {
+        return requireSuccess(status);
       }
-      // The connection broke; the service keeps the events.
     }
     await delay(STREAM_RETRY_MS);
   }

@@ -4,8 +4,8 @@ import { startService } from '../program/start-service.js';
 import { ServiceClient } from './service-client.js';
 
 /**
- * Runs an action on a service of this process's configuration, which listens for nobody else and starts nothing of its
- * own, and stops it again.
+ * Runs an action on a service of this process's configuration, which listens on a port of
+ * its own and keeps no warm sandboxes, and stops it again.
  *
  * @throws ConfigError, EmbeddedPostgresError or what the action throws
  */

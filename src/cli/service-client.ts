@@ -54,16 +54,21 @@ export class ServiceClient {
     return found;
   }
 
-  /** Server-sent events, until the service ends the stream. */
+  /** Server-sent events, until the service ends the stream or the connection breaks. */
   async *events(path: string, lastEventId: string | null = null): AsyncGenerator<EventSourceMessage> {
-    const response = await this.send(
-      path,
-      {},
-      null,
-      lastEventId === null ? {} : { 'Last-Event-ID': lastEventId },
-    );
-    if (response.body !== null) {
-      yield* response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+    const headers: Record<string, string> = lastEventId === null ? {} : { 'Last-Event-ID': lastEventId };
+    const { body } = await this.send(path, {}, null, headers);
+    const frames = body
+      ?.pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream())
+      .values();
+    try {
+      // Only a failure to read means that the connection broke; one of the consumer is a defect, and goes on to it.
+      for (let next = await nextOrEnd(frames); next !== null; next = await nextOrEnd(frames)) {
+        yield next;
+      }
+    } finally {
+      await frames?.return?.().catch(() => undefined);
     }
   }
 
@@ -110,4 +115,9 @@ function refused(status: number, problem: unknown): CommandError {
   const detail =
     jsonText(problem, 'detail') ?? jsonText(problem, 'title') ?? `the service answered ${status}`;
   return new CommandError(detail, status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed);
+}
+
+async function nextOrEnd<T>(frames: AsyncIterator<T> | undefined): Promise<T | null> {
+  const next = await frames?.next().catch(() => null);
+  return next && next.done !== true ? next.value : null;
 }
