@@ -75,8 +75,10 @@ export class AgentServerClient {
     await until(async () => {
       const seen = [await this.status(id), await this.#lastUpdate(id)];
       if (performance.now() > deadline) {
-        const kinds = (await this.events(id)).map((event) => jsonText(event, 'kind'));
-        throw new Error(`not ${status}, but ${JSON.stringify(seen)} with ${kinds.join(', ')}`);
+        const events = (await this.events(id)).map((event) =>
+          [jsonText(event, 'kind'), jsonText(event, 'code'), jsonText(event, 'detail')].join(' ').trim(),
+        );
+        throw new Error(`not ${status}, but ${JSON.stringify(seen)} with ${events.join(', ')}`);
       }
       return seen.every((one) => one === status);
     });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { FakeEngine } from '../../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../../test/support/agent-server-client.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
@@ -25,19 +26,21 @@ class GatedFile extends RecordFile {
 describe('a run', () => {
   let folder: string;
   let slots: RunSlots;
+  let log: EventLog<AgentEvent>;
 
   beforeEach(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'run-'));
     slots = new RunSlots(1);
+    log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
   });
 
   afterEach(async () => {
+    await log.close();
     await rm(folder, { recursive: true });
   });
 
   const createRun = async () => {
     const recordFile = new GatedFile('');
-    const log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
     const state = new ConversationState({
       record: newRecord('c0ffee', folder, startSchema.parse(startRequest())),
       recordFile,
