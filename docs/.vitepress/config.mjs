@@ -16,7 +16,7 @@ export default defineConfig({
   description: 'An agent development service',
   head: [['link', { rel: 'icon', href: 'data:,' }]],
   srcDir: ROOT,
-  srcExclude: ['**/.*/**', 'docs/package.md', 'test/**', 'demo/**', 'dist/**', 'release/**', 'packages/**'],
+  srcExclude: ['**/.*/**', 'deploy/package/**', 'test/**', 'demo/**', 'dist/**', 'release/**', 'packages/**'],
   rewrites: address,
   // Examples name the reader's own machine.
   ignoreDeadLinks: 'localhostLinks',
