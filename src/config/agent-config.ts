@@ -11,22 +11,14 @@ export class AgentConfig {
   @IntegerVariable(
     'LLM_TIMEOUT_SECONDS',
     'How long a language model may stay silent before a request to it fails.',
-    {
-      default: '120',
-      minimum: 1,
-      maximum: 3600,
-      message: 'must be a whole number of seconds from 1 to 3600',
-    },
+    { default: '120', minimum: 1, maximum: 3600, unit: 'seconds' },
   )
   llmTimeoutSeconds: number;
 
   @IntegerVariable(
     'AGENT_CONDENSER_TOKENS',
     "Above this the oldest part of a conversation is summarised. By default 60 % of the model's context.",
-    {
-      minimum: 1000,
-      message: 'must be a whole number of tokens, at least 1000',
-    },
+    { minimum: 1000, unit: 'tokens' },
   )
   condenserTokens: number | null;
 
@@ -52,12 +44,7 @@ export class AgentConfig {
   @IntegerVariable(
     'MAX_CONVERSATIONS_PER_USER',
     'Conversations that one user may have stored. One more is refused with 409 `conversation_limit`.',
-    {
-      default: '10000',
-      minimum: 1,
-      maximum: 100_000_000,
-      message: 'must be a whole number from 1 to 100000000',
-    },
+    { default: '10000', minimum: 1, maximum: 100_000_000 },
   )
   maxConversations: number;
 }

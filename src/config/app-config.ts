@@ -62,30 +62,21 @@ export class HttpConfig {
   @IntegerVariable(
     'RATE_LIMIT_PER_MINUTE',
     'Requests of one user, and of callers without a key at one address, on one replica.',
-    {
-      default: '600',
-      minimum: 0,
-      message: 'must be a whole number, 0 to switch the limit off',
-    },
+    { default: '600', minimum: 0, zero: 'to switch the limit off' },
   )
   rateLimitPerMinute: number;
 
   @IntegerVariable('MAX_REQUESTS_IN_FLIGHT', 'Requests that one replica works on at once, streams aside.', {
     default: '1000',
     minimum: 0,
-    message: 'must be a whole number, 0 to switch the limit off',
+    zero: 'to switch the limit off',
   })
   maxRequestsInFlight: number;
 
   @IntegerVariable(
     'SHUTDOWN_DELAY_SECONDS',
     'How long a stopping replica keeps serving requests after it has become not ready.',
-    {
-      default: '0',
-      minimum: 0,
-      maximum: 300,
-      message: 'must be a whole number of seconds from 0 to 300',
-    },
+    { default: '0', minimum: 0, maximum: 300, unit: 'seconds' },
   )
   shutdownDelaySeconds: number;
 
@@ -135,12 +126,7 @@ export class DatabaseConfig {
   @IntegerVariable(
     'DATABASE_POOL_SIZE',
     'Connections of one replica; the job queue and notifications take 3 more.',
-    {
-      default: '10',
-      minimum: 1,
-      maximum: 500,
-      message: 'must be a whole number from 1 to 500',
-    },
+    { default: '10', minimum: 1, maximum: 500 },
   )
   poolSize: number;
 
@@ -148,19 +134,15 @@ export class DatabaseConfig {
     default: '365',
     minimum: 0,
     maximum: 36_500,
-    message: 'must be a whole number of days up to 36500, 0 to keep all entries',
+    unit: 'days',
+    zero: 'to keep all entries',
   })
   auditRetentionDays: number;
 
   @IntegerVariable(
     'EVENT_RETENTION_DAYS',
     'How long events of conversations are kept at least; they go by whole months.',
-    {
-      default: '0',
-      minimum: 0,
-      maximum: 36_500,
-      message: 'must be a whole number of days up to 36500, 0 to keep all events',
-    },
+    { default: '0', minimum: 0, maximum: 36_500, unit: 'days', zero: 'to keep all events' },
   )
   eventRetentionDays: number;
 }

@@ -56,9 +56,7 @@ export class SandboxConfig {
     'SANDBOX_ISOLATION',
     'What separates sandboxes: bubblewrap, nothing, or bubblewrap where it works. The image says `bwrap`.',
     ['auto', 'bwrap', 'none'],
-    {
-      default: 'auto',
-    },
+    { default: 'auto' },
   )
   isolation: 'auto' | 'bwrap' | 'none';
 
@@ -255,19 +253,13 @@ export class SandboxConfig {
     default: '5',
     minimum: 1,
     maximum: 10_000,
-    message: 'must be a whole number from 1 to 10000',
   })
   maxRunning: number;
 
   @IntegerVariable(
     'MAX_SANDBOXES_PER_USER',
     'Sandboxes that one user may have, paused ones included. One more is refused with 409 `stored_sandbox_limit`.',
-    {
-      default: '1000',
-      minimum: 1,
-      maximum: 1_000_000,
-      message: 'must be a whole number from 1 to 1000000',
-    },
+    { default: '1000', minimum: 1, maximum: 1_000_000 },
   )
   maxStored: number;
 
@@ -282,12 +274,7 @@ export class SandboxConfig {
   @IntegerVariable(
     'SANDBOX_WARM',
     'Sandboxes of each specification that are kept started for the next users.',
-    {
-      default: '0',
-      minimum: 0,
-      maximum: 1_000,
-      message: 'must be a whole number from 0 to 1000',
-    },
+    { default: '0', minimum: 0, maximum: 1_000 },
   )
   warm: number;
 
@@ -326,7 +313,6 @@ export class SandboxConfig {
     default: '512',
     minimum: 32,
     maximum: 1_000_000,
-    message: 'must be a whole number from 32 to 1000000',
   })
   processes: number;
 
@@ -334,11 +320,7 @@ export class SandboxConfig {
   @IntegerVariable(
     'SANDBOX_DISK_MB',
     'What the files of one sandbox may take; a larger one is stopped with an error that says so.',
-    {
-      default: '10240',
-      minimum: 0,
-      message: 'must be a whole number of megabytes, 0 for no limit',
-    },
+    { default: '10240', minimum: 0, unit: 'megabytes', zero: 'for no limit' },
   )
   diskMb: number;
 
@@ -346,11 +328,7 @@ export class SandboxConfig {
   @IntegerVariable(
     'SANDBOX_DISK_RESERVE_MB',
     "Free space that must remain on the sandboxes' disk: with less none starts, and the process sandbox that has grown most is stopped.",
-    {
-      default: '512',
-      minimum: 0,
-      message: 'must be a whole number of megabytes',
-    },
+    { default: '512', minimum: 0, unit: 'megabytes' },
   )
   diskReserveMb: number;
 

@@ -52,12 +52,7 @@ export class TelemetryConfig {
   @IntegerVariable(
     'OTEL_EXPORTER_OTLP_TIMEOUT',
     "What a batch may take, with the exporter's own few attempts.",
-    {
-      default: '10000',
-      minimum: 100,
-      maximum: 60_000,
-      message: 'must be a whole number of milliseconds from 100 to 60000',
-    },
+    { default: '10000', minimum: 100, maximum: 60_000, unit: 'milliseconds' },
   )
   timeoutMs: number;
 
@@ -66,9 +61,7 @@ export class TelemetryConfig {
     '`service.name`; spans of agent servers have it with `-agent-server` added.',
     /^[^\p{C}]{1,255}$/u,
     'must be a name of at most 255 characters',
-    {
-      default: 'slipway',
-    },
+    { default: 'slipway' },
   )
   serviceName: string;
 
@@ -109,7 +102,7 @@ export class TelemetryConfig {
     default: '5000',
     minimum: 10,
     maximum: 60_000,
-    message: 'must be a whole number of milliseconds from 10 to 60000',
+    unit: 'milliseconds',
   })
   spanDelayMs: number;
 
@@ -117,7 +110,7 @@ export class TelemetryConfig {
     default: '60000',
     minimum: 100,
     maximum: 3_600_000,
-    message: 'must be a whole number of milliseconds from 100 to 3600000',
+    unit: 'milliseconds',
   })
   metricIntervalMs: number;
 

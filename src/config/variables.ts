@@ -203,15 +203,17 @@ export function SwitchVariable(name: string, description: string, initial: boole
 interface NumberRange {
   minimum: number;
   maximum?: number;
-  message: string;
+  /** Such as `seconds`. */
+  unit?: string;
+  /** What 0 is for, such as `to keep all events`. */
+  zero?: string;
+  /** Where the range says it badly. */
+  message?: string;
   default?: string;
 }
 
-export function IntegerVariable(
-  name: string,
-  description: string,
-  { minimum, maximum, message, default: initial }: NumberRange,
-): PropertyDecorator {
+export function IntegerVariable(name: string, description: string, range: NumberRange): PropertyDecorator {
+  const { minimum, maximum, message = expectedOf(range), default: initial } = range;
   return FromVariable(
     name,
     description,
@@ -220,6 +222,17 @@ export function IntegerVariable(
     Min(minimum, { message }),
     ...(maximum === undefined ? [] : [Max(maximum, { message })]),
   );
+}
+
+function expectedOf({ minimum, maximum, unit, zero }: NumberRange): string {
+  const number = `must be a whole number${unit === undefined ? '' : ` of ${unit}`}`;
+  if (zero !== undefined) {
+    return `${number}${maximum === undefined ? '' : ` up to ${maximum}`}, 0 ${zero}`;
+  }
+  if (maximum !== undefined) {
+    return `${number} from ${minimum} to ${maximum}`;
+  }
+  return minimum === 0 ? number : `${number}, at least ${minimum}`;
 }
 
 export function PortVariable(name: string, description: string, initial?: string): PropertyDecorator {
