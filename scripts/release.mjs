@@ -85,7 +85,7 @@ function packService() {
   for (const name of ['openapi.json', 'CHANGELOG.md']) {
     cpSync(at(name), path.join(stage, name));
   }
-  cpSync(at('docs/package.md'), path.join(stage, 'README.md'));
+  cpSync(at('deploy/package/README.md'), path.join(stage, 'README.md'));
   const { name, description, license, type, engines, optionalDependencies } = manifest();
   writeJson(path.join(stage, 'package.json'), {
     name,

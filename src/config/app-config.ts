@@ -24,24 +24,24 @@ import {
   UrlVariable,
 } from './variables.js';
 
-// Each member names its environment variable, default and rules; an empty variable counts as absent. A test compares
-// this file with docs/operations.md.
+// Each member names its environment variable, default and rules; an empty variable counts as absent.
+// `npm run docs:configuration` writes docs/configuration.md from these.
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
 export class HttpConfig {
-  @PortVariable('PORT', '3000')
+  @PortVariable('PORT', 'Port of the listener; 0 takes any free one.', '3000')
   port: number;
 
-  @TextVariable('HOST', { default: '127.0.0.1' })
+  @TextVariable('HOST', 'Address of the listener. The image listens on `0.0.0.0`.', { default: '127.0.0.1' })
   host: string;
 
-  /** How clients reach the service, without a trailing slash. */
-  @UrlVariable('PUBLIC_URL')
+  @UrlVariable('PUBLIC_URL', 'How clients reach the service. By default `http://localhost:PORT`.')
   publicUrl: string | null;
 
   @ListVariable(
     'CORS_ORIGINS',
+    'Origins of browser clients.',
     Satisfies(
       (origins) => Array.isArray(origins) && origins.every(isOrigin),
       'must be a comma list of origins such as https://app.example.com',
@@ -49,9 +49,9 @@ export class HttpConfig {
   )
   corsOrigins: string[];
 
-  /** `name`, or `*.name` for all below it, besides the service's own names. */
   @ListVariable(
     'ALLOWED_HOSTS',
+    'Host names besides its own under which the service answers: `name`, or `*.name` for all below it.',
     Satisfies(
       (hosts) => Array.isArray(hosts) && hosts.every((host) => HOST_NAME.test(String(host))),
       'must be a comma list of host names without scheme and port, such as slipway.internal or *.example.com',
@@ -59,49 +59,51 @@ export class HttpConfig {
   )
   allowedHosts: string[];
 
-  /** Per user, or address of unknown callers, and replica; 0: unlimited. */
-  @IntegerVariable('RATE_LIMIT_PER_MINUTE', {
-    default: '600',
-    minimum: 0,
-    message: 'must be a whole number, 0 to switch the limit off',
-  })
+  @IntegerVariable(
+    'RATE_LIMIT_PER_MINUTE',
+    'Requests of one user, and of callers without a key at one address, on one replica.',
+    { default: '600', minimum: 0, zero: 'to switch the limit off' },
+  )
   rateLimitPerMinute: number;
 
-  /** In one process, streams aside; 0: unlimited. */
-  @IntegerVariable('MAX_REQUESTS_IN_FLIGHT', {
+  @IntegerVariable('MAX_REQUESTS_IN_FLIGHT', 'Requests that one replica works on at once, streams aside.', {
     default: '1000',
     minimum: 0,
-    message: 'must be a whole number, 0 to switch the limit off',
+    zero: 'to switch the limit off',
   })
   maxRequestsInFlight: number;
 
-  /** Between saying that this replica is not ready and closing its listener. */
-  @IntegerVariable('SHUTDOWN_DELAY_SECONDS', {
-    default: '0',
-    minimum: 0,
-    maximum: 300,
-    message: 'must be a whole number of seconds from 0 to 300',
-  })
+  @IntegerVariable(
+    'SHUTDOWN_DELAY_SECONDS',
+    'How long a stopping replica keeps serving requests after it has become not ready.',
+    { default: '0', minimum: 0, maximum: 300, unit: 'seconds' },
+  )
   shutdownDelaySeconds: number;
 
-  @PathVariable('WEB_APP_FOLDER')
+  @PathVariable('WEB_APP_FOLDER', 'Folder of a built web application to serve at `/`; `npm run web` sets it.')
   webAppFolder: string | null;
 
-  @PortVariable('METRICS_PORT')
+  @PortVariable(
+    'METRICS_PORT',
+    'Port of Prometheus metrics on `HOST`, without a key. By default there are none.',
+  )
   metricsPort: number | null;
 }
 
 export class LogConfig {
-  @ChoiceVariable('LOG_LEVEL', ['debug', 'info', 'warn', 'error'], {
+  @ChoiceVariable('LOG_LEVEL', 'The least important lines to write.', ['debug', 'info', 'warn', 'error'], {
     default: 'info',
   })
   level: 'debug' | 'info' | 'warn' | 'error';
 
-  /** Unless configured: pretty on a terminal, else JSON. */
-  @ChoiceVariable('LOG_FORMAT', ['json', 'pretty'])
+  @ChoiceVariable(
+    'LOG_FORMAT',
+    'Lines for programs or for people. By default `pretty` on a terminal, else `json`.',
+    ['json', 'pretty'],
+  )
   format: 'json' | 'pretty';
 
-  @SwitchVariable('LOG_REQUESTS', true)
+  @SwitchVariable('LOG_REQUESTS', 'Whether each request is a line of the log.', true)
   requests: boolean;
 
   /** Only at a terminal with the embedded database, which is not for production. */
@@ -109,45 +111,47 @@ export class LogConfig {
 }
 
 export class DatabaseConfig {
-  /** Null: the embedded PostgreSQL in `DATA_DIR`. */
-  @PostgresUrlVariable('DATABASE_URL')
+  @PostgresUrlVariable(
+    'DATABASE_URL',
+    'PostgreSQL 15 to 18, with `?sslmode=verify-full&sslrootcert=/path/ca.pem` for TLS. By default an embedded one in `DATA_DIR`.',
+  )
   url: string | null;
 
-  /** The same database without a pooler; null: `url` leads to it directly. */
-  @PostgresUrlVariable('DATABASE_DIRECT_URL')
+  @PostgresUrlVariable(
+    'DATABASE_DIRECT_URL',
+    'The same database without the pooler that `DATABASE_URL` leads to.',
+  )
   directUrl: string | null;
 
-  @IntegerVariable('DATABASE_POOL_SIZE', {
-    default: '10',
-    minimum: 1,
-    maximum: 500,
-    message: 'must be a whole number from 1 to 500',
-  })
+  @IntegerVariable(
+    'DATABASE_POOL_SIZE',
+    'Connections of one replica; the job queue and notifications take 3 more.',
+    { default: '10', minimum: 1, maximum: 500 },
+  )
   poolSize: number;
 
-  /** 0: for ever. */
-  @IntegerVariable('AUDIT_RETENTION_DAYS', {
+  @IntegerVariable('AUDIT_RETENTION_DAYS', 'How long audit entries are kept.', {
     default: '365',
     minimum: 0,
     maximum: 36_500,
-    message: 'must be a whole number of days up to 36500, 0 to keep all entries',
+    unit: 'days',
+    zero: 'to keep all entries',
   })
   auditRetentionDays: number;
 
-  /** At least these days; 0: for ever. */
-  @IntegerVariable('EVENT_RETENTION_DAYS', {
-    default: '0',
-    minimum: 0,
-    maximum: 36_500,
-    message: 'must be a whole number of days up to 36500, 0 to keep all events',
-  })
+  @IntegerVariable(
+    'EVENT_RETENTION_DAYS',
+    'How long events of conversations are kept at least; they go by whole months.',
+    { default: '0', minimum: 0, maximum: 36_500, unit: 'days', zero: 'to keep all events' },
+  )
   eventRetentionDays: number;
 }
 
 export class TrustConfig {
   @FromVariable(
     'BOOTSTRAP_API_KEY',
-    {},
+    "The administrator's key named `bootstrap`. Changing it revokes the old one.",
+    { isSecret: true },
     MinLength(16, { message: 'must have at least 16 characters' }),
     MaxLength(512, { message: 'must have at most 512 characters' }),
     Satisfies(
@@ -157,29 +161,42 @@ export class TrustConfig {
   )
   bootstrapApiKey: string | null;
 
-  /** Null: generated into `DATA_DIR` (embedded database only). */
-  @FromVariable('ENCRYPTION_KEYS', { convert: parseEncryptionKeys })
+  @FromVariable(
+    'ENCRYPTION_KEYS',
+    'Keys of stored secrets, of which the first encrypts, all decrypt; the same on every replica. Required with `DATABASE_URL`, otherwise generated.',
+    { form: 'a comma list of id:base64-of-32-bytes', convert: parseEncryptionKeys, isSecret: true },
+  )
   encryptionKeys: CipherKey[] | null;
 }
 
 export class OutboundConfig {
-  /** Hosts that user-given LLM and MCP addresses may name; null: any. */
-  @FromVariable('OUTBOUND_ALLOWLIST', { convert: hostListOf('OUTBOUND_ALLOWLIST') })
+  @FromVariable(
+    'OUTBOUND_ALLOWLIST',
+    'Hosts that addresses of language models and tool servers may name: names, `*.suffix` or origins. By default any.',
+    { form: 'a comma list', convert: hostListOf('OUTBOUND_ALLOWLIST') },
+  )
   allowlist: string[] | null;
 
-  /** Null: as `allowlist`. */
-  @FromVariable('WEBHOOK_HOST_ALLOWLIST', { convert: hostListOf('WEBHOOK_HOST_ALLOWLIST') })
+  @FromVariable(
+    'WEBHOOK_HOST_ALLOWLIST',
+    'The same for the webhook endpoints of users. By default `OUTBOUND_ALLOWLIST`, else public https servers.',
+    { form: 'a comma list', convert: hostListOf('WEBHOOK_HOST_ALLOWLIST') },
+  )
   webhookAllowlist: string[] | null;
 
-  @UrlVariable('HTTPS_PROXY')
+  @UrlVariable('HTTPS_PROXY', 'Proxy of https requests to git hosts, and of sandboxes.', { isSecret: true })
   proxyUrl: string | null;
 
-  @TextVariable('NO_PROXY')
+  @TextVariable('NO_PROXY', "Hosts that are reached without the proxy, in curl's notation without ranges.")
   noProxy: string | null;
 }
 
 export class GeneralConfig {
-  @PathVariable('DATA_DIR', '.data')
+  @PathVariable(
+    'DATA_DIR',
+    'Folder of the embedded database and the keys generated with it, of process sandboxes, and of the host id.',
+    '.data',
+  )
   dataDir: string;
 }
 

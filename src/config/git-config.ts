@@ -41,6 +41,7 @@ function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
 export class EnterpriseSsoConfig {
   @UrlVariable(
     'ENTERPRISE_SSO_ISSUER',
+    'Realm of a Keycloak that keeps git tokens. By default there is none.',
     { message: REALM },
     Satisfies((issuer) => /\/realms\/[^/]+$/.test(String(issuer)), REALM),
   )
@@ -48,40 +49,65 @@ export class EnterpriseSsoConfig {
 
   @MatchingVariable(
     'ENTERPRISE_SSO_ALIAS',
+    'Name of the identity provider in Keycloak. Required with the issuer.',
     /^[A-Za-z0-9._-]+$/,
     'must name the identity provider in Keycloak (letters, digits, . _ -)',
     { requiredIf: hasIssuer },
   )
   alias: string;
 
-  @ChoiceVariable('ENTERPRISE_SSO_KIND', ['github', 'gitlab', 'bitbucket_dc'], { requiredIf: hasIssuer })
+  @ChoiceVariable(
+    'ENTERPRISE_SSO_KIND',
+    'The git server behind it. Required with the issuer.',
+    ['github', 'gitlab', 'bitbucket_dc'],
+    { requiredIf: hasIssuer },
+  )
   kind: 'github' | 'gitlab' | 'bitbucket_dc';
 
-  @TextVariable('ENTERPRISE_SSO_HOST')
+  @TextVariable(
+    'ENTERPRISE_SSO_HOST',
+    'Host of that git server, if it is not the public one; required for `bitbucket_dc`.',
+  )
   host: string | null;
 
-  @TextVariable('ENTERPRISE_SSO_CLIENT_ID')
+  @TextVariable(
+    'ENTERPRISE_SSO_CLIENT_ID',
+    "Client for version v2 of the broker's API, and for refresh tokens.",
+  )
   clientId: string | null;
 
-  @TextVariable('ENTERPRISE_SSO_CLIENT_SECRET')
+  @TextVariable('ENTERPRISE_SSO_CLIENT_SECRET', 'Secret of that client.', { isSecret: true })
   clientSecret: string | null;
 
-  @ChoiceVariable('ENTERPRISE_SSO_API_VERSION', ['v1', 'v2'], { default: 'v1' })
+  @ChoiceVariable(
+    'ENTERPRISE_SSO_API_VERSION',
+    "Version of Keycloak's broker endpoint: `v1` (GET) or `v2` (POST).",
+    ['v1', 'v2'],
+    { default: 'v1' },
+  )
   apiVersion: 'v1' | 'v2';
 }
 
 export class GitConfig {
-  @ListVariable('GIT_HOST_ALLOWLIST')
+  @ListVariable(
+    'GIT_HOST_ALLOWLIST',
+    'Self-hosted git hosts that tokens may name: names, `*.suffix` or origins (`http://` only as an origin).',
+  )
   hostAllowlist: string[];
 
   servers: Readonly<Record<PublicGitServerName, GitServerAddresses>>;
 
   enterpriseSso: EnterpriseSsoConfig | null;
 
-  @MillisecondsVariable('GIT_REQUEST_TIMEOUT_SECONDS', '8', 60)
+  @MillisecondsVariable('GIT_REQUEST_TIMEOUT_SECONDS', 'Deadline of one request to a git host.', '8', 60)
   requestTimeoutMs: number;
 
-  @MillisecondsVariable('SUGGESTED_TASKS_TIMEOUT_SECONDS', '12', 120)
+  @MillisecondsVariable(
+    'SUGGESTED_TASKS_TIMEOUT_SECONDS',
+    'How long suggested tasks wait for all providers.',
+    '12',
+    120,
+  )
   tasksTimeoutMs: number;
 }
 
@@ -92,10 +118,15 @@ export const GIT_SERVER_GROUPS = new Map(
 function addressVariables(name: PublicGitServerName): new () => GitServerAddresses {
   const prefix = name.toUpperCase();
   class Addresses implements GitServerAddresses {
-    @UrlVariable(`${prefix}_API_URL`, { default: PUBLIC_GIT_SERVERS[name].apiUrl })
+    @UrlVariable(`${prefix}_API_URL`, 'Where the requests of tokens without a host go.', {
+      default: PUBLIC_GIT_SERVERS[name].apiUrl,
+    })
     apiUrl: string;
 
-    @CloneUrlVariable(`${prefix}_CLONE_URL`)
+    @CloneUrlVariable(
+      `${prefix}_CLONE_URL`,
+      `Where repositories of such tokens are cloned from, and public ones without a token. By default \`https://${PUBLIC_GIT_SERVERS[name].host}\`, or the host of another \`${prefix}_API_URL\`.`,
+    )
     cloneUrl: string;
   }
   return Addresses;

@@ -25,24 +25,27 @@ import { problemsOf, readGroup, type Variable, variablesOf } from './variables.j
 
 type Variables = Readonly<Record<string, string>>;
 
-const GROUPS = [
-  GeneralConfig,
-  HttpConfig,
-  LogConfig,
-  DatabaseConfig,
-  TrustConfig,
-  GitConfig,
-  ...GIT_SERVER_GROUPS.values(),
-  EnterpriseSsoConfig,
-  AgentConfig,
-  SandboxConfig,
-  OutboundConfig,
-  TelemetryConfig,
-];
+/** As the reference of the configuration calls them. */
+const GROUPS: Readonly<Record<string, readonly (new () => object)[]>> = {
+  'The service': [GeneralConfig, HttpConfig],
+  'The log': [LogConfig],
+  'The database': [DatabaseConfig],
+  Keys: [TrustConfig],
+  'Git hosts': [GitConfig, ...GIT_SERVER_GROUPS.values()],
+  'Git tokens from Keycloak': [EnterpriseSsoConfig],
+  Agents: [AgentConfig],
+  Sandboxes: [SandboxConfig],
+  'Other servers': [OutboundConfig],
+  OpenTelemetry: [TelemetryConfig],
+};
 
-/** The documents are compared with these. */
+export function configVariableGroups(): { title: string; variables: Variable[] }[] {
+  return Object.entries(GROUPS).map(([title, groups]) => ({ title, variables: groups.flatMap(variablesOf) }));
+}
+
+/** Files of deployments and the documents are compared with these. */
 export function configVariables(): Variable[] {
-  return GROUPS.flatMap(variablesOf);
+  return configVariableGroups().flatMap(({ variables }) => variables);
 }
 
 /** What is set, by the names of the variables; values that could be secrets are `(set)`. */
@@ -77,9 +80,12 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     Object.fromEntries(
       Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
     ),
+    configVariables().flatMap(({ name, isSecret }) => (isSecret ? [name] : [])),
   );
   // Reports all of them at once, so an operator can fix them in one go.
-  const problems = GROUPS.flatMap((group) => problemsOf(group, variables));
+  const problems = Object.values(GROUPS)
+    .flat()
+    .flatMap((group) => problemsOf(group, variables));
   if (problems.length > 0) {
     throw new ConfigError(problems.join('\n'));
   }

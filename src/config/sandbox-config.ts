@@ -2,6 +2,7 @@ import path from 'node:path';
 import { parseDestination } from '../common/http/network-destination.js';
 import {
   ChoiceVariable,
+  For,
   hasNamesBelow,
   IntegerVariable,
   ListVariable,
@@ -26,29 +27,43 @@ const DNS_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names 
 const POD_PEER = /^(?:[\da-f.:]+\/\d{1,3}|[A-Za-z0-9./_-]+=[A-Za-z0-9._-]+)$/;
 
 export class SandboxConfig {
-  @ChoiceVariable('SANDBOX_BACKEND', ['process', 'docker', 'kubernetes'], { default: 'process' })
+  @ChoiceVariable(
+    'SANDBOX_BACKEND',
+    'Where sandboxes run: as processes of this machine, containers or pods.',
+    ['process', 'docker', 'kubernetes'],
+    { default: 'process' },
+  )
   backend: 'process' | 'docker' | 'kubernetes';
 
+  @For('docker', 'kubernetes')
   @MatchingVariable(
     'SANDBOX_IMAGE',
+    'Image of our agent server. Docker pulls it only when its name has a `/`.',
     /^[A-Za-z0-9][\w.:@-]*(\/[A-Za-z0-9][\w.:@-]*)*$/,
     'must be the name of an image, such as registry.example.com/slipway-agent-server:1.0',
     { default: 'slipway-agent-server' },
   )
   image: string;
 
-  @PathVariable('SANDBOX_SPECS_FILE')
+  @PathVariable(
+    'SANDBOX_SPECS_FILE',
+    'YAML or JSON list of sandbox specifications, of which the first is the default. By default there is one for our agent server.',
+  )
   specsFile: string | null;
 
-  /** For the process backend. */
-  @ChoiceVariable('SANDBOX_ISOLATION', ['auto', 'bwrap', 'none'], {
-    default: 'auto',
-  })
+  @For('process')
+  @ChoiceVariable(
+    'SANDBOX_ISOLATION',
+    'What separates sandboxes: bubblewrap, nothing, or bubblewrap where it works. The image says `bwrap`.',
+    ['auto', 'bwrap', 'none'],
+    { default: 'auto' },
+  )
   isolation: 'auto' | 'bwrap' | 'none';
 
-  /** Process sandboxes can read these besides the system, and cannot change them. */
+  @For('process')
   @ListVariable(
     'SANDBOX_READ_PATHS',
+    'Files and folders of this machine that isolated sandboxes see besides its system, read-only.',
     Satisfies(
       (entries) =>
         Array.isArray(entries) &&
@@ -58,13 +73,19 @@ export class SandboxConfig {
   )
   readPaths: string[];
 
-  /** `auto`: process sandboxes have networks of their own where that works. */
-  @ChoiceVariable('SANDBOX_NETWORK', ['auto', 'isolated', 'shared'], { default: 'auto' })
+  @For('process')
+  @ChoiceVariable(
+    'SANDBOX_NETWORK',
+    "Whether each sandbox has a network of its own or shares the machine's; `auto`: its own where bubblewrap and slirp4netns work.",
+    ['auto', 'isolated', 'shared'],
+    { default: 'auto' },
+  )
   network: 'auto' | 'isolated' | 'shared';
 
-  /** Destinations that are not public, but that process sandboxes with their own networks reach. */
+  @For('process', 'kubernetes')
   @ListVariable(
     'SANDBOX_NETWORK_ALLOW',
+    'What sandboxes with networks of their own reach besides public addresses.',
     Satisfies(
       (entries) =>
         Array.isArray(entries) && entries.every((entry) => parseDestination(String(entry)) !== null),
@@ -73,40 +94,59 @@ export class SandboxConfig {
   )
   networkAllow: string[];
 
-  /** Lets several users have process sandboxes without isolation from each other. */
-  @SwitchVariable('ALLOW_UNSANDBOXED', false)
+  @For('process')
+  @SwitchVariable('ALLOW_UNSANDBOXED', 'Whether several users may have sandboxes without isolation.', false)
   allowUnsandboxed: boolean;
 
-  /** Null: the id kept in `DATA_DIR`. */
-  @MatchingVariable('HOST_ID', LABEL, LABEL_EXPECTED)
+  @MatchingVariable(
+    'HOST_ID',
+    'The machine whose sandboxes this replica looks after, the same for all replicas on it. By default kept in `DATA_DIR/host-id`.',
+    LABEL,
+    LABEL_EXPECTED,
+  )
   hostId: string | null;
 
-  /** Labels what this installation made; null: the id kept in the database. */
-  @MatchingVariable('INSTANCE_ID', LABEL, LABEL_EXPECTED)
+  @MatchingVariable(
+    'INSTANCE_ID',
+    'Value of the label `slipway.instance`, by which the service recognises its sandboxes. By default kept in the database.',
+    LABEL,
+    LABEL_EXPECTED,
+  )
   instanceId: string | null;
 
-  /** How agent servers reach the service, without a trailing slash; null: derived. */
-  @UrlVariable('SANDBOX_CALLBACK_URL')
+  @UrlVariable(
+    'SANDBOX_CALLBACK_URL',
+    'How agent servers reach the service. By default loopback for processes, `host.docker.internal` or our own container for docker, an address of the machine or the pod for kubernetes.',
+  )
   callbackUrl: string | null;
 
-  @MatchingVariable('SANDBOX_DOCKER_NETWORK', /^[A-Za-z0-9][\w.-]*$/, 'must be the name of a Docker network')
+  @For('docker')
+  @MatchingVariable(
+    'SANDBOX_DOCKER_NETWORK',
+    'Network that a service in a container shares with its sandboxes, which then publish no ports.',
+    /^[A-Za-z0-9][\w.-]*$/,
+    'must be the name of a Docker network',
+  )
   dockerNetwork: string | null;
 
-  /** Where other hosts reach this machine's sandboxes; null: loopback only. */
   @MatchingVariable(
     'SANDBOX_ADDRESS',
+    'Host name or IP address of this machine at which replicas on other machines reach its sandboxes.',
     /^[A-Za-z0-9.:-]+$/,
     'must be a host name or an IP address, without scheme and port',
   )
   address: string | null;
 
-  /** By default `ports` where only this machine reaches the service, else `path`. */
-  @ChoiceVariable('SANDBOX_EXPOSE', ['ports', 'hosts', 'path'])
+  @ChoiceVariable(
+    'SANDBOX_EXPOSE',
+    'How clients reach agent servers. By default `ports` where only this machine reaches the service, else `path`.',
+    ['ports', 'hosts', 'path'],
+  )
   expose: 'ports' | 'hosts' | 'path';
 
-  /** Ports that agents open have host names below this; null: below `localhost` if `PUBLIC_URL` names this machine. */
   @UrlVariable(
     'SANDBOX_PORTS_URL',
+    'Below this name each port of a sandbox has a host name, such as `https://apps.example.com`. By default below `localhost` where `PUBLIC_URL` names this machine, else ports have none.',
     {},
     Satisfies(
       (address) => /^https?:\/\/[^/?#@]+$/.test(String(address)),
@@ -119,47 +159,81 @@ export class SandboxConfig {
   )
   portsUrl: string | null;
 
+  @For('docker')
   @MatchingVariable(
     'DOCKER_HOST',
+    'The engine, `unix://…` or `tcp://…`. By default its usual socket.',
     /^(unix|tcp|https?|npipe):\/\/./,
     'must be the address of a Docker engine, such as unix:///var/run/docker.sock',
   )
   dockerHost: string | null;
 
-  /** One or several paths, as `kubectl` takes them; null: the service account of the service's pod. */
-  @TextVariable('KUBECONFIG')
+  @For('kubernetes')
+  @TextVariable(
+    'KUBECONFIG',
+    "File with the cluster and its credentials, for a service outside of it. By default the pod's service account.",
+  )
   kubeconfig: string | null;
 
-  /** Null: the service's own namespace, else `slipway-sandboxes`. */
-  @MatchingVariable('SANDBOX_NAMESPACE', DNS_LABEL, DNS_LABEL_EXPECTED)
+  @For('kubernetes')
+  @MatchingVariable(
+    'SANDBOX_NAMESPACE',
+    "Namespace of the sandboxes, which must exist. By default the service's own, else `slipway-sandboxes`.",
+    DNS_LABEL,
+    DNS_LABEL_EXPECTED,
+  )
   namespace: string | null;
 
-  /** At the addresses of pods, or through the API server. */
-  @ChoiceVariable('SANDBOX_REACH', ['pod', 'proxy'], { default: 'pod' })
+  @For('kubernetes')
+  @ChoiceVariable(
+    'SANDBOX_REACH',
+    'How replicas reach pods: at their addresses, or through the API server.',
+    ['pod', 'proxy'],
+    { default: 'pod' },
+  )
   reach: 'pod' | 'proxy';
 
+  @For('kubernetes')
   @MatchingVariable(
     'SANDBOX_VOLUME_SIZE',
+    'Volume of each new sandbox.',
     /^[1-9]\d*(Mi|Gi|Ti|M|G|T)$/,
     'must be a size such as 10Gi or 500Mi',
     { default: '10Gi' },
   )
   volumeSize: string;
 
-  @MatchingVariable('SANDBOX_STORAGE_CLASS', DNS_NAME, DNS_NAME_EXPECTED)
+  @For('kubernetes')
+  @MatchingVariable(
+    'SANDBOX_STORAGE_CLASS',
+    "Storage class of these volumes. By default the cluster's.",
+    DNS_NAME,
+    DNS_NAME_EXPECTED,
+  )
   storageClass: string | null;
 
-  /** For example gVisor; null: the cluster's default. */
-  @MatchingVariable('SANDBOX_RUNTIME_CLASS', DNS_NAME, DNS_NAME_EXPECTED)
+  @For('kubernetes')
+  @MatchingVariable(
+    'SANDBOX_RUNTIME_CLASS',
+    "What runs the containers, such as gVisor or Kata; `runtime` of a specification overrides it. By default the cluster's.",
+    DNS_NAME,
+    DNS_NAME_EXPECTED,
+  )
   runtimeClass: string | null;
 
-  /** Names the secrets that images are pulled with; its token is in no pod. */
-  @MatchingVariable('SANDBOX_SERVICE_ACCOUNT', DNS_NAME, DNS_NAME_EXPECTED)
+  @For('kubernetes')
+  @MatchingVariable(
+    'SANDBOX_SERVICE_ACCOUNT',
+    "Service account of the pods, for its `imagePullSecrets`; its token is never mounted. By default the namespace's.",
+    DNS_NAME,
+    DNS_NAME_EXPECTED,
+  )
   serviceAccount: string | null;
 
-  /** Ranges and pod labels (`name=value`); empty: detected. */
+  @For('kubernetes')
   @ListVariable(
     'SANDBOX_REACHED_FROM',
+    "What may connect to sandboxes by the network policy. By default the service's own pods or addresses.",
     Satisfies(
       (entries) => Array.isArray(entries) && entries.every((entry) => POD_PEER.test(String(entry))),
       'must be a comma list of ranges (10.20.0.0/16) and labels of pods (app.kubernetes.io/name=slipway)',
@@ -167,74 +241,95 @@ export class SandboxConfig {
   )
   reachedFrom: string[];
 
-  @SecondsVariable('SANDBOX_NODE_WAIT_SECONDS', '4')
+  @For('kubernetes')
+  @SecondsVariable(
+    'SANDBOX_NODE_WAIT_SECONDS',
+    'How long a pod may wait for a node with room before its sandbox becomes ERROR. Longer where nodes are added on demand.',
+    '4',
+  )
   nodeWaitSeconds: number;
 
-  @IntegerVariable('MAX_RUNNING_SANDBOXES', {
+  @IntegerVariable('MAX_RUNNING_SANDBOXES', 'Sandboxes of one user that may run at once.', {
     default: '5',
     minimum: 1,
     maximum: 10_000,
-    message: 'must be a whole number from 1 to 10000',
   })
   maxRunning: number;
 
-  @IntegerVariable('MAX_SANDBOXES_PER_USER', {
-    default: '1000',
-    minimum: 1,
-    maximum: 1_000_000,
-    message: 'must be a whole number from 1 to 1000000',
-  })
+  @IntegerVariable(
+    'MAX_SANDBOXES_PER_USER',
+    'Sandboxes that one user may have, paused ones included. One more is refused with 409 `stored_sandbox_limit`.',
+    { default: '1000', minimum: 1, maximum: 1_000_000 },
+  )
   maxStored: number;
 
-  /** The longest idle sandbox is paused, or the request is refused. */
-  @ChoiceVariable('SANDBOX_LIMIT_POLICY', ['pause_oldest_idle', 'reject'], { default: 'pause_oldest_idle' })
+  @ChoiceVariable(
+    'SANDBOX_LIMIT_POLICY',
+    'How room is made for one more running sandbox: the one that has been idle for longest is paused, or the request is refused with 429.',
+    ['pause_oldest_idle', 'reject'],
+    { default: 'pause_oldest_idle' },
+  )
   limitPolicy: 'pause_oldest_idle' | 'reject';
 
-  /** Of each specification, before they are requested. */
-  @IntegerVariable('SANDBOX_WARM', {
-    default: '0',
-    minimum: 0,
-    maximum: 1_000,
-    message: 'must be a whole number from 0 to 1000',
-  })
+  @IntegerVariable(
+    'SANDBOX_WARM',
+    'Sandboxes of each specification that are kept started for the next users.',
+    { default: '0', minimum: 0, maximum: 1_000 },
+  )
   warm: number;
 
-  /** 0: never. */
-  @SecondsVariable('SANDBOX_IDLE_TIMEOUT_SECONDS', '1800', 'never pause')
+  @SecondsVariable(
+    'SANDBOX_IDLE_TIMEOUT_SECONDS',
+    'A sandbox without activity for this long is paused. One that does not respond for ten minutes after that is stopped, with an error.',
+    '1800',
+    'never pause',
+  )
   idleTimeoutSeconds: number;
 
-  /** For sandboxes that do not run; 0: never. */
-  @SecondsVariable('SANDBOX_RETENTION_SECONDS', '0', 'keep them')
+  @SecondsVariable(
+    'SANDBOX_RETENTION_SECONDS',
+    'A sandbox that has not run for this long is removed with its files.',
+    '0',
+    'keep them',
+  )
   retentionSeconds: number;
 
-  @SecondsVariable('SANDBOX_WAIT_SECONDS', '600')
+  @SecondsVariable(
+    'SANDBOX_WAIT_SECONDS',
+    'How long the start of a conversation waits while all sandboxes of the user are busy.',
+    '600',
+  )
   waitSeconds: number;
 
-  /** Sandboxes of this installation without a row are removed from this age on. */
-  @SecondsVariable('SANDBOX_ORPHAN_GRACE_SECONDS', '60')
+  @SecondsVariable(
+    'SANDBOX_ORPHAN_GRACE_SECONDS',
+    'A sandbox with our label but without a row is removed when it is older than this.',
+    '60',
+  )
   orphanGraceSeconds: number;
 
-  @IntegerVariable('SANDBOX_PROCESSES', {
+  @For('process', 'docker')
+  @IntegerVariable('SANDBOX_PROCESSES', 'Processes and threads of one sandbox.', {
     default: '512',
     minimum: 32,
     maximum: 1_000_000,
-    message: 'must be a whole number from 32 to 1000000',
   })
   processes: number;
 
-  /** Mebibytes of one process sandbox; 0: unlimited. */
-  @IntegerVariable('SANDBOX_DISK_MB', {
-    default: '10240',
-    minimum: 0,
-    message: 'must be a whole number of megabytes, 0 for no limit',
-  })
+  @For('process', 'docker')
+  @IntegerVariable(
+    'SANDBOX_DISK_MB',
+    'What the files of one sandbox may take; a larger one is stopped with an error that says so.',
+    { default: '10240', minimum: 0, unit: 'megabytes', zero: 'for no limit' },
+  )
   diskMb: number;
 
-  @IntegerVariable('SANDBOX_DISK_RESERVE_MB', {
-    default: '512',
-    minimum: 0,
-    message: 'must be a whole number of megabytes',
-  })
+  @For('process', 'docker')
+  @IntegerVariable(
+    'SANDBOX_DISK_RESERVE_MB',
+    "Free space that must remain on the sandboxes' disk: with less none starts, and the process sandbox that has grown most is stopped.",
+    { default: '512', minimum: 0, unit: 'megabytes' },
+  )
   diskReserveMb: number;
 
   /** For programs of process sandboxes: paths, language, proxies, CAs. */

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { parseConfig } from './load-config.js';
 import { withSecretFiles } from './secret-files.js';
 
+const SECRETS = ['DATABASE_URL', 'BOOTSTRAP_API_KEY'];
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-secrets-'));
 
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -22,7 +23,9 @@ describe('withSecretFiles', () => {
     ['postgres://a/bcd\n\n', 'postgres://a/bcd\n'],
     [' with spaces ', ' with spaces '],
   ])('reads %j as %j', (content, expected) => {
-    expect(withSecretFiles({ DATABASE_URL_FILE: file(content) })).toMatchObject({ DATABASE_URL: expected });
+    expect(withSecretFiles({ DATABASE_URL_FILE: file(content) }, SECRETS)).toMatchObject({
+      DATABASE_URL: expected,
+    });
   });
 
   it('reaches the configuration of the service', () => {
@@ -38,6 +41,6 @@ describe('withSecretFiles', () => {
       'BOOTSTRAP_API_KEY_FILE: BOOTSTRAP_API_KEY is set too; only one of them may be',
     ],
   ])('refuses %j', (variables, message) => {
-    expect(() => withSecretFiles(variables as Record<string, string>)).toThrow(message);
+    expect(() => withSecretFiles(variables as Record<string, string>, SECRETS)).toThrow(message);
   });
 });

@@ -2,16 +2,6 @@ import { readFileSync } from 'node:fs';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from './config.error.js';
 
-const SECRETS = [
-  'DATABASE_URL',
-  'DATABASE_DIRECT_URL',
-  'ENCRYPTION_KEYS',
-  'BOOTSTRAP_API_KEY',
-  'ENTERPRISE_SSO_CLIENT_SECRET',
-  'OTEL_EXPORTER_OTLP_HEADERS',
-  'HTTPS_PROXY',
-] as const;
-
 type Variables = Readonly<Record<string, string>>;
 
 /**
@@ -20,8 +10,8 @@ type Variables = Readonly<Record<string, string>>;
  *
  * @throws ConfigError for a file that cannot be read, and for a secret that is given twice
  */
-export function withSecretFiles(variables: Variables): Variables {
-  const found = SECRETS.flatMap((name): [string, string][] => {
+export function withSecretFiles(variables: Variables, secrets: readonly string[]): Variables {
+  const found = secrets.flatMap((name): [string, string][] => {
     const file = variables[`${name}_FILE`];
     if (file === undefined) {
       return [];

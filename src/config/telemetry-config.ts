@@ -30,6 +30,7 @@ const RATIO = 'must be a number from 0 to 1';
 export class TelemetryConfig {
   @UrlVariable(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'Base address of the collector, such as `http://collector:4318`; `/v1/traces` and `/v1/metrics` are below it. Nothing is exported without it.',
     {},
     Satisfies(
       (address) => /^https?:\/\/[^?#@]+$/.test(String(address)),
@@ -38,64 +39,82 @@ export class TelemetryConfig {
   )
   endpoint: string;
 
-  /** Secret. */
-  @FromVariable('OTEL_EXPORTER_OTLP_HEADERS', { absent: {}, convert: parseHeaders })
+  @FromVariable(
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    'Sent to the collector, with percent-encoded values (`Authorization=Basic%20…`).',
+    { isSecret: true, form: 'a comma list of name=value', absent: {}, convert: parseHeaders },
+  )
   headers: Readonly<Record<string, string>>;
 
-  @ChoiceVariable('OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, { default: 'http/protobuf' })
+  @ChoiceVariable('OTEL_EXPORTER_OTLP_PROTOCOL', 'There is no gRPC.', PROTOCOLS, { default: 'http/protobuf' })
   protocol: (typeof PROTOCOLS)[number];
 
-  @IntegerVariable('OTEL_EXPORTER_OTLP_TIMEOUT', {
-    default: '10000',
-    minimum: 100,
-    maximum: 60_000,
-    message: 'must be a whole number of milliseconds from 100 to 60000',
-  })
+  @IntegerVariable(
+    'OTEL_EXPORTER_OTLP_TIMEOUT',
+    "What a batch may take, with the exporter's own few attempts.",
+    { default: '10000', minimum: 100, maximum: 60_000, unit: 'milliseconds' },
+  )
   timeoutMs: number;
 
-  @MatchingVariable('OTEL_SERVICE_NAME', /^[^\p{C}]{1,255}$/u, 'must be a name of at most 255 characters', {
-    default: 'slipway',
-  })
+  @MatchingVariable(
+    'OTEL_SERVICE_NAME',
+    '`service.name`; spans of agent servers have it with `-agent-server` added.',
+    /^[^\p{C}]{1,255}$/u,
+    'must be a name of at most 255 characters',
+    { default: 'slipway' },
+  )
   serviceName: string;
 
-  @FromVariable('OTEL_RESOURCE_ATTRIBUTES', { absent: {}, convert: parseAttributes })
+  @FromVariable(
+    'OTEL_RESOURCE_ATTRIBUTES',
+    'Such as `deployment.environment.name=production`. `service.instance.id` is random unless given.',
+    { form: 'a comma list of key=value', absent: {}, convert: parseAttributes },
+  )
   resourceAttributes: Readonly<Record<string, string>>;
 
-  @ChoiceVariable('OTEL_TRACES_EXPORTER', ['otlp', 'none'], { default: 'otlp' })
+  @ChoiceVariable('OTEL_TRACES_EXPORTER', 'Whether traces are exported.', ['otlp', 'none'], {
+    default: 'otlp',
+  })
   traces: 'otlp' | 'none';
 
-  @ChoiceVariable('OTEL_METRICS_EXPORTER', ['otlp', 'none'], { default: 'otlp' })
+  @ChoiceVariable(
+    'OTEL_METRICS_EXPORTER',
+    'Whether metrics are exported; `METRICS_PORT` is independent of it.',
+    ['otlp', 'none'],
+    { default: 'otlp' },
+  )
   metrics: 'otlp' | 'none';
 
-  @ChoiceVariable('OTEL_TRACES_SAMPLER', SAMPLERS, { default: 'parentbased_always_on' })
+  @ChoiceVariable('OTEL_TRACES_SAMPLER', 'Which traces are kept.', SAMPLERS, {
+    default: 'parentbased_always_on',
+  })
   sampler: (typeof SAMPLERS)[number];
 
-  /** The share of traces that the `traceidratio` samplers keep. */
   @FromVariable(
     'OTEL_TRACES_SAMPLER_ARG',
+    'The share of traces that the `traceidratio` samplers keep.',
     { default: '1', convert: (text) => (/^\d*\.?\d+$/.test(text) ? Number(text) : text) },
     Satisfies((ratio) => typeof ratio === 'number' && ratio <= 1, RATIO),
   )
   samplerRatio: number;
 
-  /** Milliseconds that a finished span waits for others. */
-  @IntegerVariable('OTEL_BSP_SCHEDULE_DELAY', {
+  @IntegerVariable('OTEL_BSP_SCHEDULE_DELAY', 'How long a finished span waits for others.', {
     default: '5000',
     minimum: 10,
     maximum: 60_000,
-    message: 'must be a whole number of milliseconds from 10 to 60000',
+    unit: 'milliseconds',
   })
   spanDelayMs: number;
 
-  @IntegerVariable('OTEL_METRIC_EXPORT_INTERVAL', {
+  @IntegerVariable('OTEL_METRIC_EXPORT_INTERVAL', 'From one export of the metrics to the next.', {
     default: '60000',
     minimum: 100,
     maximum: 3_600_000,
-    message: 'must be a whole number of milliseconds from 100 to 3600000',
+    unit: 'milliseconds',
   })
   metricIntervalMs: number;
 
-  @SwitchVariable('OTEL_SDK_DISABLED', false)
+  @SwitchVariable('OTEL_SDK_DISABLED', 'Switches all of it off.', false)
   disabled: boolean;
 }
 

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { Expose, plainToInstance, Transform } from 'class-transformer';
 import {
+  getMetadataStorage,
   IsBoolean,
   IsIn,
   IsInt,
@@ -18,9 +19,17 @@ import { ConfigError } from './config.error.js';
 
 export interface Variable {
   name: string;
+  /** Markdown for operators; sentences. */
+  description: string;
   default: string | undefined;
+  /** What it takes, from the rules: "a whole number from 1 to 500". */
+  form: string;
   /** Whether its value cannot be a secret or contain one. */
   isPlain: boolean;
+  /** Whether it may be in a file, which `X_FILE` names. */
+  isSecret: boolean;
+  /** Empty: whichever runs the sandboxes. */
+  backends: readonly string[];
 }
 
 interface VariableOptions {
@@ -32,6 +41,9 @@ interface VariableOptions {
   convert?: (text: string) => unknown;
   /** A number, a word of a list or a path, which may be shown to operators. */
   isPlain?: boolean;
+  isSecret?: boolean;
+  /** What it takes, where no rule says so. */
+  form?: string;
   /** Then an absent variable is judged, too. */
   requiredIf?: (group: never) => boolean;
 }
@@ -39,13 +51,39 @@ interface VariableOptions {
 const variablesByGroup = new Map<object, Map<string, Variable>>();
 
 export function variablesOf(group: new () => object): Variable[] {
-  return [...(variablesByGroup.get(group.prototype)?.values() ?? [])];
+  const rules = getMetadataStorage().getTargetValidationMetadatas(group, '', false, false);
+  return [...(variablesByGroup.get(group.prototype) ?? [])].map(([property, variable]) => {
+    const messages = rules.flatMap(({ propertyName, message }) =>
+      propertyName === property && typeof message === 'string' ? [message.replace(/^must be /, '')] : [],
+    );
+    return { ...variable, form: [...new Set(messages)].join('; ') || variable.form };
+  });
+}
+
+/** Only these backends of sandboxes look at the variable, whose decorator follows. */
+export function For(...backends: string[]): PropertyDecorator {
+  return (target, property) => {
+    const variables = variablesByGroup.get(target);
+    const variable = variables?.get(String(property));
+    if (variable !== undefined) {
+      variables?.set(String(property), { ...variable, backends });
+    }
+  };
 }
 
 /** Fills the member from an environment variable, and applies rules of class-validator. */
 export function FromVariable(
   name: string,
-  { default: initial, absent = null, convert = (text) => text, isPlain = false, requiredIf }: VariableOptions,
+  description: string,
+  {
+    default: initial,
+    absent = null,
+    convert = (text) => text,
+    isPlain = false,
+    isSecret = false,
+    form = 'text',
+    requiredIf,
+  }: VariableOptions,
   ...rules: PropertyDecorator[]
 ): PropertyDecorator {
   const presence = requiredIf
@@ -55,7 +93,8 @@ export function FromVariable(
       : null;
   return (target, property) => {
     const variables = variablesByGroup.get(target) ?? new Map<string, Variable>();
-    variablesByGroup.set(target, variables.set(String(property), { name, default: initial, isPlain }));
+    const variable = { name, description, default: initial, form, isPlain, isSecret, backends: [] };
+    variablesByGroup.set(target, variables.set(String(property), variable));
     Expose({ name })(target, property);
     Transform(({ value }: { value: string | undefined }) => {
       const text = value ?? initial;
@@ -100,44 +139,58 @@ export function problemsOf(
   }
 }
 
-export function TextVariable(name: string, options: VariableOptions = {}): PropertyDecorator {
-  return FromVariable(name, options);
+export function TextVariable(
+  name: string,
+  description: string,
+  options: VariableOptions = {},
+): PropertyDecorator {
+  return FromVariable(name, description, options);
 }
 
 export function MatchingVariable(
   name: string,
+  description: string,
   pattern: RegExp,
   message: string,
   options: VariableOptions = {},
 ): PropertyDecorator {
-  return FromVariable(name, options, Matches(pattern, { message }));
+  return FromVariable(name, description, options, Matches(pattern, { message }));
 }
 
-export function PostgresUrlVariable(name: string): PropertyDecorator {
-  return MatchingVariable(name, /^postgres(ql)?:\/\//, 'must start with postgres:// or postgresql://');
+export function PostgresUrlVariable(name: string, description: string): PropertyDecorator {
+  return MatchingVariable(
+    name,
+    description,
+    /^postgres(ql)?:\/\//,
+    'must start with postgres:// or postgresql://',
+    { isSecret: true },
+  );
 }
 
 export function ChoiceVariable(
   name: string,
+  description: string,
   words: readonly string[],
   options: VariableOptions = {},
 ): PropertyDecorator {
   const message = `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
-  return FromVariable(name, { isPlain: true, ...options }, IsIn([...words], { message }));
+  return FromVariable(name, description, { isPlain: true, ...options }, IsIn([...words], { message }));
 }
 
 /** The member holds the absolute path. */
-export function PathVariable(name: string, initial?: string): PropertyDecorator {
-  return FromVariable(name, {
+export function PathVariable(name: string, description: string, initial?: string): PropertyDecorator {
+  return FromVariable(name, description, {
     ...(initial !== undefined && { default: initial }),
+    form: 'a path',
     isPlain: true,
     convert: (file) => path.resolve(file),
   });
 }
 
-export function SwitchVariable(name: string, initial: boolean): PropertyDecorator {
+export function SwitchVariable(name: string, description: string, initial: boolean): PropertyDecorator {
   return FromVariable(
     name,
+    description,
     {
       default: String(initial),
       isPlain: true,
@@ -150,16 +203,20 @@ export function SwitchVariable(name: string, initial: boolean): PropertyDecorato
 interface NumberRange {
   minimum: number;
   maximum?: number;
-  message: string;
+  /** Such as `seconds`. */
+  unit?: string;
+  /** What 0 is for, such as `to keep all events`. */
+  zero?: string;
+  /** Where the range says it badly. */
+  message?: string;
   default?: string;
 }
 
-export function IntegerVariable(
-  name: string,
-  { minimum, maximum, message, default: initial }: NumberRange,
-): PropertyDecorator {
+export function IntegerVariable(name: string, description: string, range: NumberRange): PropertyDecorator {
+  const { minimum, maximum, message = expectedOf(range), default: initial } = range;
   return FromVariable(
     name,
+    description,
     { ...(initial !== undefined && { default: initial }), isPlain: true, convert: toNumber },
     IsInt({ message }),
     Min(minimum, { message }),
@@ -167,8 +224,19 @@ export function IntegerVariable(
   );
 }
 
-export function PortVariable(name: string, initial?: string): PropertyDecorator {
-  return IntegerVariable(name, {
+function expectedOf({ minimum, maximum, unit, zero }: NumberRange): string {
+  const number = `must be a whole number${unit === undefined ? '' : ` of ${unit}`}`;
+  if (zero !== undefined) {
+    return `${number}${maximum === undefined ? '' : ` up to ${maximum}`}, 0 ${zero}`;
+  }
+  if (maximum !== undefined) {
+    return `${number} from ${minimum} to ${maximum}`;
+  }
+  return minimum === 0 ? number : `${number}, at least ${minimum}`;
+}
+
+export function PortVariable(name: string, description: string, initial?: string): PropertyDecorator {
+  return IntegerVariable(name, description, {
     minimum: 0,
     maximum: 65_535,
     message: 'must be a port number',
@@ -179,9 +247,14 @@ export function PortVariable(name: string, initial?: string): PropertyDecorator 
 /** A hundred years: dates beyond it need a calendar of their own. */
 const MAX_SECONDS = 3_153_600_000;
 
-export function SecondsVariable(name: string, initial: string, whatZeroMeans?: string): PropertyDecorator {
+export function SecondsVariable(
+  name: string,
+  description: string,
+  initial: string,
+  whatZeroMeans?: string,
+): PropertyDecorator {
   const message = 'must be a whole number of seconds';
-  return IntegerVariable(name, {
+  return IntegerVariable(name, description, {
     minimum: 0,
     maximum: MAX_SECONDS,
     message: whatZeroMeans === undefined ? message : `${message}, 0 to ${whatZeroMeans}`,
@@ -192,12 +265,14 @@ export function SecondsVariable(name: string, initial: string, whatZeroMeans?: s
 /** The variable has seconds, perhaps a fraction; the member holds milliseconds. */
 export function MillisecondsVariable(
   name: string,
+  description: string,
   initial: string,
   maximumSeconds: number,
 ): PropertyDecorator {
   const message = `must be a number of seconds from 0.1 to ${maximumSeconds}`;
   return FromVariable(
     name,
+    description,
     {
       default: initial,
       isPlain: true,
@@ -222,20 +297,23 @@ const HTTP_URL: UrlRules = { require_tld: false, require_protocol: true, protoco
 /** The member holds the http(s) address without a trailing slash. */
 export function UrlVariable(
   name: string,
+  description: string,
   { message = 'must be an http(s) address', ...options }: VariableOptions & { message?: string } = {},
   ...rules: PropertyDecorator[]
 ): PropertyDecorator {
   return FromVariable(
     name,
+    description,
     { ...options, convert: withoutTrailingSlash },
     IsUrl(HTTP_URL, { message }),
     ...rules,
   );
 }
 
-export function CloneUrlVariable(name: string): PropertyDecorator {
+export function CloneUrlVariable(name: string, description: string): PropertyDecorator {
   return FromVariable(
     name,
+    description,
     { convert: withoutTrailingSlash },
     IsUrl(
       { ...HTTP_URL, disallow_auth: true, allow_query_components: false, allow_fragments: false },
@@ -249,8 +327,12 @@ function withoutTrailingSlash(address: string): string {
 }
 
 /** Empty when absent. */
-export function ListVariable(name: string, ...rules: PropertyDecorator[]): PropertyDecorator {
-  return FromVariable(name, { absent: [], convert: commaList }, ...rules);
+export function ListVariable(
+  name: string,
+  description: string,
+  ...rules: PropertyDecorator[]
+): PropertyDecorator {
+  return FromVariable(name, description, { absent: [], form: 'a comma list', convert: commaList }, ...rules);
 }
 
 export function commaList(text: string): string[] {

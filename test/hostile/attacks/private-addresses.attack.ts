@@ -21,7 +21,7 @@ export const privateAddresses: Attack = {
     process: held('destinations in private, link-local and loopback ranges are refused'),
     unwrapped: notPromised('sandboxes share the network of the machine'),
     docker: notPromised(
-      'containers reach what their machine reaches; docs/operations.md has rules for its firewall',
+      'containers reach what their machine reaches; docs/operations/configure.md has rules for its firewall',
     ),
     kubernetes: clusterEnforcesPolicies
       ? held('the policy of the installation lets pods out to public addresses and the service only')
