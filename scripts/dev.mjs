@@ -7,7 +7,6 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import 'reflect-metadata';
 import { isUpToDate } from './lib/build.mjs';
-import './lib/typescript-loader.cjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Editors save in several steps. */
@@ -16,7 +15,17 @@ const FOLDERS = [
   'src',
   ...['common', 'agent-protocol', 'agent-server'].map((name) => `packages/${name}/src`),
 ];
+const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';
+const TYPE_CHECK = [
+  '--noEmit',
+  '--incremental',
+  '--tsBuildInfoFile',
+  RECORD,
+  '--watch',
+  '--preserveWatchOutput',
+];
 
+await import('./lib/typescript-loader.cjs');
 const [{ loadConfig }, { openDatabase }, { reportStartFailure }] = await Promise.all([
   import('../src/config/load-config.ts'),
   import('../src/database/open-database.ts'),
@@ -39,14 +48,7 @@ if (!isUpToDate()) {
   await bundleAgentServer();
 }
 start();
-const record = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';
-const checker = run(
-  [
-    'node_modules/typescript/bin/tsc',
-    ...['--noEmit', '--incremental', '--tsBuildInfoFile', record, '--watch', '--preserveWatchOutput'],
-  ],
-  { cwd: root },
-);
+const checker = run(['node_modules/typescript/bin/tsc', ...TYPE_CHECK], { cwd: root });
 
 let work = Promise.resolve();
 for (const folder of FOLDERS) {

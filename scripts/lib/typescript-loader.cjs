@@ -67,7 +67,7 @@ registerHooks({
       return nextLoad(url, context);
     }
     const code = compile(fileURLToPath(url), url);
-    const source = `${code}\n//# sourceMappingURL=${pathToFileURL(sourceMaps.get(url))}`;
+    const source = `${code}\n//# sourceMappingURL=${pathToFileURL(sourceMaps.get(url)).href}`;
     return { format: 'module', source, shortCircuit: true };
   },
 });
