@@ -64,7 +64,8 @@ describe('the console', () => {
     });
 
     it('signs in with the link that a start prints on a terminal, once', async () => {
-      const { link, stop } = await startAtTerminal();
+      const started = await startAtTerminal();
+      const { link } = started;
       const { origin, hash } = new URL(link);
       const [guest, late] = [await Visitor.come(browser, origin), await Visitor.come(browser, origin)];
       try {
@@ -79,7 +80,7 @@ describe('the console', () => {
       } finally {
         await guest.leave();
         await late.leave();
-        await stop();
+        await started.stop();
       }
     });
   });
