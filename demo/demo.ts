@@ -1,6 +1,6 @@
-import { startDemo } from './start-demo.js';
+import { type Demo, startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
-import { tellConversation, tellStory } from './story.js';
+import { tellConversation, tellDeletion, tellStory } from './story.js';
 
 /** Whether the demo ends after the story; the default without a terminal. */
 const once = process.argv.includes('--once') || !process.stdout.isTTY;
@@ -28,17 +28,28 @@ try {
   const teller = new Storyteller(demo.url, demo.apiKey, print);
   const story = async () => {
     await tellStory(demo, teller);
-    await tellConversation(demo, teller);
+    const id = await tellConversation(demo, teller);
+    if (once) {
+      await tellDeletion(id, teller);
+      print(
+        `\nAt a terminal and without --once, the demo keeps running, with this conversation in the console.\n`,
+      );
+    } else {
+      print(farewell(demo, id));
+      await stopRequested;
+    }
   };
   await Promise.race([story(), stopRequested]);
-  if (once) {
-    print(
-      `\nAt a terminal and without --once, the demo keeps running, and you can try every request at /docs.\n`,
-    );
-  } else {
-    print(`\nTry every request at ${demo.url}/docs (authorize with ${demo.apiKey}). Ctrl-C ends the demo.\n`);
-    await stopRequested;
-  }
 } finally {
   await demo.close();
+}
+
+function farewell({ url, apiKey }: Demo, id: string): string {
+  return `
+  This conversation  ${url}/console/conversations/${id}
+  Every request      ${url}/docs
+  Key for both       ${apiKey}
+
+  Ctrl-C ends the demo.
+`;
 }

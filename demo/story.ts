@@ -56,8 +56,11 @@ export async function tellStory(demo: Demo, teller: Storyteller): Promise<void> 
   demo.gitlab.clearFaults();
 }
 
-/** Tells how an agent works on one of the tasks, in a real sandbox, with a script in place of a model. */
-export async function tellConversation(demo: Demo, teller: Storyteller): Promise<void> {
+/**
+ * Tells how an agent works on one of the tasks, in a real sandbox, with a script in place of a model; returns the id of
+ * the conversation.
+ */
+export async function tellConversation(demo: Demo, teller: Storyteller): Promise<string> {
   teller.say(
     'Now an agent does one of these tasks. It needs a model (here a script behind an OpenAI-compatible API).',
   );
@@ -151,7 +154,10 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
     asJson,
   );
   await teller.stream(events, eventLine, hasStopped, lastEventId);
+  return id;
+}
 
+export async function tellDeletion(id: string, teller: Storyteller): Promise<void> {
   teller.say('Deleting the conversation removes its sandbox too.');
   await teller.request({ method: 'DELETE', path: `${CONVERSATIONS}/${id}` }, asJson);
 }

@@ -1,5 +1,5 @@
 // Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
-// them takes longer than running them (docs/adr/0031, 0040).
+// them takes longer than running them (docs/adr/0031, 0040). `--dev` bundles only the agent server, from its TypeScript.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import nodeHttp from 'node:http';
 import path from 'node:path';
@@ -214,12 +214,15 @@ const COMMENTS = { legal: true, annotation: false, jsdoc: false };
 
 // CommonJS, because V8's code caches can be had for it, and because its `import`s of built-in modules cost nothing
 // (docs/adr/0043, 0054).
+const isDev = process.argv[2] === '--dev';
 const AGENT_SERVER = 'bundle/agent-server';
-const COMPILED = 'packages/agent-server/dist';
+const source = (name) =>
+  isDev ? `packages/agent-server/src/${name}.ts` : `packages/agent-server/dist/${name}.js`;
+const options = isDev ? { resolve: { conditionNames: ['@slipway/source', 'node'] } } : {};
 const { folders, entries } = await bundle(
   AGENT_SERVER,
-  { program: `${COMPILED}/main.js`, 'relay.main': `${COMPILED}/relay.main.js` },
-  { plugins: [withoutEncodings, withoutTypes] },
+  { program: source('main'), 'relay.main': source('relay.main') },
+  { ...options, plugins: [withoutEncodings, withoutTypes] },
   {
     format: 'cjs',
     comments: COMMENTS,
@@ -227,7 +230,7 @@ const { folders, entries } = await bundle(
     entryFileNames: ({ name }) => (name === 'program' ? 'chunks/[name]-[hash].js' : '[name].js'),
   },
 );
-await bundle(AGENT_SERVER, { loader: `${COMPILED}/bundle-loader.js` }, {}, { format: 'cjs' });
+await bundle(AGENT_SERVER, { loader: source('bundle-loader') }, options, { format: 'cjs' });
 const agentServer = path.join(dist, AGENT_SERVER);
 writeFileSync(
   path.join(agentServer, 'main.js'),
@@ -236,29 +239,31 @@ writeFileSync(
 writeFileSync(path.join(agentServer, 'LICENSES.txt'), notices(folders));
 // Whatever package.json is above this folder.
 writeFileSync(path.join(agentServer, 'package.json'), '{ "type": "commonjs" }\n');
-const service = await bundle(
-  'service',
-  { main: 'dist/main.js', keys: 'dist/cli/keys.js', slipway: 'dist/cli/slipway.js' },
-  { plugins: [http, requiredByNest, withoutEncodings, withoutUnused, optionalPackages] },
-  {
-    // Swagger, TypeORM and log lines use the names of classes.
-    keepNames: true,
-    sourcemap: true,
-    // Lines are kept for stack traces. One character beyond Latin-1 would double the size of a file in memory.
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
-    comments: COMMENTS,
-  },
-);
-writeFileSync(path.join(dist, 'service/LICENSES.txt'), notices(service.folders));
-// The page of the API document, whose package would be the only one that the service needs beside its bundle.
-const swagger = path.join(dist, 'swagger-ui');
-mkdirSync(swagger, { recursive: true });
-for (const name of [
-  'swagger-ui.css',
-  'swagger-ui-bundle.js',
-  'favicon-16x16.png',
-  'favicon-32x32.png',
-  'LICENSE',
-]) {
-  copyFileSync(path.join(root, 'node_modules/swagger-ui-dist', name), path.join(swagger, name));
+if (!isDev) {
+  const service = await bundle(
+    'service',
+    { main: 'dist/main.js', keys: 'dist/cli/keys.js', slipway: 'dist/cli/slipway.js' },
+    { plugins: [http, requiredByNest, withoutEncodings, withoutUnused, optionalPackages] },
+    {
+      // Swagger, TypeORM and log lines use the names of classes.
+      keepNames: true,
+      sourcemap: true,
+      // Lines are kept for stack traces. One character beyond Latin-1 would double the size of a file in memory.
+      minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
+      comments: COMMENTS,
+    },
+  );
+  writeFileSync(path.join(dist, 'service/LICENSES.txt'), notices(service.folders));
+  // The page of the API document, whose package would be the only one that the service needs beside its bundle.
+  const swagger = path.join(dist, 'swagger-ui');
+  mkdirSync(swagger, { recursive: true });
+  for (const name of [
+    'swagger-ui.css',
+    'swagger-ui-bundle.js',
+    'favicon-16x16.png',
+    'favicon-32x32.png',
+    'LICENSE',
+  ]) {
+    copyFileSync(path.join(root, 'node_modules/swagger-ui-dist', name), path.join(swagger, name));
+  }
 }

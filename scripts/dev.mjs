@@ -1,3 +1,114 @@
-// What `npm run dev` does after each compilation.
-await import('./bundle.mjs');
-await import('../dist/main.js');
+// Runs the service from its sources, and starts it again after every change: npm run dev. It holds a connection to the
+// embedded database, which so outlives restarts. Types are checked beside it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { watch } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import 'reflect-metadata';
+import { isUpToDate } from './lib/build.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+/** Editors save in several steps. */
+const SETTLE_MS = 50;
+const FOLDERS = [
+  'src',
+  ...['common', 'agent-protocol', 'agent-server'].map((name) => `packages/${name}/src`),
+];
+const RECORD = 'node_modules/.cache/slipway-typescript/dev.tsbuildinfo';
+const TYPE_CHECK = [
+  '--noEmit',
+  '--incremental',
+  '--tsBuildInfoFile',
+  RECORD,
+  '--watch',
+  '--preserveWatchOutput',
+];
+
+await import('./lib/typescript-loader.cjs');
+const [{ loadConfig }, { openDatabase }, { reportStartFailure }] = await Promise.all([
+  import('../src/config/load-config.ts'),
+  import('../src/database/open-database.ts'),
+  import('../src/program/process-end.ts'),
+]);
+
+let database;
+try {
+  database = await openDatabase(loadConfig());
+} catch (error) {
+  reportStartFailure(error);
+}
+
+const changed = new Set();
+let settling;
+let isEnding = false;
+let service;
+
+if (!isUpToDate()) {
+  await bundleAgentServer();
+}
+start();
+const checker = run(['node_modules/typescript/bin/tsc', ...TYPE_CHECK], { cwd: root });
+
+let work = Promise.resolve();
+for (const folder of FOLDERS) {
+  watch(path.join(root, folder), { recursive: true }, (_event, name) => {
+    if (/(?<!\.spec)\.(ts|json)$/.test(name ?? '')) {
+      changed.add(folder);
+      clearTimeout(settling);
+      settling = setTimeout(() => {
+        work = work.then(restart);
+      }, SETTLE_MS);
+    }
+  });
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => void end());
+}
+
+async function restart() {
+  const folders = [...changed];
+  changed.clear();
+  const isBundled = folders.some((folder) => folder !== 'src');
+  if (folders.length === 0 || isEnding || (isBundled && !(await bundleAgentServer()))) {
+    return;
+  }
+  await stop();
+  start();
+}
+
+function start() {
+  service = run([path.join(root, 'scripts/lib/run-source.mjs')]);
+}
+
+async function stop() {
+  if (service.exitCode === null && service.signalCode === null) {
+    service.kill('SIGTERM');
+    await once(service, 'exit');
+  }
+}
+
+async function end() {
+  if (isEnding) {
+    return;
+  }
+  isEnding = true;
+  checker.kill();
+  await work;
+  await stop();
+  await database.close();
+  process.exit();
+}
+
+/** Sandboxes run a bundle; returns false when it cannot be made, after printing why. */
+async function bundleAgentServer() {
+  const [status] = await once(run(['scripts/bundle.mjs', '--dev'], { cwd: root }), 'exit');
+  return status === 0;
+}
+
+function run(args, options = {}) {
+  return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+    ...options,
+  });
+}

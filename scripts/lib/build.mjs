@@ -115,7 +115,8 @@ export function buildIfNeeded() {
   return build();
 }
 
-function isUpToDate() {
+/** Whether nothing has changed since the last build. */
+export function isUpToDate() {
   if (!existsSync(stamp) || !existsSync(entry)) {
     return false;
   }

@@ -6,7 +6,7 @@ const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { enableCompileCache, registerHooks } = require('node:module');
 const path = require('node:path');
-const { fileURLToPath } = require('node:url');
+const { fileURLToPath, pathToFileURL } = require('node:url');
 const swc = require('@swc/core');
 
 const ROOT = path.resolve(__dirname, '../..');
@@ -66,7 +66,9 @@ registerHooks({
     if (!url.startsWith('file:') || !url.endsWith('.ts') || url.includes('/node_modules/')) {
       return nextLoad(url, context);
     }
-    return { format: 'module', source: compile(fileURLToPath(url), url), shortCircuit: true };
+    const code = compile(fileURLToPath(url), url);
+    const source = `${code}\n//# sourceMappingURL=${pathToFileURL(sourceMaps.get(url)).href}`;
+    return { format: 'module', source, shortCircuit: true };
   },
 });
 

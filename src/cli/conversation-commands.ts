@@ -115,7 +115,9 @@ function repositoryOf(subject: string): { selected_repository: string; git_provi
 
 async function awaitReady(client: ServiceClient, taskId: string, output: CommandOutput): Promise<string> {
   for (let last = ''; ; await delay(START_POLL_MS)) {
-    const { body } = await client.request(`${CONVERSATIONS}/start-tasks`, { query: { ids: taskId } });
+    const { body } = await client.outlasting(
+      async () => await client.request(`${CONVERSATIONS}/start-tasks`, { query: { ids: taskId } }),
+    );
     const [task] = jsonList(body);
     const status = jsonText(task, 'status') ?? 'ERROR';
     const detail = jsonText(task, 'detail');
@@ -137,7 +139,7 @@ async function awaitReady(client: ServiceClient, taskId: string, output: Command
 /**
  * Prints events as they happen until the agent rests; a stream that breaks is continued where it broke.
  *
- * @throws CommandError when the agent ended with an error
+ * @throws CommandError when the agent ended with an error, or the service stays away
  */
 export async function watchConversation(
   client: ServiceClient,
@@ -167,13 +169,14 @@ export async function watchConversation(
 
 /** A stream begins with the past, in which the agent may have rested before. */
 async function isLatestStatus(client: ServiceClient, id: string, event: unknown): Promise<boolean> {
-  const { body } = await client.request(`/api/v1/conversation/${id}/events/search`, {
-    query: {
-      kind__eq: 'ConversationStateUpdateEvent',
-      timestamp__gte: jsonText(event, 'timestamp'),
-      limit: 100,
-    },
-  });
+  const query = {
+    kind__eq: 'ConversationStateUpdateEvent',
+    timestamp__gte: jsonText(event, 'timestamp'),
+    limit: 100,
+  };
+  const { body } = await client.outlasting(
+    async () => await client.request(`/api/v1/conversation/${id}/events/search`, { query }),
+  );
   const statuses = jsonList(body, 'items').filter((item) => executionStatus(item) !== null);
   return jsonText(statuses.at(-1), 'id') === jsonText(event, 'id');
 }

@@ -1,9 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
 import type { CommandLineConfig } from '../config/command-line-config.js';
 
 const TIMEOUT_MS = 60_000;
+/** How long a restart or an update may take. */
+const AWAY_MS = 60_000;
+const RETRY_MS = 1_000;
+/** A service that stops, and a proxy in front of none. */
+const AWAY = new Set([502, 503, 504]);
 
 /** Exit statuses of `slipway`; scripts depend on them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, notAllowed: 4 } as const;
@@ -13,6 +19,7 @@ export class CommandError extends Error {
   constructor(
     message: string,
     readonly status: number = EXIT.failed,
+    readonly isPassing = status === EXIT.unreachable,
   ) {
     super(message);
     this.name = 'CommandError';
@@ -34,7 +41,10 @@ export interface ServiceAnswer {
 
 /** The public API of a service, for the commands of `slipway`. */
 export class ServiceClient {
-  constructor(private readonly config: CommandLineConfig) {}
+  constructor(
+    private readonly config: CommandLineConfig,
+    private readonly awayMs = AWAY_MS,
+  ) {}
 
   /** @throws CommandError unless the answer is a success */
   async request(path: string, request: ServiceRequest = {}): Promise<ServiceAnswer> {
@@ -54,10 +64,27 @@ export class ServiceClient {
     return found;
   }
 
-  /** Server-sent events, until the service ends the stream or the connection breaks. */
+  /** Repeats what fails because the service is away. @throws CommandError when it stays away */
+  async outlasting<T>(work: () => Promise<T>): Promise<T> {
+    const begunAt = performance.now();
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        const isPassing = error instanceof CommandError && error.isPassing;
+        if (!isPassing || performance.now() - begunAt >= this.awayMs) {
+          throw error;
+        }
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  /** Server-sent events, until the service ends the stream or the connection breaks; then they can be continued. */
   async *events(path: string, lastEventId: string | null = null): AsyncGenerator<EventSourceMessage> {
     const headers: Record<string, string> = lastEventId === null ? {} : { 'Last-Event-ID': lastEventId };
-    const { body } = await this.send(path, {}, null, headers);
+    const open = async (): Promise<Response> => await this.send(path, {}, null, headers);
+    const { body } = await (lastEventId === null ? open() : this.outlasting(open));
     const frames = body
       ?.pipeThrough(new TextDecoderStream())
       .pipeThrough(new EventSourceParserStream())
@@ -114,7 +141,8 @@ export class ServiceClient {
 function refused(status: number, problem: unknown): CommandError {
   const detail =
     jsonText(problem, 'detail') ?? jsonText(problem, 'title') ?? `the service answered ${status}`;
-  return new CommandError(detail, status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed);
+  const exit = status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed;
+  return new CommandError(detail, exit, AWAY.has(status));
 }
 
 async function nextOrEnd<T>(frames: AsyncIterator<T> | undefined): Promise<T | null> {

@@ -46,6 +46,13 @@ describe('the arrival at the web application', () => {
     expect(page.questions).toEqual([]);
   });
 
+  it('skips the welcome of the application for those whom the link has connected', () => {
+    const skipped = ['openhands-onboarded', 'openhands-sidebar-onboarding-checklist-dismissed'];
+
+    expect([...arrive(LINK).local.keys()]).toEqual(expect.arrayContaining(skipped));
+    expect([...arrive(HOME).local.keys()]).toEqual([]);
+  });
+
   it.each([
     ['of the same service', [{ ...ELSEWHERE, id: 'slipway', kind: 'cloud', host: HOME }]],
     ['of another service', [ELSEWHERE]],

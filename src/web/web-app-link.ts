@@ -41,12 +41,39 @@ export const ARRIVAL_SCRIPT = `(function () {
   localStorage.setItem('openhands-active-backend', active);
   sessionStorage.setItem('openhands-active-backend', active);
   localStorage.removeItem('openhands-backend-health');
+  // Its welcome offers agents and automations that this service may not have.
+  localStorage.setItem('openhands-onboarded', '1');
+  localStorage.setItem('openhands-sidebar-onboarding-checklist-dismissed', 'true');
   function backends() {
     try {
       return JSON.parse(localStorage.getItem('openhands-backends')).filter(function (one) { return one; });
     } catch (error) { return []; }
   }
 })();`;
+
+// Runs after {@link ARRIVAL_SCRIPT}. A session of the same account is kept, because open pages of the console use it.
+const CONNECT_SCRIPT = `(function () {
+  var key = window.__AGENT_CANVAS_SESSION_API_KEY__;
+  function open() { location.replace('/console/settings'); }
+  function read(path, options) {
+    return fetch(path, options).then(function (response) { return response.json(); });
+  }
+  if (!key) return open();
+  var own = { headers: { 'X-Session-API-Key': key }, credentials: 'omit' };
+  Promise.all([read('/auth/session'), read('/api/keys/current', own)]).then(function (found) {
+    if (found[0].user && found[0].user.id === found[1].user_id) return;
+    var headers = { 'Content-Type': 'application/json' };
+    return fetch('/auth/key', { method: 'POST', headers: headers, body: JSON.stringify({ key: key }) });
+  }).then(open, open);
+})();`;
+
+/** Signs the account of the application in at the console, and opens its page that connects git hosts. */
+export const CONNECT_PAGE = `<!DOCTYPE html>
+<html lang="en">
+  <head><meta charset="utf-8"><title>Slipway</title><script>${ARRIVAL_SCRIPT}</script></head>
+  <body><script>${CONNECT_SCRIPT}</script></body>
+</html>
+`;
 
 /** The application's address, with a code that connects the browser: see {@link linkWithCode}. */
 export function webAppLink(address: string, listenHost: string, issueCode: (() => string) | null): string {

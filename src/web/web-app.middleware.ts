@@ -4,7 +4,7 @@ import path from 'node:path';
 import express, { type Request, type RequestHandler } from 'express';
 import { StaticAnswer } from '../common/requests/static-answer.js';
 import { ConfigError } from '../config/config.error.js';
-import { ARRIVAL_SCRIPT } from './web-app-link.js';
+import { ARRIVAL_SCRIPT, CONNECT_PAGE } from './web-app-link.js';
 
 /** The application's pages may have any other path. */
 const OF_SERVICE =
@@ -15,6 +15,8 @@ const HASHED = '/assets/';
 const YEAR_SECONDS = 31_536_000;
 /** Without these fonts the application falls back to those of the machine. */
 const FONTS = { styles: 'https://fonts.googleapis.com', files: 'https://fonts.gstatic.com' };
+/** The application links to this page of the hosted service, and has none of its own there. */
+const INTEGRATIONS = '/settings/integrations';
 const RELEASES = 'https://registry.npmjs.org';
 
 /**
@@ -50,6 +52,7 @@ export function webAppMiddleware(
     },
   });
   const answer = new StaticAnswer('text/html; charset=utf-8', () => page);
+  const connect = new StaticAnswer('text/html; charset=utf-8', () => CONNECT_PAGE);
   const router = express.Router();
   router.use((request, response, next) => {
     if ((request.method !== 'GET' && request.method !== 'HEAD') || OF_SERVICE.test(request.path)) {
@@ -60,6 +63,16 @@ export function webAppMiddleware(
     next();
   });
   router.get(['/', '/index.html'], async (request, response) => answer.send(request, response));
+  router.get(INTEGRATIONS, async (request, response, next) => {
+    if (!wantsPage(request)) {
+      next();
+    } else if (isLocal) {
+      response.setHeader('Content-Security-Policy', pagePolicy(CONNECT_PAGE, []));
+      await connect.send(request, response);
+    } else {
+      response.redirect('/console/settings');
+    }
+  });
   router.use(files);
   router.use(async (request, response, next) => {
     if (wantsPage(request)) {

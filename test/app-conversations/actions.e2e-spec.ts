@@ -12,7 +12,7 @@ import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
 import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
-import { ConversationRows } from '../support/conversation-rows.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
@@ -63,13 +63,14 @@ async function hasTraffic(): Promise<boolean> {
 }
 
 /** A conversation that the agent server has as well. */
-async function begin(): Promise<{ id: string; hex: string }> {
-  const row = await rows.conversation(user.id, {
+async function begin(followed: Partial<FollowedConversation> = {}): Promise<{ id: string; hex: string }> {
+  const members = {
     sandboxId: sandbox.id,
     workingDir: agent.workspace,
     llmModel: MODEL.llm_model,
     llmBaseUrl: MODEL.llm_base_url,
-  });
+  };
+  const row = await rows.conversation(user.id, members, followed);
   await agent.client.start({ conversation_id: row.id });
   return row;
 }
@@ -397,7 +398,7 @@ describe('settings that have changed', () => {
       },
     ],
   ])('reach a conversation %s with the next message', async (_, state) => {
-    const { id, hex } = await begin();
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await settings({ ...SERVER, max_budget_per_task: 5, max_iterations: 9 });
     await seen(id, state);
 
@@ -407,7 +408,7 @@ describe('settings that have changed', () => {
   });
 
   it('are not read for a pause', async () => {
-    const { id, hex } = await begin();
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await settings({ ...SERVER, max_budget_per_task: 5 });
     await seen(id, { executionStatus: 'error' });
     await request(app.url).post(`/api/v1/app-conversations/${hex}/pause`).set(user.headers).expect(200);
@@ -419,7 +420,7 @@ describe('settings that have changed', () => {
   });
 
   it('are not read when nothing is in the way', async () => {
-    const { id, hex } = await begin();
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await settings({ ...SERVER, max_budget_per_task: 5 });
 
     await say(hex, 'settings').expect(200);
@@ -428,7 +429,7 @@ describe('settings that have changed', () => {
   });
 
   it('leave a conversation its key when they name another model server', async () => {
-    const { id, hex } = await begin();
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await settings({ ...SERVER, llm_base_url: 'http://other.example/v1', max_budget_per_task: 5 });
     await seen(id, { executionStatus: 'error' });
 
@@ -438,7 +439,7 @@ describe('settings that have changed', () => {
   });
 
   it('reach a conversation that refuses to work without its key, which then works', async () => {
-    const { id, hex } = await begin();
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await agent.restart();
     await app.dataSource.query('UPDATE sandboxes SET address = $2 WHERE id = $1', [
       sandbox.id,
@@ -460,7 +461,7 @@ describe('settings that have changed', () => {
   });
 
   it('send their key to their own server only, where it is not known where the model was called before', async () => {
-    const { id, hex } = await begin();
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await app.dataSource.getRepository(AppConversation).update({ id }, { llmBaseUrl: null });
     await settings({ ...SERVER, llm_base_url: 'http://other.example/v1' });
     await seen(id, { executionStatus: 'error' });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Locator } from 'playwright-core';
 import { type Demo, startDemo } from '../../demo/start-demo.js';
+import { startAtTerminal } from './terminal-service.js';
 import { startBrowser, Visitor } from './visitor.js';
 
 const TITLE = 'Retry the address lookup once before giving up';
@@ -62,18 +63,25 @@ describe('the console', () => {
       await stranger.leave();
     });
 
-    it('signs in with the code of a link', async () => {
-      const guest = await Visitor.come(browser, demo.url);
-      // Only a terminal is told a code; whose it is decides the key that stands for it here.
-      await guest.page.route('**/auth/code', async (route) => {
-        expect(route.request().postDataJSON()).toEqual({ code: CODE });
-        await route.continue({ url: `${demo.url}/auth/key`, postData: JSON.stringify({ key: demo.apiKey }) });
-      });
-      await guest.page.goto(`/console/#code=${CODE}`);
-      await guest.page.getByRole('heading', { name: 'Work' }).waitFor();
+    it('signs in with the link that a start prints on a terminal, once', async () => {
+      const started = await startAtTerminal();
+      const { link } = started;
+      const { origin, hash } = new URL(link);
+      const [guest, late] = [await Visitor.come(browser, origin), await Visitor.come(browser, origin)];
+      try {
+        await guest.page.goto(link);
+        await guest.page.getByRole('heading', { name: 'Work' }).waitFor();
+        await late.page.goto(link);
+        await late.page.getByText('The link does not work').waitFor();
 
-      expect(await guest.hasSession()).toBe(true);
-      await guest.leave();
+        expect([await guest.hasSession(), await late.hasSession()]).toEqual([true, false]);
+        expect(await guest.kept()).not.toContain(hash);
+        await guest.expectSound();
+      } finally {
+        await guest.leave();
+        await late.leave();
+        await started.stop();
+      }
     });
   });
 

@@ -14,7 +14,7 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
   // Nobody but this machine: whatever the page asked of another would fail, and show in the log.
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
 const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
 const SHOTS = path.join(__dirname, 'screenshots');

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findProgram } from '../../src/v1/sandboxes/backends/process/platform.js';
+import { SandboxFiles } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
 import { sandboxAnswers } from '../support/sandbox-client.js';
 import { until } from '../support/until.js';
 import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
@@ -85,6 +86,22 @@ exec ${await findProgram('slirp4netns', searchPath)} "$@"
     await mark('fail');
     await rm(path.join(control, 'hold'));
     await until(async () => (await harness.backend.inspect(launch.id)).state === 'stopped');
+    await until(async () => (await harness.backend.inspect(launch.id)).exit?.cause !== undefined);
+    expect((await harness.backend.inspect(launch.id)).exit?.cause).toMatch(/slirp4netns did not connect/);
+  });
+
+  // A rejection without a handler ends the service; here it fails the test.
+  it('may fail after its start was aborted', async () => {
+    await mark('hold');
+    const launch = harness.launch();
+    const aborter = new AbortController();
+    const starting = harness.backend.start(launch, aborter.signal);
+    const files = new SandboxFiles(harness.options.folder, launch.id);
+    await until(async () => (await files.program()) !== null);
+    aborter.abort();
+    await starting;
+    await mark('fail');
+    await rm(path.join(control, 'hold'));
     await until(async () => (await harness.backend.inspect(launch.id)).exit?.cause !== undefined);
     expect((await harness.backend.inspect(launch.id)).exit?.cause).toMatch(/slirp4netns did not connect/);
   });

@@ -14,6 +14,15 @@ import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { TestApp } from './create-test-app.js';
 import { sampleStartRequest } from './sample-start-request.js';
 
+/**
+ * For tests that write what the service has seen of a conversation: a follower in this process would replace it at any
+ * moment by what the agent server says.
+ */
+export const FOLLOWED_ELSEWHERE: Partial<FollowedConversation> = {
+  follower: randomUUID(),
+  followerUntil: new Date('9999-01-01T00:00:00Z'),
+};
+
 /** Inserts rows of conversations and of what belongs to them, as if others had made them. */
 export class ConversationRows {
   constructor(private readonly app: TestApp) {}

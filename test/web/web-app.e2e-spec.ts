@@ -4,7 +4,9 @@ import { request as httpRequest } from 'node:http';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { jsonText } from '@slipway/common/json-access.js';
 import { webAppMiddleware } from '../../src/web/web-app.middleware.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 
@@ -68,9 +70,84 @@ describe('a web application on the origin of the service', () => {
       expect(response.headers.get('content-security-policy')).toContain(
         `script-src 'self' 'wasm-unsafe-eval' 'sha256-${digest}'; `,
       );
+      const link = `${shared.url}/settings/integrations`;
+      const followed = await fetch(link, { headers: AS_BROWSER, redirect: 'manual' });
+      expect([followed.status, followed.headers.get('location')]).toEqual([302, '/console/settings']);
     } finally {
       await shared.close();
     }
+  });
+
+  describe('its link to the git hosts', () => {
+    interface Followed {
+      /** Where the browser is in the end. */
+      at: string;
+      session: string | null;
+    }
+
+    /** Runs the scripts of the page as a browser does that has this key stored, and perhaps a session. */
+    const follow = async (key: string | null, cookie: string | null = null): Promise<Followed> => {
+      const response = await fetch(`${app.url}/settings/integrations`, { headers: AS_BROWSER });
+      const opened = Promise.withResolvers<string>();
+      let session = cookie;
+      const backend = { kind: 'cloud', host: app.url, apiKey: key };
+      const stored = new Map(key === null ? [] : [['openhands-backends', JSON.stringify([backend])]]);
+      const { origin, pathname } = new URL(response.url);
+      const page = {
+        location: { origin, pathname, search: '', hash: '', replace: opened.resolve },
+        localStorage: { getItem: (name: string) => stored.get(name) ?? null },
+        fetch: async (address: string, init: RequestInit = {}) => {
+          const headers = new Headers(init.headers);
+          if (session !== null && init.credentials !== 'omit') {
+            headers.set('Cookie', session);
+          }
+          const answer = await fetch(`${app.url}${address}`, { ...init, headers });
+          session = answer.headers.getSetCookie()[0]?.split(';')[0] ?? session;
+          return answer;
+        },
+      };
+      const scripts = [...(await response.text()).matchAll(/<script>([^]*?)<\/script>/g)];
+      runInNewContext(scripts.map(([, text = '']) => text).join('\n'), { ...page, window: {} });
+      return { at: await opened.promise, session };
+    };
+
+    const signedIn = async (cookie: string | null): Promise<unknown> => {
+      const headers = { Cookie: cookie ?? '' };
+      const response = await fetch(`${app.url}/auth/session`, { headers });
+      return jsonText(await response.json(), 'user', 'id');
+    };
+
+    it("opens the console's page that connects them, as the account of the application", async () => {
+      const ada = await app.createUser();
+      const { at, session } = await follow(ada.key);
+
+      expect(at).toBe('/console/settings');
+      expect(await signedIn(session)).toBe(ada.id);
+    });
+
+    it('keeps a session of the same account, and replaces one of another', async () => {
+      const [ada, bo] = [await app.createUser(), await app.createUser()];
+      const { session } = await follow(ada.key);
+
+      expect((await follow(ada.key, session)).session).toBe(session);
+      expect(await signedIn((await follow(bo.key, session)).session)).toBe(bo.id);
+    });
+
+    it.each([null, 'slw_not-a-key'])('leaves signing in to the console with the key %j', async (key) => {
+      expect(await follow(key)).toEqual({ at: '/console/settings', session: null });
+    });
+
+    it('runs the scripts of the service only', async () => {
+      const response = await fetch(`${app.url}/settings/integrations`, { headers: AS_BROWSER });
+      const scripts = [...(await response.text()).matchAll(/<script>([^]*?)<\/script>/g)];
+      const digests = scripts.map(
+        ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+      );
+
+      expect(response.headers.get('content-security-policy')).toContain(
+        `script-src 'self' 'wasm-unsafe-eval' ${digests.join(' ')}; `,
+      );
+    });
   });
 
   it('is not sent again to a browser that has it', async () => {

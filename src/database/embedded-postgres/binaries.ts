@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
-import { createRequire, findPackageJSON } from 'node:module';
+import { findPackageJSON } from 'node:module';
 import path from 'node:path';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
@@ -16,32 +16,21 @@ export interface PlatformPackage {
   major: number;
 }
 
-interface Binaries {
-  folder: string;
-  copied: boolean;
-}
-
-type PackedSymlink = Record<'source' | 'target', string>;
-
 /** @throws EmbeddedPostgresError when the platform has no binaries, or the optional dependency is missing */
 export function findPlatformPackage(): PlatformPackage {
   const name = platformPackageName(process.platform, process.arch);
-  let entry: string;
+  let manifest: string;
   try {
-    entry = createRequire(import.meta.url).resolve(name);
+    manifest = findPackageJSON(name, import.meta.url) ?? '';
   } catch (error) {
     // An image has no lock file: what is installed in it stays as it is.
     const root = path.dirname(findPackageJSON('..', import.meta.url) ?? '');
-    throw new EmbeddedPostgresError(
-      notInstalled(name, existsSync(path.join(root, 'package-lock.json'))),
-      error,
-    );
+    const isSource = existsSync(path.join(root, 'package-lock.json'));
+    throw new EmbeddedPostgresError(notInstalled(name, isSource), error);
   }
-  // The package exports `dist/index.js` only, so its package.json is found from there.
-  const folder = path.dirname(path.dirname(entry));
-  const manifest: { version: string } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
-  const { version } = manifest;
-  return { native: path.join(folder, 'native'), version, major: Number.parseInt(version, 10) };
+  const { version }: { version: string } = JSON.parse(readFileSync(manifest, 'utf8'));
+  const native = path.join(path.dirname(manifest), 'native');
+  return { native, version, major: Number.parseInt(version, 10) };
 }
 
 export function notInstalled(name: string, isSource: boolean): string {
@@ -68,8 +57,10 @@ export async function prepareBinaries(
   { native, version }: PlatformPackage,
   user: UnixUser | null,
   home: string,
-): Promise<Binaries> {
-  if (user === null || isRunnableBy(user, realpathSync(native))) {
+): Promise<{ folder: string; copied: boolean }> {
+  const real = realpathSync(native);
+  const programs = ['bin/postgres', 'share/postgresql'].map((name) => path.join(real, name));
+  if (user === null || programs.every((file) => canReach(user, file, 5))) {
     try {
       await createLibrarySymlinks(native);
       return { folder: native, copied: false };
@@ -92,13 +83,11 @@ export async function prepareBinaries(
   return { folder, copied: true };
 }
 
-function isRunnableBy(user: UnixUser, native: string): boolean {
-  return ['bin/postgres', 'share/postgresql'].every((name) => canReach(user, path.join(native, name), 5));
-}
-
 /** `pg-symlinks.json` has paths from the package's root. */
 async function createLibrarySymlinks(native: string): Promise<void> {
-  const links: PackedSymlink[] = JSON.parse(await readFile(path.join(native, 'pg-symlinks.json'), 'utf8'));
+  const links: Record<'source' | 'target', string>[] = JSON.parse(
+    await readFile(path.join(native, 'pg-symlinks.json'), 'utf8'),
+  );
   for (const link of links) {
     const file = path.join(native, path.relative('native', link.target));
     if (!existsSync(file)) {
@@ -123,10 +112,7 @@ async function letAllRun(folder: string): Promise<void> {
 
 /** Removes what an interrupted start left in a folder. Call it only while holding the start lock. */
 export async function removeUnfinished(folder: string, prefix: string): Promise<void> {
+  const options = { recursive: true, force: true, maxRetries: 5, retryDelay: 50 };
   const names = (await readdir(folder)).filter((name) => name.startsWith(prefix));
-  await Promise.all(
-    names.map((name) =>
-      rm(path.join(folder, name), { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }),
-    ),
-  );
+  await Promise.all(names.map((name) => rm(path.join(folder, name), options)));
 }

@@ -45,10 +45,8 @@ export async function ensureDataDir(dataDir: string, user: UnixUser | null): Pro
     }
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new EmbeddedPostgresError(
-      `DATA_DIR: ${dataDir} cannot be created or written (${errorCode(error) ?? 'unknown'})`,
-      error,
-    );
+    const reason = errorCode(error) ?? 'unknown';
+    throw new EmbeddedPostgresError(`DATA_DIR: ${dataDir} cannot be created or written (${reason})`, error);
   }
 }
 
@@ -85,14 +83,9 @@ export async function openLog(file: string): Promise<{ fd: number; size: number;
   return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
 }
 
-/** `folder` is its real path. */
-interface Cluster {
-  folder: string;
-  uid: number;
-  gid: number;
-}
+type Cluster = Pick<UnixUser, 'uid' | 'gid'> & { folder: string };
 
-/** Null when none was created yet. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
+/** Null when none was created yet; `folder` is its real path. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
 export function findCluster(entry: string): Cluster | null {
   try {
     if (lstatSync(entry, { throwIfNoEntry: false }) === undefined) {
@@ -106,9 +99,13 @@ export function findCluster(entry: string): Cluster | null {
   }
 }
 
-/** @throws EmbeddedPostgresError when the cluster belongs to another user or another major version */
-export function checkCluster({ folder: cluster, uid }: Cluster, serverUid: number, major: number): void {
-  if (uid !== serverUid) {
+/** The folder of a cluster. @throws EmbeddedPostgresError when it is another user's or of another major version */
+export function checkedCluster(entry: string, serverUid: number | undefined, major: number): string {
+  const { folder: cluster = entry, uid } = findCluster(entry) ?? {};
+  if (uid === undefined) {
+    throw new EmbeddedPostgresError(`The database in ${entry} has disappeared`);
+  }
+  if (uid !== (serverUid ?? uid)) {
     throw new EmbeddedPostgresError(
       `The database in ${cluster} belongs to user id ${uid}: start as that user or as root, or choose another DATA_DIR`,
     );
@@ -120,19 +117,18 @@ export function checkCluster({ folder: cluster, uid }: Cluster, serverUid: numbe
         `dump it with ${version} and restore it, or choose another DATA_DIR`,
     );
   }
+  return cluster;
 }
 
-interface CreateClusterOptions {
-  binaries: string;
-  target: string;
-  /** When that is not the data folder, `target` becomes a link. */
-  home: string;
+interface CreateClusterOptions extends Record<'binaries' | 'target' | 'home' | 'password', string> {
   user: UnixUser | null;
-  password: string;
   initdbArgs: string[];
 }
 
-/** Renames the finished cluster, so that a start that dies leaves none. Call it only while holding the start lock. */
+/**
+ * Renames the finished cluster, so that a start that dies leaves none; outside the data folder, `target` becomes a link.
+ * Call it only while holding the start lock.
+ */
 export async function createCluster(options: CreateClusterOptions): Promise<void> {
   const { home, target, user } = options;
   await removeUnfinished(home, UNFINISHED);
@@ -147,7 +143,7 @@ export async function createCluster(options: CreateClusterOptions): Promise<void
       await chown(unfinished, user.uid, user.gid);
     }
     const made = path.join(unfinished, 'cluster');
-    await runInitdb(options, made, passwordFile);
+    await runInitdb(options, [`--pgdata=${made}`, `--pwfile=${passwordFile}`]);
     const isHere = home === path.dirname(target);
     const folder = isHere ? target : path.join(home, `postgres-${randomBytes(6).toString('hex')}`);
     await rename(made, folder);
@@ -161,30 +157,23 @@ export async function createCluster(options: CreateClusterOptions): Promise<void
   }
 }
 
-async function runInitdb(
-  { binaries, user, initdbArgs }: CreateClusterOptions,
-  cluster: string,
-  passwordFile: string,
-): Promise<void> {
+async function runInitdb(options: CreateClusterOptions, places: string[]): Promise<void> {
   const args = [
-    `--pgdata=${cluster}`,
+    ...places,
     `--username=${DATABASE_USER}`,
-    `--pwfile=${passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
     // The built-in provider sorts and compares alike on every machine; the C library's C.UTF-8 is not everywhere.
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
     '--locale=C',
-    ...initdbArgs,
+    ...options.initdbArgs,
   ];
   try {
-    await promisify(execFile)(path.join(binaries, 'bin/initdb'), args, optionsFor(user));
+    await promisify(execFile)(path.join(options.binaries, 'bin/initdb'), args, optionsFor(options.user));
   } catch (error) {
-    throw new EmbeddedPostgresError(
-      `PostgreSQL could not create its database: ${programFailure(error)}`,
-      error,
-    );
+    const reason = programFailure(error);
+    throw new EmbeddedPostgresError(`PostgreSQL could not create its database: ${reason}`, error);
   }
 }
 

@@ -16,7 +16,11 @@ const DEFAULTS = {
 };
 export type DiskReserveOptions = Partial<typeof DEFAULTS>;
 
-export type ReserveChange = 'made' | 'released' | null;
+export type SupervisionReport = (
+  level: 'log' | 'warn' | 'error',
+  message: string,
+  fields: Readonly<Record<string, unknown>>,
+) => void;
 
 /** A file that is removed when the embedded database's disk is full, so that the server can write again. */
 export class DiskReserve {
@@ -37,20 +41,23 @@ export class DiskReserve {
   }
 
   /** Checks the disk, and releases or creates the reserve if necessary. */
-  async look(): Promise<ReserveChange> {
+  async look(report: SupervisionReport): Promise<void> {
     const free = await this.freeBytes();
     const { bytes, fullBytes, patienceMs } = this.options;
     const held = ((await unlessCode('ENOENT', stat(this.file)))?.size ?? 0) > 0;
     if (free >= fullBytes) {
       this.fullSince = null;
-      return !held && free >= bytes * ROOM && (await this.make(bytes)) ? 'made' : null;
+      if (!held && free >= bytes * ROOM && (await this.make(bytes))) {
+        report('log', 'disk reserve of embedded database made', {});
+      }
+      return;
     }
     this.fullSince ??= performance.now();
-    if (!held || performance.now() - this.fullSince < patienceMs) {
-      return null;
+    if (held && performance.now() - this.fullSince >= patienceMs) {
+      await rm(this.file, { force: true });
+      const free_bytes = await this.freeBytes();
+      report('error', 'disk of embedded database is full, its reserve is released', { free_bytes });
     }
-    await rm(this.file, { force: true });
-    return 'released';
   }
 
   /** False without room for it. */

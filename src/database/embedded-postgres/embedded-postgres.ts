@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findPlatformPackage, type PlatformPackage, prepareBinaries } from './binaries.js';
 import {
-  checkCluster,
+  checkedCluster,
   createCluster,
   createPassword,
   DATABASE_USER,
@@ -13,7 +13,7 @@ import {
   findCluster,
   readPassword,
 } from './cluster.js';
-import { DiskReserve, type DiskReserveOptions } from './disk-reserve.js';
+import { DiskReserve, type DiskReserveOptions, type SupervisionReport } from './disk-reserve.js';
 import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import {
   connectToPostmaster,
@@ -21,7 +21,7 @@ import {
   type PostmasterOptions,
   releasePostmaster,
 } from './postmaster.js';
-import { PostmasterSupervisor, type SupervisionReport } from './postmaster-supervisor.js';
+import { PostmasterSupervisor } from './postmaster-supervisor.js';
 import { readPostmasterPid } from './process-identity.js';
 import { withStartLock } from './start-lock.js';
 import {
@@ -59,11 +59,7 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/**
- * Starts or joins the server of a data folder, on a Unix socket; root runs it as an unprivileged user. A connection
- * that is held until `stop` shows the use.
- * @throws EmbeddedPostgresError one line that says what to do
- */
+/** Starts or joins the server of a data folder, on a Unix socket. @throws EmbeddedPostgresError what to do, in a line */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { settings = {}, unusedMs = UNUSED_MS, onLaunched, onNotice = () => undefined } = options;
   const installed = findPlatformPackage();
@@ -134,16 +130,12 @@ async function prepareIn(
   } else if (copied) {
     onNotice?.(`PostgreSQL's binaries could not be used where npm put them: they were copied to ${home}`);
   }
-  const cluster = findCluster(target);
-  if (cluster === null) {
-    throw new EmbeddedPostgresError(`The database in ${target} has disappeared`);
-  }
-  checkCluster(cluster, user?.uid ?? process.getuid?.() ?? cluster.uid, installed.major);
+  const cluster = checkedCluster(target, user?.uid ?? process.getuid?.(), installed.major);
   // A running server may have been started with another TMPDIR than ours.
-  const running = await readPostmasterPid(cluster.folder);
-  const host = running?.socketDirectory ?? socketDirectoryFor(cluster.folder, tmpdir(), process.platform);
+  const running = await readPostmasterPid(cluster);
+  const host = running?.socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform);
   const connection = { host, port: SOCKET_PORT, user: DATABASE_USER, password, database: 'slipway' };
-  return { binaries, cluster: cluster.folder, connection };
+  return { binaries, cluster, connection };
 }
 
 /** A URL that pg, TypeORM and the programs of libpq accept. */

@@ -2,24 +2,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
-import type { DiskReserve } from './disk-reserve.js';
+import type { DiskReserve, SupervisionReport } from './disk-reserve.js';
 
 const LOOK_MS = 1_000;
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
-
-export type SupervisionReport = (
-  level: 'log' | 'warn' | 'error',
-  message: string,
-  fields: Readonly<Record<string, unknown>>,
-) => void;
 
 /** Brings the embedded server back when the lease breaks, with growing pauses, and keeps the disk's reserve. */
 export class PostmasterSupervisor {
   private readonly stopping = new AbortController();
   private readonly watch = new RepeatedWork(
     LOOK_MS,
-    () => this.lookAtDisk(),
+    () => this.reserve.look(this.report),
     (error) => this.report('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
   );
   private report: SupervisionReport = () => undefined;
@@ -81,17 +75,6 @@ export class PostmasterSupervisor {
         });
         await delay(retryMs, undefined, { signal }).catch(() => undefined);
       }
-    }
-  }
-
-  private async lookAtDisk(): Promise<void> {
-    const change = await this.reserve.look();
-    if (change === 'made') {
-      this.report('log', 'disk reserve of embedded database made', {});
-    } else if (change === 'released') {
-      this.report('error', 'disk of embedded database is full, its reserve is released', {
-        free_bytes: await this.reserve.freeBytes(),
-      });
     }
   }
 }

@@ -23,18 +23,9 @@ const MAX_OUTPUT_BYTES = 16_384;
 /** The predecessor, or a worker of it, is not gone yet, so a later start may work. */
 const STARTS_LATER = /pre-existing shared memory block|lock file ".*" already exists/;
 
-export interface EmbeddedConnection {
-  host: string;
-  port: number;
-  user: string;
-  password: string;
-  database: string;
-}
+export type EmbeddedConnection = Record<'host' | 'user' | 'password' | 'database', string> & { port: number };
 
-export interface PostmasterOptions {
-  binaries: string;
-  cluster: string;
-  log: string;
+export interface PostmasterOptions extends Record<'binaries' | 'cluster' | 'log', string> {
   user: UnixUser | null;
   connection: EmbeddedConnection;
   settings: Record<string, string>;
@@ -42,22 +33,19 @@ export interface PostmasterOptions {
   onLaunched?: (() => void) | undefined;
 }
 
-/** `not ready`: the server is starting, recovering or shutting down. */
-type Probe = { state: 'connected'; client: Client } | { state: Refusal; error: unknown };
-
-/** Joins or starts the server. Call it only while holding the start lock. @throws EmbeddedPostgresError */
+/** Joins or starts the server, under the start lock. @throws EmbeddedPostgresError */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
   const deadline = performance.now() + READY_TIMEOUT_MS;
   let last: unknown;
   while (performance.now() < deadline) {
     const found = await probe(options.connection);
-    if (found.state === 'connected') {
+    if (found.client !== null) {
       return found.client;
     }
     last = found.error;
-    if (found.state === 'no database') {
+    if (found.refusal === 'no database') {
       await createDatabase(options.connection);
-    } else if (found.state === 'not ready' || (await isStartingOrStopping(options))) {
+    } else if (found.refusal === 'not ready' || (await isStartingOrStopping(options))) {
       await delay(POLL_MS);
     } else {
       const failure = await startPostmaster(options, deadline);
@@ -70,19 +58,17 @@ export async function connectToPostmaster(options: PostmasterOptions): Promise<C
   throw new EmbeddedPostgresError(`PostgreSQL did not become ready in time: see ${options.log}`, last);
 }
 
-/**
- * Stops the server, unless another client is connected. Call it only while holding the start lock.
- * @throws EmbeddedPostgresError when the server does not stop in time
- */
+/** Stops the server, unless another client is connected, under the start lock. @throws EmbeddedPostgresError */
 export async function releasePostmaster(
   lease: Client,
   connection: EmbeddedConnection,
   cluster: string,
   onNotice: (line: string) => void,
 ): Promise<void> {
-  const client = await lease.query('select 1').then(
-    () => lease,
-    () => connectIfRunning(connection),
+  // The server may have been started again since the lease broke.
+  const { client } = await lease.query('select 1').then(
+    () => ({ client: lease }),
+    () => probe(connection),
   );
   if (client === null) {
     return;
@@ -93,12 +79,6 @@ export async function releasePostmaster(
   } else if (!(await stopPostmaster(cluster))) {
     onNotice('PostgreSQL keeps running: it does not belong to this machine or container');
   }
-}
-
-/** Null when the server went down. It may have been started again since a lease broke. */
-async function connectIfRunning(connection: EmbeddedConnection, database?: string): Promise<Client | null> {
-  const found = await probe(connection, database);
-  return found.state === 'connected' ? found.client : null;
 }
 
 /** Null once it accepts connections; its output when another attempt makes sense. */
@@ -113,7 +93,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
   options.onLaunched?.();
   while (!hasEnded() && performance.now() < deadline) {
-    const client = await connectIfRunning(options.connection, 'postgres');
+    const { client } = await probe(options.connection, 'postgres');
     if (client !== null) {
       await client.end();
       await stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
@@ -176,7 +156,7 @@ async function stopPostmaster(cluster: string): Promise<boolean> {
 }
 
 async function createDatabase(connection: EmbeddedConnection): Promise<void> {
-  const client = await connectIfRunning(connection, 'postgres');
+  const { client } = await probe(connection, 'postgres');
   await client?.query(`create database ${client.escapeIdentifier(connection.database)}`);
   await client?.end();
 }
@@ -198,7 +178,10 @@ async function isUsedByOthers(client: Client): Promise<boolean> {
 }
 
 /** @throws EmbeddedPostgresError for a refusal that does not change by waiting */
-async function probe(connection: EmbeddedConnection, database = connection.database): Promise<Probe> {
+async function probe(
+  connection: EmbeddedConnection,
+  database = connection.database,
+): Promise<{ client: Client } | { client: null; refusal: Refusal; error: unknown }> {
   const client = new Client({
     ...connection,
     database,
@@ -210,11 +193,11 @@ async function probe(connection: EmbeddedConnection, database = connection.datab
   client.on('error', () => undefined);
   try {
     await client.connect();
-    return { state: 'connected', client };
+    return { client };
   } catch (error) {
-    const state = classifyConnectError(error);
-    if (state !== null) {
-      return { state, error };
+    const refusal = classifyConnectError(error);
+    if (refusal !== null) {
+      return { client: null, refusal, error };
     }
     const code = errorCode(error) ?? 'unknown reason';
     const reason = code.startsWith('28') ? 'the password in DATA_DIR/postgres-password does not fit' : code;
@@ -222,6 +205,7 @@ async function probe(connection: EmbeddedConnection, database = connection.datab
   }
 }
 
+/** `not ready`: the server is starting, recovering or shutting down. */
 type Refusal = 'not ready' | 'absent' | 'no database';
 const REFUSALS: readonly (readonly [Refusal, RegExp])[] = [
   ['absent', /^(ENOENT|ECONNREFUSED)$/],

@@ -8,16 +8,7 @@ import { parseProcess } from '@slipway/common/processes/process-table.js';
 /** No system assigns this id, so PostgreSQL takes the file for a dead server's. */
 const UNUSED_PID = 2_147_483_647;
 
-interface ProcessIdentity {
-  startedAt: string;
-  command: string;
-}
-
-/** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
-interface PostmasterPid {
-  pid: number;
-  socketDirectory: string | null;
-}
+type ProcessIdentity = Record<'startedAt' | 'command', string>;
 
 /** Null when there is no such process, or when it only waits to be reaped. */
 export function processIdentity(pid: number): ProcessIdentity | null {
@@ -71,28 +62,22 @@ export function isPostmasterCommand(command: string, cluster: string): boolean {
 }
 
 /** The server that claims this cluster; it may be gone: see {@link isPostmasterOf}. */
-export async function readPostmasterPid(cluster: string): Promise<PostmasterPid | null> {
+export async function readPostmasterPid(cluster: string): Promise<ReturnType<typeof parsePostmasterPid>> {
   const text = await unlessCode('ENOENT', readFile(path.join(cluster, 'postmaster.pid'), 'utf8'));
   return text === null ? null : parsePostmasterPid(text);
 }
 
-export function parsePostmasterPid(text: string): PostmasterPid | null {
+/** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
+export function parsePostmasterPid(text: string): { pid: number; socketDirectory: string | null } | null {
   const lines = text.split('\n');
   const pid = Number(lines[0]);
   return Number.isInteger(pid) && pid > 0 ? { pid, socketDirectory: lines[4] || null } : null;
 }
 
-/**
- * Marks the server as gone. The file stays, since it leads a new server to old shared memory and workers. Call it only
- * while holding the start lock.
- */
-export async function disownPostmasterPid(
-  cluster: string,
-  socketDirectory: string,
-  port: number,
-): Promise<void> {
+/** Marks the server as gone, under the start lock. The file leads a new server to old shared memory and workers. */
+export async function disownPostmasterPid(cluster: string, sockets: string, port: number): Promise<void> {
   const file = path.join(cluster, 'postmaster.pid');
   const [, ...rest] = (await readFile(file, 'utf8')).split('\n');
   await writeFile(file, [UNUSED_PID, ...rest].join('\n'), { flag: 'r+' });
-  await rm(path.join(socketDirectory, `.s.PGSQL.${port}.lock`), { force: true });
+  await rm(path.join(sockets, `.s.PGSQL.${port}.lock`), { force: true });
 }

@@ -12,11 +12,8 @@ export function optionsFor(user: UnixUser | null): { cwd: string; env: Record<st
   return { cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, ...identity };
 }
 
-/**
- * Starts a program that outlives this process, in a session of its own: Ctrl-C in the terminal must not end the database
- * before the service has drained.
- * @throws EmbeddedPostgresError
- */
+// In a session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
+/** Starts a program that outlives this process. @throws EmbeddedPostgresError */
 export async function spawnDetached(
   command: readonly [program: string, ...args: string[]],
   user: UnixUser | null,

@@ -14,11 +14,22 @@ export class CanvasSettings {
   ) {}
 
   async saveEverything(): Promise<void> {
+    await this.connectGitHosts();
     await this.saveApplication();
     await this.saveModel();
     await this.saveCondenser();
     await this.saveToolServer();
     await this.saveSecret();
+  }
+
+  private async connectGitHosts(): Promise<void> {
+    await this.app.step('the link to the git hosts opens the console, signed in', async (page) => {
+      await this.app.goto('/settings/app');
+      const link = page.getByTestId('settings-integrations-link');
+      await page.goto((await link.getAttribute('href')) ?? '');
+      await page.getByRole('form', { name: 'Connection' }).waitFor();
+      return new URL(page.url()).pathname;
+    });
   }
 
   private async saveModel(): Promise<void> {

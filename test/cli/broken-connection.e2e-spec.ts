@@ -1,0 +1,155 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { runConversation, watchConversation } from '../../src/cli/conversation-commands.js';
+import { ServiceClient } from '../../src/cli/service-client.js';
+import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { Relay } from '../support/relay.js';
+import { say, StartsClient } from '../support/starts-client.js';
+import { until } from '../support/until.js';
+
+describe('a service that goes away while slipway follows a conversation', () => {
+  let hosts: GitHosts;
+  let git: GitHttpServer;
+  let backend: InProcessSandboxBackend;
+  let app: TestApp;
+  let relay: Relay;
+  let user: TestUser;
+  let lines: string[];
+  let notes: string[];
+  const output = {
+    result: (line: string) => void lines.push(line),
+    note: (line: string) => void notes.push(line),
+  };
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    git = await startGitHttpServer(`x-access-token:${hosts.worlds.github.token}`);
+    await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    backend = new InProcessSandboxBackend();
+    const environment = { ...hosts.environment, GITHUB_CLONE_URL: git.origin };
+    app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+    relay = await Relay.before({ host: '127.0.0.1', port: Number(new URL(app.url).port) });
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-4217' });
+    lines = [];
+    notes = [];
+  });
+
+  afterEach(async () => {
+    await relay.goAway();
+    await relay.comeBack();
+  });
+
+  afterAll(async () => {
+    await relay.goAway();
+    await app.close();
+    await backend.close();
+    await git.close();
+    await hosts.close();
+  });
+
+  const client = (awayMs?: number): ServiceClient =>
+    new ServiceClient({ url: `http://127.0.0.1:${relay.port}`, key: user.key, isLocal: false }, awayMs);
+
+  /** A conversation whose agent works until it is paused. */
+  const working = async (): Promise<string> => {
+    const starts = new StartsClient(app, user);
+    const task = await starts.reached(await starts.start(say('step')), 'READY');
+    return task.appConversationId;
+  };
+
+  const act = async (id: string, action: string, body: object = {}): Promise<void> => {
+    const path = `/api/v1/app-conversations/${id}/${action}`;
+    await request(app.url).post(path).set(user.headers).send(body).expect(200);
+  };
+
+  const finish = async (id: string): Promise<void> => {
+    await act(id, 'pause');
+    await act(id, 'send-message', { content: [{ type: 'text', text: 'say done' }], run: true });
+  };
+
+  /** The service is gone, and answers 503 as one that stops until it was asked. */
+  const restart = async (meanwhile: () => Promise<void>): Promise<void> => {
+    const { port } = relay;
+    await relay.goAway();
+    let asked = 0;
+    const stopping = createServer((_request, response) => {
+      asked += 1;
+      response.writeHead(503, { Connection: 'close' }).end();
+    });
+    await once(stopping.listen(port, '127.0.0.1'), 'listening');
+    await until(() => asked > 0);
+    await meanwhile();
+    await once(stopping.close(), 'close');
+    await relay.comeBack();
+  };
+
+  const idsOf = (texts: readonly string[]): unknown[] => texts.map((text) => jsonText(parseJson(text), 'id'));
+
+  const storedIds = async (id: string): Promise<unknown[]> => {
+    const { body } = await request(app.url)
+      .get(`/api/v1/conversation/${id}/events/search?limit=100`)
+      .set(user.headers)
+      .expect(200);
+    return body.items.map((event: { id: string }) => event.id);
+  };
+
+  it('is followed where its stream broke: no event is lost or repeated', async () => {
+    const id = await working();
+    const watching = watchConversation(client(), id, true, output);
+    await until(() => lines.some((line) => line.includes('"running"')));
+    await relay.goAway();
+    await finish(id);
+    await until(async () => (await storedIds(id)).length > lines.length);
+    await relay.comeBack();
+    await watching;
+
+    expect(idsOf(lines)).toEqual((await storedIds(id)).slice(0, lines.length));
+    expect(lines.at(-1)).toContain('"finished"');
+  });
+
+  it('is waited for while it restarts', async () => {
+    const id = await working();
+    const watching = watchConversation(client(), id, true, output);
+    await until(() => lines.some((line) => line.includes('"running"')));
+    await restart(async () => await finish(id));
+    await watching;
+
+    expect(idsOf(lines)).toEqual((await storedIds(id)).slice(0, lines.length));
+    expect(lines.at(-1)).toContain('"finished"');
+  });
+
+  it('is waited for while a conversation starts', async () => {
+    await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
+    backend.gate.close();
+    const running = runConversation(client(), 'github:octo/app', 'say hello', false, output);
+    await until(() => notes.length > 0);
+    await restart(async () => backend.gate.open());
+    await running;
+
+    expect(notes).toContainEqual(expect.stringMatching(/^READY/));
+    expect(lines.filter((line) => line === 'you: say hello')).toHaveLength(1);
+    expect(lines.at(-1)).toBe('— finished');
+  });
+
+  it('for good ends the command with words and the status 3', async () => {
+    const id = await working();
+    const watching = watchConversation(client(0), id, false, output);
+    await until(() => lines.includes('— running'));
+    await relay.goAway();
+
+    await expect(watching).rejects.toMatchObject({
+      status: 3,
+      message: expect.stringMatching(/^cannot reach http:.*is the service running/),
+    });
+  });
+});
