@@ -187,6 +187,11 @@ const FIND_TO_RESUME = `
   WHERE s.id = $1 AND ${TO_RESUME}
   ORDER BY c.updated_at DESC`;
 
+/** An SQL condition: the conversation in the column is stored, so its start was not the end of it. */
+export function isStored(column: string): string {
+  return `EXISTS (SELECT FROM app_conversations c WHERE c.id = ${column})`;
+}
+
 /** Sorts before every row. */
 const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
