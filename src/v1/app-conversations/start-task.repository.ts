@@ -252,16 +252,19 @@ export class StartTaskRepository {
   }
 
   /**
-   * The request's secrets, and names of stored ones for the conversation (null: all). Throws SecretDecryptionError.
+   * The request's secrets, names of stored ones for the conversation (null: all), and its own budget (null: none).
+   * Throws SecretDecryptionError.
    */
-  async secretsOfConversation(
+  async grantsOfConversation(
     userId: string,
     conversationId: string,
-  ): Promise<{ own: Map<string, string>; names: string[] | null }> {
+  ): Promise<{ own: Map<string, string>; names: string[] | null; maxBudget: number | null }> {
     const task = await this.tasks.findOneBy({ appConversationId: conversationId, userId });
-    return task
-      ? { own: this.secretsOf(task), names: task.request.secret_names ?? null }
-      : { own: new Map(), names: null };
+    return {
+      own: task ? this.secretsOf(task) : new Map(),
+      names: task?.request.secret_names ?? null,
+      maxBudget: task?.request.max_budget ?? null,
+    };
   }
 
   /**
