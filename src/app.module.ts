@@ -12,6 +12,7 @@ import { ObservabilityModule } from './observability/observability.module.js';
 import { OutboundWebhooksModule } from './outbound-webhooks/outbound-webhooks.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
+import { ToolServerModule } from './tool-server/tool-server.module.js';
 import { V0Module } from './v0/v0.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
@@ -56,6 +57,7 @@ export class AppModule {
         WebClientModule,
         WebhooksModule,
         V0Module,
+        ToolServerModule,
         HealthModule,
         ObservabilityModule,
       ],

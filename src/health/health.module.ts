@@ -13,6 +13,6 @@ import { Readiness } from './readiness.js';
   imports: [AuthModule, DatabaseNotificationsModule, JobsModule, ObservabilityModule],
   controllers: [HealthController, DiagnosticsController],
   providers: [Draining, ProgramParts, Readiness],
-  exports: [Readiness],
+  exports: [Draining, Readiness],
 })
 export class HealthModule {}

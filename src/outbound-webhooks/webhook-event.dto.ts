@@ -11,24 +11,56 @@ class WebhookBodyDto {
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) timestamp: string;
 }
 
+class ReportedPullRequestDto {
+  @ApiProperty({ type: 'integer', example: 17 }) number: number;
+  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
+}
+
 class ConversationFailureReportDto {
   @ApiProperty({ example: 'LlmAuthenticationFailed' }) code: string;
   @ApiProperty({ example: "The model's provider answered 401: Incorrect API key provided." }) detail: string;
 }
 
-class ConversationStatusReportDto {
+/** The same members in all events of a conversation. */
+class ConversationReportDto {
   @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
   @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
-  @ApiProperty({ description: 'As in the type.', example: 'finished' }) execution_status: string;
 
-  @ApiProperty({ required: false, description: 'With `error` and `stuck`, where it is known.' })
-  error?: ConversationFailureReportDto;
+  @ApiProperty({
+    type: Object,
+    required: false,
+    nullable: true,
+    description: 'With `result_schema`, once there is one; not if it has more than 64 KiB.',
+    example: { passed: true },
+  })
+  result?: unknown;
+
+  @ApiProperty({ type: ConversationFailureReportDto, nullable: true, description: 'Why it failed.' })
+  error: ConversationFailureReportDto | null;
+
+  @ApiProperty({ type: Object, additionalProperties: { type: 'string' }, example: { team: 'checkout' } })
+  tags: Record<string, string>;
+
+  @ApiProperty({ type: Number, nullable: true, description: 'USD so far.', example: 0.42 })
+  cost: number | null;
+
+  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) repository: string | null;
+
+  @ApiProperty({ type: ReportedPullRequestDto, nullable: true, description: 'The newest.' })
+  pull_request: ReportedPullRequestDto | null;
 }
 
-class ConversationReadyReportDto {
+class ConversationStatusReportDto extends ConversationReportDto {
+  @ApiProperty({ description: 'As in the type.', example: 'finished' }) execution_status: string;
+}
+
+class BudgetReportDto extends ConversationReportDto {
+  @ApiProperty({ description: 'The share of the budget that is spent.', enum: [0.8, 1] }) threshold: number;
+  @ApiProperty({ description: 'USD.', example: 2.5 }) budget: number;
+}
+
+class ConversationReadyReportDto extends ConversationReportDto {
   @ApiProperty({ example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' }) start_task_id: string;
-  @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
-  @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
 }
 
 class StartFailureReportDto extends ConversationReadyReportDto {
@@ -36,11 +68,9 @@ class StartFailureReportDto extends ConversationReadyReportDto {
   detail: string | null;
 }
 
-class PullRequestReportDto {
+class PullRequestReportDto extends ReportedPullRequestDto {
   @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
   @ApiProperty({ example: 'octo/app' }) repository: string;
-  @ApiProperty({ type: 'integer', example: 17 }) number: number;
-  @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
 }
 
 class TestReportDto {
@@ -60,6 +90,7 @@ const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data:
   'conversation.error': ['The agent has failed', ConversationStatusReportDto],
   'conversation.stuck': ['The agent repeats itself, and was stopped', ConversationStatusReportDto],
   'pull_request.opened': ['The agent has opened a pull request', PullRequestReportDto],
+  'budget.threshold': ['A conversation has used up 80 % or all of its budget', BudgetReportDto],
   [TEST_EVENT]: ['A test that was asked for', TestReportDto],
 };
 

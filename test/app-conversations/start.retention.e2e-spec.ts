@@ -110,7 +110,7 @@ describe('ended start tasks', () => {
       notes: [],
       request: { initial_message: null, secrets: null },
     });
-    const { own, names } = await starts.secretsOfConversation(user.id, conversation.id);
+    const { own, names } = await starts.grantsOfConversation(user.id, conversation.id);
     expect([[...own], names]).toEqual([[['MINE', 'only-here']], ['SHARED']]);
     expect(await starts.secretNamesOfSandbox(user.id, conversation.sandboxId)).toEqual(['SHARED']);
 

@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
+import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
 import {
   DELIVERIES_CHANNEL,
   WebhookDeliveryRepository,
@@ -192,6 +193,15 @@ async function planOf(statement: string, values: unknown[]): Promise<string> {
   return JSON.stringify(explained?.['QUERY PLAN']);
 }
 
+function spent(cost: number, budget: number | null): MetricsSnapshot {
+  return {
+    model_name: 'provider/model-1',
+    accumulated_cost: cost,
+    max_budget_per_task: budget,
+    accumulated_token_usage: null,
+  };
+}
+
 describe('deliveries', () => {
   it('are signed posts of the events that an endpoint wants', async () => {
     const { id, secret } = await create({ events: ['conversation.finished'] });
@@ -235,6 +245,59 @@ describe('deliveries', () => {
     ]);
     await call('post', `/${id}/test`).expect(200);
     expect(receiver.requests.flatMap(({ body }) => undocumented(JSON.parse(body)))).toEqual([]);
+  });
+
+  it('say what is known of the conversation', async () => {
+    await create({ events: ['conversation.finished', 'conversation.error'] });
+    const { id, hex, sandboxId } = await new ConversationRows(app).conversation(user.id, {
+      tags: { team: 'checkout' },
+      selectedRepository: 'octo/app',
+      resultSchema: { type: 'object' },
+      pullRequests: [3, 4].map((number) => ({
+        number,
+        url: `https://github.com/octo/app/pull/${number}`,
+        title: 'Fix it',
+        source_branch: 'fix/it',
+      })),
+    });
+    const followed = app.app.get(FollowedConversationRepository);
+    const result = { passed: true };
+    await followed.updateState(id, { executionStatus: 'finished', result, metrics: spent(0.25, null) });
+    const error = { code: 'LlmFailed', detail: 'No answer.' };
+    await followed.updateState(id, { executionStatus: 'error', error, result: 'x'.repeat(65_536) });
+    await until(() => receiver.requests.length === 2);
+
+    const report = {
+      conversation_id: hex,
+      sandbox_id: sandboxId,
+      tags: { team: 'checkout' },
+      cost: 0.25,
+      repository: 'octo/app',
+      pull_request: { number: 4, url: 'https://github.com/octo/app/pull/4' },
+    };
+    const bodies = receiver.requests.map(({ body }) => JSON.parse(body));
+    expect(bodies.map(({ data }) => data)).toEqual([
+      { ...report, execution_status: 'finished', result, error: null },
+      { ...report, execution_status: 'error', result: null, error },
+    ]);
+    expect(bodies.flatMap(undocumented)).toEqual([]);
+  });
+
+  it('tell of 80 % and of all of a budget, each once', async () => {
+    await create({ events: ['budget.threshold'] });
+    const { id, hex } = await new ConversationRows(app).conversation(user.id);
+    const followed = app.app.get(FollowedConversationRepository);
+    for (const cost of [0.5, 1.7, 1.8, 2, 2.5]) {
+      await followed.updateState(id, { metrics: spent(cost, 2) });
+    }
+    await until(() => receiver.requests.length === 2);
+
+    const bodies = receiver.requests.map(({ body }) => JSON.parse(body));
+    expect(bodies).toMatchObject([
+      { type: 'budget.threshold', data: { conversation_id: hex, threshold: 0.8, budget: 2, cost: 1.7 } },
+      { type: 'budget.threshold', data: { conversation_id: hex, threshold: 1, budget: 2, cost: 2 } },
+    ]);
+    expect(bodies.flatMap(undocumented)).toEqual([]);
   });
 
   it('are repeated with the same id until the server takes them', async () => {

@@ -13,6 +13,7 @@ export const ERROR_CODES = [
   'invalid_git_token',
   'git_providers_failed',
   'conversation_limit',
+  'budget_exceeded',
   'sandbox_limit',
   'stored_sandbox_limit',
   'sandbox_not_running',
@@ -27,6 +28,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 
 export type ErrorKind =
   | 'unauthorized'
+  | 'payment_required'
   | 'forbidden'
   | 'not_found'
   | 'conflict'

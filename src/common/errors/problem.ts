@@ -23,6 +23,7 @@ export interface Problem {
 const STATUS_OF_KIND: Record<ErrorKind, number> = {
   bad_request: 400,
   unauthorized: 401,
+  payment_required: 402,
   forbidden: 403,
   not_found: 404,
   conflict: 409,

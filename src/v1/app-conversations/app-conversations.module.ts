@@ -23,6 +23,7 @@ import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
+import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
 import { ConversationActionsController } from './api/conversation-actions.controller.js';
 import { ConversationFolderController } from './api/conversation-folder.controller.js';
@@ -56,6 +57,7 @@ import { AbandonedStartsReaper } from './start/abandoned-starts.reaper.js';
 import { AwaitSandboxStep, SandboxChangeWaiter } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
+import { Delegation } from './start/delegation.js';
 import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
 import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
@@ -124,9 +126,11 @@ import { StockCheckout } from './start/stock-checkout.js';
     AwaitSandboxStep,
     BeginConversationStep,
     ConversationStarter,
+    Delegation,
     GitAccessReader,
     AcpAgents,
     ModelCatalogue,
+    OwnToolServer,
     PrepareRepositoryStep,
     RepositoryCheckout,
     SandboxChangeWaiter,
@@ -150,8 +154,11 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationPresenter,
     ConversationQueries,
     ConversationRepository,
+    ConversationStarter,
+    ConversationWorkspaceService,
     ConversationsService,
     ModelCatalogue,
+    StartTaskQueries,
     StartTaskRepository,
   ],
 })

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import type {
   ConversationFailure,
   ConversationStatus,
@@ -187,6 +187,44 @@ const FIND_TO_RESUME = `
   WHERE s.id = $1 AND ${TO_RESUME}
   ORDER BY c.updated_at DESC`;
 
+/** An SQL condition: the conversation in the column is stored, so its start was not the end of it. */
+export function isStored(column: string): string {
+  return `EXISTS (SELECT FROM app_conversations c WHERE c.id = ${column})`;
+}
+
+/** Parents of parents, the conversation itself first. */
+const DEPTH = `
+  WITH RECURSIVE above AS (
+    SELECT parent_conversation_id AS id, 0 AS depth FROM app_conversations WHERE id = $2 AND user_id = $1
+    UNION ALL
+    SELECT c.parent_conversation_id, above.depth + 1 FROM above JOIN app_conversations c USING (id)
+    WHERE c.user_id = $1 AND above.depth < 100)
+  SELECT max(depth) AS depth FROM above`;
+
+/**
+ * What the conversation may spend, and what it and all below it have spent. What was granted to one that its agent has
+ * started counts as spent until that has ended.
+ */
+const SPENDING = `
+  WITH RECURSIVE below AS (
+    SELECT id, 0 AS depth FROM app_conversations WHERE id = $2 AND user_id = $1
+    UNION ALL
+    SELECT c.id, below.depth + 1 FROM below JOIN app_conversations c ON c.parent_conversation_id = below.id
+    WHERE below.depth < 100
+  ), spent AS (
+    SELECT below.depth, coalesce((f.metrics ->> 'accumulated_cost')::float8, 0) AS cost,
+      least((f.metrics ->> 'max_budget_per_task')::float8, (t.request ->> 'max_budget')::float8) AS budget,
+      coalesce(f.execution_status IN ('finished', 'error', 'stuck'), false) AS ended
+    FROM below LEFT JOIN followed_conversations f USING (id)
+    LEFT JOIN app_conversation_start_tasks t ON t.app_conversation_id = below.id
+  )
+  SELECT max(budget) FILTER (WHERE depth = 0) AS budget,
+    sum(CASE WHEN depth <> 1 OR ended THEN cost ELSE greatest(cost, coalesce(budget, 0)) END)
+      + (SELECT coalesce(sum((t.request ->> 'max_budget')::float8), 0) FROM app_conversation_start_tasks t
+         WHERE t.user_id = $1 AND t.status NOT IN ('READY', 'ERROR')
+           AND t.request ->> 'parent_conversation_id' = $2::text AND NOT ${isStored('t.app_conversation_id')}) AS spent
+  FROM spent`;
+
 /** Sorts before every row. */
 const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
@@ -230,6 +268,18 @@ export class ConversationQueries {
   async find(userId: string, id: string): Promise<ConversationRow | null> {
     const [row = null] = await FIND.run(this.dataSource, [userId, [id]]);
     return row;
+  }
+
+  /** How many conversations it is below; null for an unknown one. */
+  async depth(manager: EntityManager, userId: string, id: string): Promise<number | null> {
+    const [row] = await manager.query<{ depth: number | null }[]>(DEPTH, [userId, id]);
+    return row?.depth ?? null;
+  }
+
+  /** In USD; null without a budget. */
+  async remainingBudget(manager: EntityManager, userId: string, id: string): Promise<number | null> {
+    const [row] = await manager.query<{ budget: number | null; spent: number }[]>(SPENDING, [userId, id]);
+    return row === undefined || row.budget === null ? null : row.budget - row.spent;
   }
 
   async sandboxesToResume(hostId: string): Promise<string[]> {

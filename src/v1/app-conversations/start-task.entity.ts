@@ -72,6 +72,10 @@ export interface StartRequest {
   result_schema?: Record<string, unknown> | null;
   /** Stored secrets that the conversation gets; null: all. */
   secret_names?: string[] | null;
+  /** The agent of the parent asks for it, through the tool server. */
+  started_by_agent?: true;
+  /** USD, beside the limit of the settings. */
+  max_budget?: number | null;
   /** Members without an effect that are echoed (`processors`, `plugins`, `agent_profile_id`, …). */
   [echoed: string]: unknown;
 }

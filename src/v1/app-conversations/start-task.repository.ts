@@ -7,9 +7,10 @@ import { toHexId } from '../../common/identifiers.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
-import type { WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
+import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { isStored } from './conversation.queries.js';
 import {
   FINISHED_STATUSES,
   isFinished,
@@ -98,7 +99,7 @@ const TRIM = `
     WHERE user_id = $1 AND NOT trimmed AND status IN ('READY', 'ERROR')
     ORDER BY updated_at DESC, id DESC OFFSET ${MAX_ENDED} LIMIT ${TRIM_BATCH}
   ), locked AS (
-    SELECT t.id, EXISTS (SELECT FROM app_conversations c WHERE c.id = t.app_conversation_id) AS is_needed
+    SELECT t.id, ${isStored('t.app_conversation_id')} AS is_needed
     FROM app_conversation_start_tasks t JOIN surplus USING (id) FOR UPDATE OF t SKIP LOCKED
   ), reduced AS (
     UPDATE app_conversation_start_tasks t
@@ -251,16 +252,19 @@ export class StartTaskRepository {
   }
 
   /**
-   * The request's secrets, and names of stored ones for the conversation (null: all). Throws SecretDecryptionError.
+   * The request's secrets, names of stored ones for the conversation (null: all), and its own budget (null: none).
+   * Throws SecretDecryptionError.
    */
-  async secretsOfConversation(
+  async grantsOfConversation(
     userId: string,
     conversationId: string,
-  ): Promise<{ own: Map<string, string>; names: string[] | null }> {
+  ): Promise<{ own: Map<string, string>; names: string[] | null; maxBudget: number | null }> {
     const task = await this.tasks.findOneBy({ appConversationId: conversationId, userId });
-    return task
-      ? { own: this.secretsOf(task), names: task.request.secret_names ?? null }
-      : { own: new Map(), names: null };
+    return {
+      own: task ? this.secretsOf(task) : new Map(),
+      names: task?.request.secret_names ?? null,
+      maxBudget: task?.request.max_budget ?? null,
+    };
   }
 
   /**
@@ -323,13 +327,20 @@ function withMaskedSecrets(request: StartRequest): StartRequest {
 }
 
 /** For the webhook endpoints of the user. */
-function startEvent({ id, status, appConversationId, sandboxId, detail }: StartTask): WebhookEvent {
-  const data = {
-    start_task_id: toHexId(id),
+function startEvent({ id, status, appConversationId, sandboxId, detail, request }: StartTask): WebhookEvent {
+  const hasFailed = status !== 'READY';
+  const report: ConversationReport = {
     conversation_id: toHexId(appConversationId),
     sandbox_id: sandboxId,
+    result: null,
+    error: hasFailed ? { code: 'start_failed', detail: detail ?? '' } : null,
+    tags: request.tags,
+    cost: null,
+    repository: request.selected_repository,
+    pull_request: null,
   };
-  return status === 'READY'
-    ? { type: 'conversation.ready', data }
-    : { type: 'conversation.start_failed', data: { ...data, detail } };
+  const data = { start_task_id: toHexId(id), ...report };
+  return hasFailed
+    ? { type: 'conversation.start_failed', data: { ...data, detail } }
+    : { type: 'conversation.ready', data };
 }

@@ -57,6 +57,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   exports: [
     ConversationUpdates,
     EventQueries,
+    EventsService,
     FollowLeaseRepository,
     FollowedConversationRepository,
     LogDrain,

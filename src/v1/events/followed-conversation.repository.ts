@@ -5,10 +5,17 @@ import {
   type ConversationFailure,
   type ConversationStatus,
   hasFailed,
+  type MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
 import { toHexId } from '../../common/identifiers.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
-import { statusEvent } from '../../outbound-webhooks/webhook-event.js';
+import {
+  budgetEvent,
+  type ConversationReport,
+  type Spending,
+  statusEvent,
+  type WebhookEvent,
+} from '../../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { FollowedConversation } from './followed-conversation.entity.js';
 import type { ObservedState } from './store/observed-state.js';
@@ -46,7 +53,7 @@ const UPDATE_STATE = `
       OR ($6 AND $7::jsonb IS DISTINCT FROM old.error))
   RETURNING f.user_id, f.sandbox_id, f.execution_status IS DISTINCT FROM old.execution_status AS status_changed,
     f.metrics IS DISTINCT FROM old.metrics AS metrics_changed,
-    f.title IS DISTINCT FROM old.title AS title_changed, f.error`;
+    f.title IS DISTINCT FROM old.title AS title_changed, f.error, f.metrics, old.metrics AS metrics_before`;
 
 interface StateChanges {
   user_id: string;
@@ -55,6 +62,23 @@ interface StateChanges {
   metrics_changed: boolean;
   title_changed: boolean;
   error: ConversationFailure | null;
+  metrics: MetricsSnapshot | null;
+  metrics_before: MetricsSnapshot | null;
+}
+
+/** A larger result would be kept once for each delivery. */
+const MAX_RESULT_BYTES = 65_536;
+
+const REPORT = `
+  SELECT CASE WHEN c.result_schema IS NOT NULL AND octet_length(f.result::text) <= ${MAX_RESULT_BYTES} THEN f.result END
+      AS result,
+    coalesce(c.tags, '{}') AS tags, c.selected_repository AS repository,
+    jsonb_build_object('number', c.pull_requests -> -1 -> 'number', 'url', c.pull_requests -> -1 -> 'url') AS pull_request
+  FROM followed_conversations f LEFT JOIN app_conversations c ON c.id = f.id
+  WHERE f.id = $1`;
+
+interface ReportRow extends Pick<ConversationReport, 'result' | 'tags' | 'repository'> {
+  pull_request: { number: number | null; url: string };
 }
 
 export interface LogProgress {
@@ -161,8 +185,8 @@ export class FollowedConversationRepository {
   }
 
   /**
-   * Stores an observed state, unless the log has changed since `before`, and reports a new status to webhook
-   * endpoints.
+   * Stores an observed state, unless the log has changed since `before`, and reports a new status and a budget that is
+   * nearly spent to webhook endpoints.
    * @returns the members that changed; null when none did
    */
   async updateState(
@@ -190,8 +214,8 @@ export class FollowedConversationRepository {
       before?.version ?? null,
     ]);
     const [changes] = rows;
-    if (changes?.status_changed === true) {
-      await this.publishStatus(manager, id, changes, executionStatus);
+    if (changes?.status_changed === true || changes?.metrics_changed === true) {
+      await this.report(manager, id, changes, executionStatus);
     }
     return changes
       ? {
@@ -202,22 +226,41 @@ export class FollowedConversationRepository {
       : null;
   }
 
-  private async publishStatus(
+  private async report(
     manager: EntityManager,
     id: string,
-    { user_id: userId, sandbox_id: sandboxId, error }: StateChanges,
+    changes: StateChanges,
     status: ConversationStatus | undefined,
   ): Promise<void> {
-    const event =
-      status === undefined
-        ? null
-        : statusEvent(status, {
-            conversationId: toHexId(id),
-            sandboxId,
-            error: hasFailed(status) ? error : null,
-          });
-    if (event) {
-      await this.webhooks.publish(manager, userId, event);
+    const hasStatus = changes.status_changed && status !== undefined;
+    const [before, after] = [spending(changes.metrics_before), spending(changes.metrics)];
+    if (!hasStatus && budgetEvent(before, after, {}) === null) {
+      return;
+    }
+    const [row] = await manager.query<ReportRow[]>(REPORT, [id]);
+    const { number = null, url = '' } = row?.pull_request ?? {};
+    const report: ConversationReport = {
+      conversation_id: toHexId(id),
+      sandbox_id: changes.sandbox_id,
+      result: row?.result ?? null,
+      error: hasStatus && hasFailed(status) ? changes.error : null,
+      tags: row?.tags ?? {},
+      cost: changes.metrics?.accumulated_cost ?? null,
+      repository: row?.repository ?? null,
+      pull_request: number === null ? null : { number, url },
+    };
+    const events: (WebhookEvent | null)[] = [
+      budgetEvent(before, after, report),
+      hasStatus ? statusEvent(status, report) : null,
+    ];
+    for (const event of events) {
+      if (event !== null) {
+        await this.webhooks.publish(manager, changes.user_id, event);
+      }
     }
   }
+}
+
+function spending(metrics: MetricsSnapshot | null): Spending {
+  return { cost: metrics?.accumulated_cost ?? 0, budget: metrics?.max_budget_per_task ?? null };
 }

@@ -17,5 +17,6 @@ import { PullRequestsService } from './pull-requests.service.js';
   ],
   controllers: [ConversationPullRequestController, PullRequestsController],
   providers: [PullRequestsService],
+  exports: [PullRequestsService],
 })
 export class PullRequestsModule {}

@@ -128,6 +128,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     ExposedPortRepository,
     HostIdentity,
     RunningSandboxQueries,
+    SandboxCallback,
     SandboxCreator,
     SandboxEvents,
     SandboxKeyQueries,

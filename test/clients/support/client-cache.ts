@@ -36,6 +36,14 @@ export class ClientCache {
     });
   }
 
+  /** An npm package with all that it depends on; returns its folder of programs. */
+  async npmPrograms(spec: string): Promise<string> {
+    const folder = await this.once(`programs ${spec}`, async (target) => {
+      await this.run('npm', ['install', '--silent', '--no-audit', '--no-fund', '--prefix', target, spec]);
+    });
+    return path.join(folder, 'node_modules', '.bin');
+  }
+
   /**
    * A Python environment with these packages, made by uv.
    *

@@ -37,15 +37,15 @@ export class AgentCredentialsBuilder {
    * @throws SecretDecryptionError
    */
   async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
-    const [{ own, names }, begun] = await Promise.all([
-      this.tasks.secretsOfConversation(userId, id),
+    const [granted, begun] = await Promise.all([
+      this.tasks.grantsOfConversation(userId, id),
       this.conversations.findModel(userId, id),
     ]);
     if (begun?.adopted === true) {
       return this.buildAdopted(id, userId, begun);
     }
     const configuration = await this.inputs.readConfiguration(userId, begun?.llmProfile ?? null);
-    const stored = await this.inputs.read(userId, configuration, { own, names });
+    const stored = await this.inputs.read(userId, configuration, { conversationId: id, ...granted });
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)

@@ -4,6 +4,7 @@ import type { GitAccess, GitIdentity, GitServerCredential } from '@slipway/agent
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
+import { toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import {
@@ -20,7 +21,19 @@ import { serverName } from '../../../settings/mcp/named-servers.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentSettings, agentSettings, withProfile } from './agent-settings.js';
+import { type AgentSettings, agentSettings, withBudget, withProfile } from './agent-settings.js';
+import { OwnToolServer } from './own-tool-server.js';
+
+/** What of a conversation's start bears on what its agent gets. */
+export interface ConversationGrants {
+  conversationId: string;
+  /** In clear; they precede the user's. */
+  own: ReadonlyMap<string, string>;
+  /** Of the user's secrets; null: all. */
+  names: readonly string[] | null;
+  /** USD; null: no other limit than that of the settings. */
+  maxBudget: number | null;
+}
 
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
@@ -108,13 +121,14 @@ export class AgentInputsReader {
     private readonly tokens: ProviderTokenRepository,
     private readonly secrets: AgentSecretsReader,
     private readonly profiles: LlmProfileRepository,
+    private readonly ownToolServer: OwnToolServer,
   ) {}
 
-  /** The conversation's `own` secrets precede the user's; null `names` select all. Throws SecretDecryptionError. */
+  /** Throws SecretDecryptionError. */
   async read(
     userId: string,
     configuration: AgentConfiguration,
-    { own, names }: { own: ReadonlyMap<string, string>; names: readonly string[] | null },
+    { conversationId, own, names, maxBudget }: ConversationGrants,
   ): Promise<AgentInputs> {
     const credentials = await this.tokens.list(userId);
     const stored = await this.secrets.forUser(userId, credentials);
@@ -122,7 +136,13 @@ export class AgentInputsReader {
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });
     }
-    return { ...configuration, secrets, credentials };
+    return {
+      ...configuration,
+      settings: withBudget(configuration.settings, maxBudget),
+      mcpConfig: this.ownToolServer.calledFrom(toHexId(conversationId), configuration.mcpConfig),
+      secrets,
+      credentials,
+    };
   }
 
   /** Needs only the database; a null profile means the settings. Throws SecretDecryptionError. */

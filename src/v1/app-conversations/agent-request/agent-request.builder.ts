@@ -85,8 +85,10 @@ export class AgentRequestBuilder {
       return { problem: unknownProfile(request.llm_profile ?? null) };
     }
     const stored = await this.inputs.read(userId, configuration, {
+      conversationId: conversation.conversationId,
       own: conversation.secrets,
       names: request.secret_names ?? null,
+      maxBudget: request.max_budget ?? null,
     });
     const agent = this.agentOf(request, stored.settings);
     const { settings, mcpConfig, secrets, credentials } =

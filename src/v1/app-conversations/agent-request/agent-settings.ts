@@ -139,6 +139,14 @@ export function agentLimits({
   return { max_iterations: iterations ?? DEFAULT_MAX_ITERATIONS, max_budget: budget };
 }
 
+/** With the stricter of two limits. */
+export function withBudget(settings: AgentSettings, budget: number | null): AgentSettings {
+  const { max_budget_per_task: own } = settings;
+  return budget === null
+    ? settings
+    : { ...settings, max_budget_per_task: own === null ? budget : Math.min(own, budget) };
+}
+
 /** The model itself, signatures, or rules about shell commands judge the risk of calls. */
 export const SECURITY_ANALYZERS: Readonly<Record<string, SecurityAnalyzer>> = {
   llm: { kind: 'LLMSecurityAnalyzer' },

@@ -15,6 +15,7 @@ import type { StartRequest, StartTask } from '../start-task.entity.js';
 import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { type NewStartTask, StartTaskRepository } from '../start-task.repository.js';
 import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
+import { Delegation } from './delegation.js';
 import { StartRequestResolver } from './start-request.resolver.js';
 import { StartQueue } from './start.worker.js';
 
@@ -49,6 +50,7 @@ export class ConversationStarter {
     private readonly queue: StartQueue,
     private readonly config: AppConfig,
     private readonly audit: AuditRepository,
+    private readonly delegation: Delegation,
   ) {}
 
   /** Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`. */
@@ -57,7 +59,24 @@ export class ConversationStarter {
     body: StartConversationDto,
     idempotencyKey: string | null,
   ): Promise<StartTaskRow> {
+    return this.begin(userId, await this.requests.read(userId, body), idempotencyKey);
+  }
+
+  /** Like `startFor`, for the agent of the parent; throws as `Delegation.grant` too. */
+  async startForAgent(
+    userId: string,
+    body: StartConversationDto,
+    idempotencyKey: string | null,
+  ): Promise<StartTaskRow> {
     const request = await this.requests.read(userId, body);
+    return this.begin(userId, { ...request, started_by_agent: true }, idempotencyKey);
+  }
+
+  private async begin(
+    userId: string,
+    request: StartRequest,
+    idempotencyKey: string | null,
+  ): Promise<StartTaskRow> {
     const task = await this.start(userId, request, idempotencyKey);
     // The task of a repeated request may have come far, so the state of its sandbox matters.
     const current = task.status === 'WORKING' ? null : await this.queries.find(userId, task.id);
@@ -137,7 +156,8 @@ export class ConversationStarter {
       await this.quota.assertAvailable(manager, task.userId);
     }
     const made = await this.createSandbox(manager, plan);
-    const stored = await this.tasks.insert(manager, { ...task, ...made });
+    const request = await this.delegation.grant(manager, task.userId, task.request);
+    const stored = await this.tasks.insert(manager, { ...task, ...made, request });
     await this.audit.append(manager, {
       action: 'conversation.start',
       outcome: 'requested',

@@ -1,0 +1,131 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
+import { parseHexId, toHexId } from '../common/identifiers.js';
+import { Draining } from '../health/draining.js';
+import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import { isFinished } from '../v1/app-conversations/start-task.entity.js';
+import { StartTaskQueries } from '../v1/app-conversations/start-task.queries.js';
+import { EventsService, unknownConversation } from '../v1/events/events.service.js';
+import type { ToolCaller } from './tool-server.service.js';
+
+const POLL_MS = 500;
+const MAX_ANSWER = 100_000;
+const LAST_EVENTS = 50;
+
+export interface Progress {
+  conversation_id: string;
+  /** `starting`, `start_failed`, or that of the conversation. */
+  status: string;
+  /** Whether the agent works, or is about to. */
+  is_working: boolean;
+  /** What a start waits for, or why the work ended. */
+  detail: string | null;
+}
+
+export interface Outcome extends Progress {
+  title: string | null;
+  /** What the agent said last. */
+  answer: string | null;
+  result: unknown;
+  cost: number | null;
+  repository: string | null;
+  branch: string | null;
+  pull_requests: { number: number; url: string; title: string }[];
+}
+
+/** Reads how far a conversation is, from the request for its start on. Throws DomainError not_found. */
+@Injectable()
+export class ConversationProgress {
+  constructor(
+    private readonly conversations: ConversationQueries,
+    private readonly starts: StartTaskQueries,
+    private readonly events: EventsService,
+    private readonly draining: Draining,
+  ) {}
+
+  /** Waits for the agent to stop working, as long as the answer is wanted, and the service does not stop. */
+  async wait({ userId, signal }: ToolCaller, givenId: string, seconds: number): Promise<Progress> {
+    const until = performance.now() + seconds * 1000;
+    for (;;) {
+      const progress = await this.read(userId, givenId);
+      const left = until - performance.now();
+      if (!progress.is_working || left <= 0 || signal.aborted || this.draining.hasBegun) {
+        return progress;
+      }
+      await pause(Math.min(POLL_MS, left));
+    }
+  }
+
+  async read(userId: string, givenId: string): Promise<Progress> {
+    return (await this.both(userId, givenId)).progress;
+  }
+
+  async outcome({ userId }: ToolCaller, givenId: string): Promise<Outcome> {
+    const { row, progress } = await this.both(userId, givenId);
+    return {
+      ...progress,
+      title: row?.title ?? null,
+      answer: row === null ? null : await this.answer(userId, givenId),
+      result: row?.result ?? null,
+      cost: row?.metrics?.accumulated_cost ?? null,
+      repository: row?.selected_repository ?? null,
+      branch: row?.working_branch ?? null,
+      pull_requests: (row?.pull_requests ?? []).map(({ number, url, title }) => ({ number, url, title })),
+    };
+  }
+
+  private async both(
+    userId: string,
+    givenId: string,
+  ): Promise<{ row: ConversationRow | null; progress: Progress }> {
+    const id = parseHexId(givenId);
+    const row = id === null ? null : await this.conversations.find(userId, id);
+    return { row, progress: row === null ? await this.ofStart(userId, id) : progressOf(row) };
+  }
+
+  private async ofStart(userId: string, id: string | null): Promise<Progress> {
+    const newest = { order: 'CREATED_AT_DESC', limit: 1 } as const;
+    const task = id && (await this.starts.search(userId, { conversationId: id }, newest)).items[0];
+    if (!task || task.status === 'READY') {
+      throw unknownConversation();
+    }
+    const hasEnded = isFinished(task.status);
+    return {
+      conversation_id: toHexId(task.app_conversation_id),
+      status: hasEnded ? 'start_failed' : 'starting',
+      is_working: !hasEnded,
+      detail: task.detail,
+    };
+  }
+
+  /** Looks at the newest events only, where an agent that has stopped has said it. */
+  private async answer(userId: string, id: string): Promise<string | null> {
+    const search = { descending: true, pageId: undefined, limit: LAST_EVENTS };
+    const { items } = await this.events.search(userId, id, search);
+    return items.map(saidIn).find((text) => text !== null) ?? null;
+  }
+}
+
+function progressOf({ id, execution_status: status, error }: ConversationRow): Progress {
+  return {
+    conversation_id: toHexId(id),
+    status: status ?? 'starting',
+    // One that has nothing to do yet is about to get its message.
+    is_working: status === null || status === 'idle' || status === 'running',
+    detail: error === null ? null : `${error.code}: ${error.detail}`,
+  };
+}
+
+function saidIn(event: AgentEvent): string | null {
+  if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
+    return textHead(event.action.message, MAX_ANSWER);
+  }
+  return event.kind === 'MessageEvent' && event.source === 'agent'
+    ? textHead(
+        event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'),
+        MAX_ANSWER,
+      )
+    : null;
+}

@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import { Logger } from '@nestjs/common';
+import { errorStack } from '@slipway/common/errors/error-message.js';
+import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-failure.js';
+import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { productVersion } from '../common/product.js';
+import { namesMediaType } from '../common/requests/response-headers.js';
+import { CONVERSATION_HEADER } from '../v1/app-conversations/agent-request/own-tool-server.js';
+import { idempotencyKey } from '../v1/idempotency/idempotency.service.js';
+import type { ToolServerService } from './tool-server.service.js';
+import { registerTools } from './tools.js';
+
+const logger = new Logger('ToolServer');
+
+const SERVER = { name: 'slipway', title: 'Slipway', version: productVersion() };
+const INSTRUCTIONS =
+  'Agents that work on repositories, each in a sandbox. start_conversation hands over a task, wait_for_conversation waits until it is done, get_result says what came of it.';
+const JSON_TYPE = 'application/json';
+const STREAM_TYPE = 'text/event-stream';
+/** Clients of earlier revisions refuse the whole result for a part that they do not know. */
+const FIRST_WITH_LINKS = '2025-06-18';
+
+interface Message {
+  userId: string;
+  body: unknown;
+  headers: IncomingHttpHeaders;
+  response: ServerResponse;
+  calls: ToolServerService;
+  /** Of the service, without a trailing slash. */
+  address: string;
+}
+
+/** Answers one message, with a server and a transport of its own. Throws DomainError, InvalidInputError. */
+export async function answerMessage(message: Message): Promise<void> {
+  const { body, headers, response } = message;
+  if (Array.isArray(body)) {
+    // Each request counts for its caller; the protocol has no lists of messages since 2025-06-18.
+    throw new DomainError('bad_request', 'malformed_request', 'Send one message in a request.');
+  }
+  const type = answerType(headers.accept);
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: type === JSON_TYPE });
+  const server = serverFor(message);
+  const left = once(response, 'close').then(() => server.close());
+  await server.connect(transport);
+  const request = new Request('http://localhost', {
+    method: 'POST',
+    headers: {
+      Accept: type === null ? String(headers.accept) : `${JSON_TYPE}, ${STREAM_TYPE}`,
+      'Content-Type': JSON_TYPE,
+      ...protocolVersion(headers),
+    },
+  });
+  const answer = await Promise.race([transport.handleRequest(request, { parsedBody: body }), left]);
+  if (answer !== undefined) {
+    await send(answer, response);
+  }
+}
+
+/** The specification asks clients to accept both types, and many accept only one, or say nothing. */
+function answerType(accept: string | undefined): string | null {
+  const accepts = (...ranges: string[]): boolean => ranges.some((range) => namesMediaType(accept, range));
+  if (accept === undefined || accepts(JSON_TYPE, 'application/*', '*/*')) {
+    return JSON_TYPE;
+  }
+  return accepts(STREAM_TYPE, 'text/*') ? STREAM_TYPE : null;
+}
+
+function protocolVersion(headers: IncomingHttpHeaders): { 'mcp-protocol-version'?: string } {
+  const version = headers['mcp-protocol-version'];
+  return typeof version === 'string' ? { 'mcp-protocol-version': version } : {};
+}
+
+async function send(answer: Response, response: ServerResponse): Promise<void> {
+  response.writeHead(answer.status, { 'Cache-Control': 'no-store', ...Object.fromEntries(answer.headers) });
+  // The client may leave within a stream.
+  await pipeline(answer.body === null ? Readable.from([]) : Readable.fromWeb(answer.body), response).catch(
+    () => response.destroy(),
+  );
+}
+
+function serverFor({ userId, headers, calls, address }: Message): McpServer {
+  const server = new McpServer(SERVER, { instructions: INSTRUCTIONS });
+  const hasLinks = (protocolVersion(headers)['mcp-protocol-version'] ?? '') >= FIRST_WITH_LINKS;
+  const caller = {
+    userId,
+    conversationId: text(headers[CONVERSATION_HEADER.toLowerCase()]) ?? null,
+    idempotencyKey: idempotencyKey(text(headers['idempotency-key'])),
+  };
+  registerTools(server, {
+    calls,
+    caller: (signal) => ({ ...caller, signal }),
+    answer: async (work) => {
+      try {
+        const found = { ...(await work) };
+        return {
+          structuredContent: found,
+          content: [
+            { type: 'text', text: JSON.stringify(found) },
+            ...(hasLinks ? resourceLinks(found, address) : []),
+          ],
+        };
+      } catch (error) {
+        return { isError: true, content: [{ type: 'text', text: JSON.stringify(toolProblem(error)) }] };
+      }
+    },
+  });
+  return server;
+}
+
+function text(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : undefined;
+}
+
+function resourceLinks({ conversation_id: id, url }: Found, address: string): CallToolResult['content'] {
+  const links = [
+    id !== undefined && ['conversation', `${address}/api/v1/app-conversations?ids=${id}`],
+    id !== undefined && ['page of the conversation', `${address}/console/conversations/${id}`],
+    url !== undefined && ['pull request', url],
+  ];
+  return links.flatMap((link) => {
+    const [name = '', uri = ''] = link || [];
+    return link ? [{ type: 'resource_link' as const, name, uri }] : [];
+  });
+}
+
+/** Members of results that have addresses. */
+interface Found {
+  conversation_id?: string;
+  url?: string;
+}
+
+interface ToolProblem {
+  code: string;
+  detail: string;
+  /** Seconds. */
+  retry_after?: number;
+}
+
+/** What `ProblemFilter` would answer, as far as it helps a model. */
+function toolProblem(error: unknown): ToolProblem {
+  if (error instanceof InvalidInputError) {
+    const details = error.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
+    return { code: 'malformed_request', detail: details.join(' ') };
+  }
+  if (error instanceof DomainError) {
+    const { code, message, retryAfterSeconds: seconds } = error;
+    return { code, detail: message, ...(seconds !== undefined && { retry_after: seconds }) };
+  }
+  logger.error('failed to call tool', errorStack(error));
+  const failure = databaseFailure(error);
+  return failure === null
+    ? { code: 'internal', detail: 'Something went wrong here; the log of the service has it.' }
+    : { code: DATABASE_PROBLEMS[failure].code, detail: DATABASE_PROBLEMS[failure].detail };
+}

@@ -1,0 +1,94 @@
+import { Injectable } from '@nestjs/common';
+import { jsonText } from '@slipway/common/json-access.js';
+import { toHexId } from '../common/identifiers.js';
+import type { DtoClass } from '../common/validation/field.js';
+import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import { toSuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
+import { SuggestedTasksService, type TaskSelection } from '../suggested-tasks/suggested-tasks.service.js';
+import { SendMessageDto } from '../v1/app-conversations/api/dto/conversation-actions.dto.js';
+import { StartConversationDto } from '../v1/app-conversations/api/dto/start-conversation.dto.js';
+import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';
+import { ConversationWorkspaceService } from '../v1/app-conversations/conversation-workspace.service.js';
+import { toSendMessageRequest } from '../v1/app-conversations/message-parts.js';
+import { ConversationStarter } from '../v1/app-conversations/start/conversation-starter.js';
+import { OpenConversationPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
+import { PullRequestsService } from '../v1/pull-requests/pull-requests.service.js';
+import { ConversationProgress, type Progress } from './conversation-progress.js';
+
+export interface ToolCaller {
+  userId: string;
+  /** Whose agent calls; null for other clients. */
+  conversationId: string | null;
+  idempotencyKey: string | null;
+  /** Ends when the answer is not wanted any more. */
+  signal: AbortSignal;
+}
+
+/** More than an agent reads. */
+const MAX_CHANGES = 1_000;
+
+/** What tools do, by the services and the rules of the routes that do the same. Throws what those throw. */
+@Injectable()
+export class ToolServerService {
+  private readonly pipe = new InputValidationPipe();
+
+  constructor(
+    private readonly tasks: SuggestedTasksService,
+    private readonly starter: ConversationStarter,
+    private readonly actions: ConversationActionsService,
+    readonly progress: ConversationProgress,
+    private readonly workspace: ConversationWorkspaceService,
+    private readonly pullRequests: PullRequestsService,
+  ) {}
+
+  async suggestedTasks({ userId }: ToolCaller, selection: TaskSelection): Promise<object> {
+    const { tasks, statuses } = await this.tasks.find(userId, selection);
+    const providers = statuses.map(({ provider, status }) => ({ provider, status }));
+    return { tasks: tasks.map(toSuggestedTaskDto), providers };
+  }
+
+  async start(
+    { userId, conversationId, idempotencyKey }: ToolCaller,
+    { message, ...members }: { message: string; [member: string]: unknown },
+  ): Promise<Progress> {
+    const body = await this.checked(StartConversationDto, {
+      ...members,
+      initial_message: { content: [{ type: 'text', text: message }] },
+      parent_conversation_id: conversationId,
+    });
+    const task = await (conversationId === null
+      ? this.starter.startFor(userId, body, idempotencyKey)
+      : this.starter.startForAgent(userId, body, idempotencyKey));
+    return this.progress.read(userId, toHexId(task.app_conversation_id));
+  }
+
+  async send({ userId }: ToolCaller, id: string, message: string): Promise<Progress> {
+    const body = await this.checked(SendMessageDto, { content: [{ type: 'text', text: message }] });
+    await this.actions.sendMessage(userId, id, toSendMessageRequest(body), true);
+    return this.progress.read(userId, id);
+  }
+
+  async changes({ userId }: ToolCaller, id: string): Promise<object> {
+    const found = await this.workspace.changes(userId, id, { path: '.' });
+    const changes = (Array.isArray(found) ? found : []).map((change: unknown) => ({
+      status: jsonText(change, 'status') ?? '',
+      path: jsonText(change, 'path') ?? '',
+    }));
+    return { conversation_id: id, changes: changes.slice(0, MAX_CHANGES), count: changes.length };
+  }
+
+  async openPullRequest({ userId }: ToolCaller, id: string, members: object): Promise<object> {
+    const body = await this.checked(OpenConversationPullRequestDto, members);
+    const { number, url } = await this.pullRequests.openForUser(userId, id, body);
+    return { conversation_id: id, number, url };
+  }
+
+  async stop({ userId }: ToolCaller, id: string): Promise<Progress> {
+    await this.actions.pause(userId, id);
+    return this.progress.read(userId, id);
+  }
+
+  private async checked<T extends object>(metatype: DtoClass<T>, body: object): Promise<T> {
+    return (await this.pipe.transform(body, { type: 'body', metatype })) as T;
+  }
+}

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
+import { call } from '../../fakes/scripted-llm.answers.js';
+import { type ApiClient, text } from './support/api-client.js';
+import { JourneyWorld } from './support/journey-world.js';
+import { message, onMessage } from './support/script.js';
+
+jest.setTimeout(180_000);
+
+/** The service has to know it before it listens: sandboxes reach no other port of this machine. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+describe('an agent that calls another one', () => {
+  let world: JourneyWorld;
+  let user: ApiClient;
+
+  beforeAll(async () => {
+    world = await JourneyWorld.open();
+    const port = await freePort();
+    await world.start({ PORT: String(port), SANDBOX_NETWORK_ALLOW: `127.0.0.1:${port}` });
+    user = await world.createUser();
+    await user.saveSettings({
+      mcp_config: { shttp_servers: [{ url: `${world.url}/mcp`, api_key: user.key }] },
+    });
+  });
+
+  afterAll(async () => {
+    await world.close();
+  });
+
+  it('waits for it in their sandbox, and gets to know what came of it', async () => {
+    onMessage('ask for help', (results, { tools }) => {
+      const tool = (name: string): string => tools.find((known) => known.endsWith(name)) ?? name;
+      const id = /"conversation_id":"([0-9a-f]{32})"/.exec(results[0] ?? '')?.[1];
+      switch (results.length) {
+        case 0:
+          return call(tool('start_conversation'), { message: 'be the helper' });
+        case 1:
+          return call(tool('wait_for_conversation'), { conversation_id: id, seconds: 40 });
+        case 2:
+          return call(tool('get_result'), { conversation_id: id });
+        default:
+          return call('finish', { message: `I was told: ${results[2]}` });
+      }
+    });
+    onMessage('be the helper', () => call('finish', { message: 'It is forty-two.' }));
+
+    const { id, sandboxId } = await user.started(message('ask for help'));
+    const parent = await user.conversationIn(id, 'finished', 'error');
+    const [childId] = jsonList(parent, 'sub_conversation_ids');
+    const child = await user.conversation(String(childId));
+    expect(child).toMatchObject({
+      parent_conversation_id: id,
+      sandbox_id: sandboxId,
+      execution_status: 'finished',
+    });
+    const end = await user.eventOf(id, (event) => jsonAt(event, 'tool_name') === 'finish');
+    expect(text(end, 'action', 'message')).toContain('It is forty-two.');
+  });
+});

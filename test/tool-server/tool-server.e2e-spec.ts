@@ -1,0 +1,315 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import request from 'supertest';
+import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
+import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
+import { AuditClient } from '../support/audit-client.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const PATH = '/mcp';
+const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+const UNKNOWN = 'f'.repeat(32);
+
+let hosts: GitHosts;
+let app: TestApp;
+let rows: ConversationRows;
+let agent: TestAgentServer;
+let user: TestUser;
+let client: Client;
+let conversation: { id: string; hex: string; sandboxId: string };
+
+beforeAll(async () => {
+  hosts = await startGitHosts();
+  app = await createTestApp({ ...hosts.environment, CORS_ORIGINS: 'https://tools.example.com' });
+  rows = new ConversationRows(app);
+  const key = newSessionKey();
+  agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+  user = await app.createUser();
+  const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
+  conversation = await rows.conversation(user.id, {
+    sandboxId: sandbox.id,
+    workingDir: agent.workspace,
+    llmModel: MODEL.llm_model,
+    llmBaseUrl: MODEL.llm_base_url,
+  });
+  await agent.client.start({ conversation_id: conversation.id });
+  client = await connect(user);
+});
+
+afterAll(async () => {
+  await client.close();
+  await agent.stop();
+  await app.close();
+  await hosts.close();
+});
+
+/** The client of the protocol's own SDK. */
+async function connect({ key }: TestUser, headers: Record<string, string> = {}): Promise<Client> {
+  const connected = new Client({ name: 'test', version: '1' });
+  const init = { headers: { Authorization: `Bearer ${key}`, ...headers } };
+  await connected.connect(new StreamableHTTPClientTransport(new URL(PATH, app.url), { requestInit: init }));
+  return connected;
+}
+
+interface Answer {
+  isError: boolean;
+  found: Record<string, unknown>;
+  links: string[];
+}
+
+async function call(name: string, given: object = {}, by = client): Promise<Answer> {
+  const result = await by.callTool({ name, arguments: { ...given } });
+  const content = result.content as { type: string; text?: string; uri?: string }[];
+  return {
+    isError: result.isError === true,
+    found: JSON.parse(content[0]?.text ?? ''),
+    links: content.flatMap(({ uri }) => uri ?? []),
+  };
+}
+
+function post(body: object = LIST, headers: Record<string, string> = {}): request.Test {
+  return request(app.url)
+    .post(PATH)
+    .set({ ...user.headers, ...headers })
+    .send(body);
+}
+
+describe('the tool server', () => {
+  it('offers eight tools, each with schemas and hints', async () => {
+    const { tools } = await client.listTools();
+
+    expect(tools.map(({ name }) => name)).toEqual([
+      'suggested_tasks',
+      'start_conversation',
+      'wait_for_conversation',
+      'send_message',
+      'get_result',
+      'get_changes',
+      'open_pull_request',
+      'stop_conversation',
+    ]);
+    for (const { title, description, inputSchema, outputSchema, annotations } of tools) {
+      expect(title).not.toBe('');
+      expect(description).not.toBe('');
+      expect([inputSchema.type, outputSchema?.type]).toEqual(['object', 'object']);
+      expect(annotations).toMatchObject({ readOnlyHint: expect.any(Boolean) });
+    }
+    const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint === true);
+    expect(destructive.map(({ name }) => name)).toEqual(['stop_conversation']);
+    expect(client.getServerVersion()).toMatchObject({ name: 'slipway' });
+  });
+
+  it('sends a message, waits for the agent and tells what came of it', async () => {
+    const { hex } = conversation;
+    const sent = await call('send_message', { conversation_id: hex, message: 'say hello' });
+    expect(sent.found).toMatchObject({ conversation_id: hex, is_working: true });
+    const waited = await call('wait_for_conversation', { conversation_id: hex, seconds: 30 });
+    expect(waited.found).toMatchObject({ status: 'finished', is_working: false, detail: null });
+
+    const { found, links, isError } = await call('get_result', { conversation_id: hex });
+    expect(isError).toBe(false);
+    expect(found).toMatchObject({
+      status: 'finished',
+      answer: expect.any(String),
+      result: null,
+      pull_requests: [],
+    });
+    expect(links).toEqual([
+      expect.stringMatching(`/api/v1/app-conversations\\?ids=${hex}$`),
+      expect.stringMatching(`/console/conversations/${hex}$`),
+    ]);
+    expect((await call('get_changes', { conversation_id: hex })).found).toEqual({
+      conversation_id: hex,
+      changes: [],
+      count: 0,
+    });
+  });
+
+  it('stops an agent, as its route does, with its entry in the audit', async () => {
+    const { hex } = conversation;
+    expect((await call('stop_conversation', { conversation_id: hex })).isError).toBe(false);
+    const entries = await new AuditClient(app).find({ action: 'conversation.pause', resource_id: hex });
+    expect(entries).toMatchObject([{ actor: { user_id: user.id }, client_address: '127.0.0.1' }]);
+  });
+
+  it('answers suggested tasks of the hosts of the user', async () => {
+    expect((await call('suggested_tasks')).found).toEqual({
+      code: 'no_git_provider',
+      detail: 'No providers set.',
+    });
+    await new TokensClient(app, user).post(hosts.tokens);
+    const { found } = await call('suggested_tasks', { providers: ['github'], limit: 1, task_types: null });
+    expect(found).toMatchObject({
+      tasks: [{ git_provider: 'github', repo: expect.any(String) }],
+      providers: [{ provider: 'github', status: 'ok' }],
+    });
+  });
+
+  it('starts a conversation once under an idempotency key', async () => {
+    const keyed = await connect(user, { 'Idempotency-Key': 'only-once' });
+    const given = { message: 'Fix it.', repository: 'octo/app', provider: 'github', branch: 'main' };
+    const { found } = await call('start_conversation', given, keyed);
+    const again = await call('start_conversation', given, keyed);
+    await keyed.close();
+
+    expect(found['conversation_id']).toMatch(/^[0-9a-f]{32}$/);
+    expect(again.found['conversation_id']).toBe(found['conversation_id']);
+    const tasks = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
+    expect(tasks.map((task) => task.request)).toMatchObject([
+      {
+        selected_repository: 'octo/app',
+        selected_branch: 'main',
+        git_provider: 'github',
+        parent_conversation_id: null,
+        initial_message: { content: [{ type: 'text', text: 'Fix it.' }] },
+      },
+    ]);
+  });
+
+  it('tells of a start that has failed', async () => {
+    const task = await rows.startTask(user.id, { status: 'ERROR', detail: 'No model is chosen.' });
+    const id = task.appConversationId.replaceAll('-', '');
+    expect((await call('wait_for_conversation', { conversation_id: id })).found).toEqual({
+      conversation_id: id,
+      status: 'start_failed',
+      is_working: false,
+      detail: 'No model is chosen.',
+    });
+  });
+
+  it('answers with code and detail what the routes refuse', async () => {
+    const other = await rows.conversation((await app.createUser()).id);
+    for (const id of [UNKNOWN, other.hex, 'nonsense']) {
+      for (const name of ['wait_for_conversation', 'get_result', 'get_changes', 'stop_conversation']) {
+        const { isError, found } = await call(name, { conversation_id: id });
+        expect([name, isError, found['code']]).toEqual([name, true, 'not_found']);
+      }
+    }
+    const refused = await call('start_conversation', { message: 'Go.', repository: 'https://x.example/a/b' });
+    expect(refused).toMatchObject({
+      isError: true,
+      found: { code: 'malformed_request', detail: expect.stringContaining('selected_repository') },
+    });
+    const paused = await rows.sandbox(user.id, { status: 'ERROR' });
+    const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
+    const failed = await call('send_message', { conversation_id: hex, message: 'Hello.' });
+    expect(failed).toMatchObject({ isError: true, found: { code: 'sandbox_not_running' } });
+    await expect(client.callTool({ name: 'send_message', arguments: {} })).resolves.toMatchObject({
+      isError: true,
+    });
+  });
+});
+
+describe('an agent that starts another one', () => {
+  const startAs = async (id: string): Promise<Answer> => {
+    const own = await connect(user, { 'X-Slipway-Conversation': id });
+    try {
+      return await call('start_conversation', { message: 'Help me.' }, own);
+    } finally {
+      await own.close();
+    }
+  };
+  const requestOf = async ({ found }: Answer): Promise<StartTask['request'] | undefined> => {
+    const tasks = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
+    return tasks.find((task) => task.appConversationId.replaceAll('-', '') === found['conversation_id'])
+      ?.request;
+  };
+  const spent = (cost: number, budget: number | null) => ({
+    metrics: {
+      model_name: 'm',
+      accumulated_cost: cost,
+      max_budget_per_task: budget,
+      accumulated_token_usage: null,
+    },
+  });
+
+  it('is the parent, at most three deep', async () => {
+    let parentConversationId: string | null = null;
+    for (const depth of [0, 1, 2, 3]) {
+      const { id, hex }: { id: string; hex: string } = await rows.conversation(user.id, {
+        sandboxId: conversation.sandboxId,
+        parentConversationId,
+      });
+      const started = await startAs(hex);
+      parentConversationId = id;
+      if (depth < 3) {
+        expect(await requestOf(started)).toMatchObject({ parent_conversation_id: id, max_budget: null });
+      } else {
+        expect(started).toMatchObject({ isError: true, found: { code: 'conversation_limit' } });
+      }
+    }
+  });
+
+  it('shares what is left of its budget, with what it has started before', async () => {
+    const members = { sandboxId: conversation.sandboxId };
+    const parent = await rows.conversation(user.id, members, spent(1, 5));
+    const child = { ...members, parentConversationId: parent.id };
+    await rows.conversation(user.id, child, { ...spent(2, 3), executionStatus: 'finished' });
+
+    const both = await Promise.all([startAs(parent.hex), startAs(parent.hex)]);
+    const budgets = await Promise.all(both.map(async (started) => (await requestOf(started))?.max_budget));
+    expect(new Set(budgets)).toEqual(new Set([0.5, 1]));
+
+    const poor = await rows.conversation(user.id, members, spent(5, 5));
+    expect(await startAs(poor.hex)).toMatchObject({ isError: true, found: { code: 'budget_exceeded' } });
+  });
+
+  it('is a conversation of the same user', async () => {
+    const foreign = await rows.conversation((await app.createUser()).id);
+    for (const id of [foreign.hex, UNKNOWN, 'nonsense']) {
+      expect(await startAs(id)).toMatchObject({ isError: true, found: { code: 'malformed_request' } });
+    }
+  });
+});
+
+describe('POST /mcp', () => {
+  it.each([
+    ['both types', 'application/json, text/event-stream', 'application/json'],
+    ['JSON alone', 'application/json', 'application/json'],
+    ['a stream alone', 'text/event-stream', 'text/event-stream'],
+    ['anything', '*/*', 'application/json'],
+  ])('answers clients that accept %s', async (_, Accept, type) => {
+    const answer = await post(LIST, { Accept }).buffer(true).expect(200);
+    expect(answer.headers['content-type']).toContain(type);
+    expect(answer.text).toContain('stop_conversation');
+  });
+
+  it('leaves links out for clients of revisions without them', async () => {
+    const params = { name: 'get_result', arguments: { conversation_id: conversation.hex } };
+    const { body } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }).expect(200);
+    expect(body.result.content).toEqual([{ type: 'text', text: expect.any(String) }]);
+  });
+
+  it('takes a notification without an answer', async () => {
+    await post({ jsonrpc: '2.0', method: 'notifications/initialized' }).expect(202, '');
+  });
+
+  it.each([
+    ['another type', LIST, { Accept: 'text/html' }, 406],
+    ['an unknown version of the protocol', LIST, { 'MCP-Protocol-Version': '1999-01-01' }, 400],
+    ['several messages', [LIST, LIST], {}, 400],
+    ['what is no message', { hello: 'world' }, {}, 400],
+    ['a page of another site', LIST, { Origin: 'https://evil.example.com' }, 403],
+    ['a name that is not ours', LIST, { Host: 'evil.example.com' }, 421],
+    ['a body that is too large', { ...LIST, params: 'x'.repeat(2_000_000) }, {}, 413],
+    ['another key', LIST, { 'X-Session-API-Key': 'wrong' }, 401],
+  ])('refuses %s', async (_, body, headers, status) => {
+    await post(body, headers as Record<string, string>).expect(status);
+  });
+
+  it('answers pages of its own, and of CORS_ORIGINS', async () => {
+    await post(LIST, { Origin: app.url }).expect(200);
+    await post(LIST, { Origin: 'https://tools.example.com' }).expect(200);
+  });
+
+  it.each(['get', 'delete'] as const)('has no other method: %s', async (method) => {
+    const { headers } = await request(app.url)[method](PATH).set(user.headers).expect(405);
+    expect(headers['allow']).toBe('POST');
+  });
+});
