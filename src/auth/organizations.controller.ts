@@ -55,6 +55,7 @@ export class OrganizationsController {
   @Get('organizations/:organization_id/me')
   @UseGuards(OwnOrganizationGuard)
   @ApiRoute('get_organization_member', 'What the user may do in the organization', {
+    description: 'All that its owner may do.',
     answer: { type: OrganizationMemberDto, description: 'Its owner' },
     problems: [UNKNOWN],
   })

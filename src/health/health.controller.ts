@@ -63,6 +63,7 @@ export class HealthController {
 
   @Get('health/live')
   @ApiRoute('live_health_live_get', 'The process answers', {
+    description: 'Asks nothing of the database: for the decision whether to restart it.',
     answer: { type: HealthDto, description: 'It does' },
   })
   live(): HealthDto {
@@ -74,6 +75,7 @@ export class HealthController {
     'ready_health_ready_get',
     'Whether this replica is ready for requests, and how each part that it needs is doing',
     {
+      description: 'For the decision whether to send it requests.',
       answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
       problems: [NOT_READY],
     },
@@ -124,7 +126,10 @@ export class HealthController {
   @ApiRoute(
     'get_server_info_server_info_get',
     'Name, version and uptime of this replica, and which start of it this is',
-    { answer: { type: ServerInfoDto, description: 'This replica' } },
+    {
+      description: "The version is the product's; that of the API is `info.version` of this document.",
+      answer: { type: ServerInfoDto, description: 'This replica' },
+    },
   )
   serverInfo(): ServerInfoDto {
     return {

@@ -92,6 +92,7 @@ export class WebhookEndpointsController {
 
   @Get(':id')
   @ApiRoute('get_webhook_endpoint', 'Look at a webhook endpoint', {
+    description: 'Its secret is not shown again.',
     answer: { type: WebhookEndpointDto, description: 'The endpoint without its secret' },
     problems: [UNKNOWN],
   })
@@ -107,6 +108,7 @@ export class WebhookEndpointsController {
     description: 'What is left out stays. Deliveries that wait are sent with the new values.',
     answer: { type: WebhookEndpointDto, description: 'The endpoint as it is now' },
     examples: {
+      describe: { summary: 'Another description', value: { description: 'Tell me when an agent needs me' } },
       disable: { summary: 'Send nothing for now', value: { enabled: false } },
       events: { summary: 'Other events', value: { events: ['pull_request.opened'] } },
     },

@@ -1,6 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
+import { SchemaRules } from '../common/openapi/schema-rules.js';
 import { customRule } from '../common/validation/field.js';
 import { Flag } from '../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
@@ -25,7 +26,7 @@ function EventTypes(): PropertyDecorator {
       {
         example: ['conversation.finished', 'conversation.error'],
         default: [EVERY_EVENT],
-        form: { minItems: 1, uniqueItems: true, items: { enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
+        form: { minItems: 1, uniqueItems: true, items: { $ref: '#/$defs/WebhookEventType' } },
       },
     )(target, property);
     customRule('eventTypes', (value) => {
@@ -37,6 +38,9 @@ function EventTypes(): PropertyDecorator {
   };
 }
 
+@SchemaRules({
+  $defs: { WebhookEventType: { type: 'string', enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
+})
 class EndpointFieldsDto {
   @Text('For people.', { nullable: true, example: 'CI', maxLength: 200 }) description?: string | null;
 

@@ -105,6 +105,7 @@ export const WEBHOOKS: NonNullable<OpenAPIObject['webhooks']> = Object.fromEntri
     type,
     {
       post: {
+        operationId: `webhook_${type.replace('.', '_')}`,
         summary,
         tags: ['Webhook endpoints'],
         parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({

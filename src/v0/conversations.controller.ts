@@ -4,6 +4,7 @@ import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
+  CHANGES_OF_CONVERSATIONS,
   ConversationIdDto,
   UpdateConversationDto,
 } from '../v1/app-conversations/api/dto/conversation.dto.js';
@@ -61,7 +62,7 @@ export class ConversationInfosController {
 
   @Get(':id')
   @ApiRoute(
-    'get_conversation_api_conversations_conversation_id_get',
+    'get_conversation_api_conversations__conversation_id__get',
     'One conversation, as the older web application shows it',
     { answer: { type: ConversationInfoDto, description: 'The conversation' }, problems: [UNKNOWN] },
   )
@@ -71,7 +72,7 @@ export class ConversationInfosController {
 
   @Get(':id/config')
   @ApiRoute(
-    'get_remote_runtime_config_api_conversations_conversation_id_config_get',
+    'get_remote_runtime_config_api_conversations__conversation_id__config_get',
     'Where a conversation runs',
     { answer: { type: ConversationRuntimeDto, description: 'Its sandbox' }, problems: [UNKNOWN] },
   )
@@ -87,9 +88,10 @@ export class ConversationInfosController {
 
   @Patch(':id')
   @Header('Content-Type', JSON_TYPE)
-  @ApiRoute('update_conversation_api_conversations_conversation_id_patch', 'Rename a conversation', {
+  @ApiRoute('update_conversation_api_conversations__conversation_id__patch', 'Rename a conversation', {
     description: 'Takes what PATCH /api/v1/app-conversations/{id} takes.',
     answer: { schema: { type: 'boolean' }, description: 'Renamed', example: true },
+    examples: CHANGES_OF_CONVERSATIONS,
     problems: [UNKNOWN],
     invalid: { loc: ['body', 'title'], type: 'value_error', msg: 'Expected a title that is not blank.' },
   })
@@ -104,7 +106,7 @@ export class ConversationInfosController {
 
   @Delete(':id')
   @Header('Content-Type', JSON_TYPE)
-  @ApiRoute('delete_conversation_api_conversations_conversation_id_delete', 'Remove a conversation', {
+  @ApiRoute('delete_conversation_api_conversations__conversation_id__delete', 'Remove a conversation', {
     answer: { schema: { type: 'boolean' }, description: 'Removed', example: true },
     problems: [UNKNOWN],
   })

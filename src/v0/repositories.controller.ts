@@ -86,7 +86,7 @@ export class UserRepositoriesController {
   }
 
   @Get('search/branches')
-  @ApiRoute('search_branches_api_user_search_branches_get', 'Branches by part of a name', {
+  @ApiRoute('search_user_branches', 'Branches by part of a name', {
     ...LIST,
     answer: { type: [BranchDto], description: LISTED },
   })

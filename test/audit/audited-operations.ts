@@ -57,7 +57,7 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
     actions: ['session.create'],
     request: (scene) => ({ method: 'POST', path: '/auth/code', body: { code: scene.newCode() } }),
   },
-  update_conversation_api_conversations_conversation_id_patch: {
+  update_conversation_api_conversations__conversation_id__patch: {
     actions: ['conversation.update'],
     request: ({ conversationId }) => ({
       method: 'PATCH',
@@ -65,7 +65,7 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
       body: { title: PLANTED.title },
     }),
   },
-  delete_conversation_api_conversations_conversation_id_delete: {
+  delete_conversation_api_conversations__conversation_id__delete: {
     actions: ['conversation.delete', 'sandbox.delete'],
     request: ({ conversationId }) => ({ method: 'DELETE', path: `/api/conversations/${conversationId}` }),
   },
@@ -141,7 +141,7 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
       body: { name: 'SECOND', value: PLANTED.newSecret },
     }),
   },
-  update_custom_secret_api_secrets__name__put: {
+  update_custom_secret_api_secrets__secret_id__put: {
     actions: ['secret.update'],
     request: () => ({
       method: 'PUT',
@@ -149,7 +149,7 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
       body: { name: 'RENAMED', description: PLANTED.description },
     }),
   },
-  delete_custom_secret_api_secrets__name__delete: {
+  delete_custom_secret_api_secrets__secret_id__delete: {
     actions: ['secret.delete'],
     request: () => ({ method: 'DELETE', path: '/api/secrets/DEPLOY_TOKEN' }),
   },

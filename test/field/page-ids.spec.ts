@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { operationsOf } from '../../src/common/openapi/operations.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { resolvedOperations } from '../support/resolved-document.js';
 
 const encoded = (text: string): string => Buffer.from(text, 'utf8').toString('base64url');
 const MADE_UP = [
@@ -50,7 +50,7 @@ describe('lists of the API', () => {
       ['/api/v1/webhook-endpoints/', jsonText(await endpoint.json(), 'id') ?? ''],
     ] as const;
     const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
-    lists = operationsOf(document).flatMap(({ name, operation }) => {
+    lists = resolvedOperations(document).flatMap(({ name, operation }) => {
       const parameters = (operation.parameters ?? []).flatMap((each) => ('name' in each ? [each] : []));
       if (!parameters.some((each) => each.name === 'page_id')) {
         return [];

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { operationsOf } from '../../src/common/openapi/operations.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { resolvedOperations } from '../support/resolved-document.js';
 
 const BOUNDED_FORMATS = ['uuid', 'date-time', 'date', 'time', 'ipv4', 'ipv6'];
 /** What the service takes as a request at all; a longer text is refused before anything looks at it. */
@@ -27,7 +27,7 @@ beforeAll(async () => {
   service = await createTestApp();
   const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
   const schemas = Object(document.components?.schemas) as Record<string, JsonObject>;
-  places = operationsOf(document).flatMap(({ name, operation }) => {
+  places = resolvedOperations(document).flatMap(({ name, operation }) => {
     const walk = (given: unknown, at: string, path: string[] | null, query: string | null): Place[] => {
       const names = new Set<string>();
       let schema: JsonObject = isJsonObject(given) ? given : {};

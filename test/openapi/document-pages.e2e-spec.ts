@@ -90,6 +90,17 @@ describe('the OpenAPI document and its pages', () => {
     },
   );
 
+  it.each(['br', 'gzip'])('sends the page and all that it loads in at most 800 kB, as %s', async (coding) => {
+    const page = (await get('/docs')).body.toString();
+    const loaded = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address = '']) => address);
+    let bytes = 0;
+    for (const address of ['/docs', ...loaded, '/openapi.json']) {
+      bytes += (await get(address, { 'Accept-Encoding': coding })).body.length;
+    }
+
+    expect(bytes).toBeLessThanOrEqual(800_000);
+  });
+
   it('answers HEAD without a body', async () => {
     const { status, headers, body } = await get('/openapi.json', {}, 'HEAD');
 

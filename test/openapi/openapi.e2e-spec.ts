@@ -8,7 +8,7 @@ import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settin
 import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';
 import { parseBody } from '../support/body-problems.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { resolvedOperations } from '../support/resolved-operations.js';
+import { resolvedOperations } from '../support/resolved-document.js';
 import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';
 
 interface Media {
@@ -45,7 +45,7 @@ describe('openapi.json', () => {
     expect(document).toMatchObject({
       openapi: '3.1.0',
       info: { title: 'Slipway', version: '0.53.0' },
-      servers: [{ url: '/' }, { url: 'http://localhost:3000' }],
+      servers: [{ url: '/' }, { url: 'http://127.0.0.1:3000' }],
       security: [],
       components: {
         securitySchemes: {
@@ -71,6 +71,71 @@ describe('openapi.json', () => {
     const described = (document.tags ?? []).filter(({ description }) => description).map(({ name }) => name);
 
     expect(described.toSorted()).toEqual([...used].toSorted());
+  });
+
+  it("begins with a newcomer's requests, which have a group of their own in this order", () => {
+    const [first, second] = document.tags ?? [];
+    const named = operations.filter(({ operation }) => operation.tags?.includes('Start here'));
+
+    expect([first?.name, second?.name]).toEqual(['Start here', 'Conversations']);
+    expect([...(first?.description ?? '').matchAll(/^\d\. `([^`]+)`/gm)].map(([, name]) => name)).toEqual(
+      named.map(({ name }) => name),
+    );
+    expect(named).toHaveLength(3);
+  });
+
+  it('tells the version of the API from that of the product', () => {
+    expect(document.info.description).toMatch(/0\.53\.0 is the version of the API.*`GET \/server_info`/s);
+  });
+
+  it('has short names, except where clients of OpenHands know a longer one', () => {
+    const long = operations
+      .map(({ operation }) => operation.operationId ?? '')
+      .filter((id) => id.length > 40);
+
+    // As FastAPI makes them of a function, its address and its method.
+    expect(long.filter((id) => !/_api_.+_(get|post|put|patch|delete)$/.test(id))).toEqual([]);
+  });
+
+  it('says of each deprecated operation which one replaces it', () => {
+    const deprecated = operations.filter(({ operation }) => operation.deprecated);
+    const present = operations.filter(({ operation }) => !operation.deprecated).map(({ name }) => name);
+    const replaced = deprecated.filter(({ operation: { description = '' } }) =>
+      present.some((name) => description.includes(`\`${name}\``)),
+    );
+
+    expect(replaced).toEqual(deprecated);
+    expect(deprecated.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'GET /api/conversations',
+        'POST /api/settings',
+        'GET /api/user/suggested-tasks',
+      ]),
+    );
+    expect(
+      present.filter((name) => / \/api\/(conversations|settings|secrets|options|user)/.test(name)),
+    ).toEqual([]);
+  });
+
+  it('prefills nothing but what a request needs, and settings with one harmless member', () => {
+    const bodies = operations.flatMap(({ name, operation }) =>
+      mediaOf(operation)
+        .filter(({ place }) => place === 'body')
+        .map(({ media }) => ({ name, media })),
+    );
+    const prefilled = new Map(bodies.map(({ name, media }) => [name, examplesOf(media)[0]]));
+    const superfluous = bodies.filter(({ media }) => {
+      const { required = [] } = schemas[media.schema.$ref?.split('/').at(-1) ?? ''] ?? media.schema;
+      // Several examples are written for the route; one alone is made of its schema.
+      return media.examples === undefined && media.schema['type'] !== 'array'
+        ? Object.keys(Object(media.example)).some((member) => !required.includes(member))
+        : false;
+    });
+
+    expect(prefilled.get('POST /api/settings')).toEqual({ language: 'en' });
+    expect(prefilled.get('POST /api/v1/settings')).toEqual({ language: 'en' });
+    expect(superfluous.map(({ name }) => name)).toEqual([]);
+    expect([...prefilled].filter(([, body]) => body === undefined)).toEqual([]);
   });
 
   it('writes null as a type, has no empty texts and no names of classes', () => {

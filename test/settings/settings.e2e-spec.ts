@@ -373,6 +373,26 @@ describe('settings', () => {
       expect(await app.app.get(ProviderTokenRepository).list(client.user.id)).toEqual([]);
     });
 
+    it('names members that are not known, and nulls that kept a value', async () => {
+      await client.post({ llm_model: 'provider/model-1', language: 'de', llm_api_key: 'hush-llm' });
+      const shown = await client.stored();
+
+      const { body } = await client.post({
+        lanugage: 'en',
+        constructor: 1,
+        llm_model: null,
+        llm_base_url: null,
+        language: null,
+      });
+      expect(body.warnings).toEqual([
+        { code: 'null_keeps', member: 'llm_model', detail: expect.stringContaining('blank text clears it') },
+        { code: 'unknown_member', member: 'lanugage', detail: expect.any(String) },
+        { code: 'unknown_member', member: 'constructor', detail: expect.any(String) },
+      ]);
+      const { body: echoed } = await client.post(shown);
+      expect(echoed.warnings).toEqual([expect.objectContaining({ member: 'llm_api_key' })]);
+    });
+
     it('warns of tokens without a verdict', async () => {
       hosts.github.injectFault({ kind: 'status', status: 503 });
 

@@ -20,10 +20,10 @@ function completed(operation: object, rules: RouteRules = {}): Operation {
 describe('completeOperation', () => {
   it.each<[string, object, number[]]>([
     ['any', {}, [200, 401, 429, 500, 503]],
-    ['an open', { [OPEN_TO_EVERYONE]: true }, [200, 500]],
+    ['an open', { [OPEN_TO_EVERYONE]: true }, [200, 431, 500]],
     ['an administrative', { [ADMINISTRATORS_ONLY]: true }, [200, 401, 403, 429, 500, 503]],
     ['one with a body', BODY, [200, 401, 413, 415, 422, 429, 500, 503]],
-    ['an open one with a body', { ...BODY, [OPEN_TO_EVERYONE]: true }, [200, 413, 415, 422, 500]],
+    ['an open one with a body', { ...BODY, [OPEN_TO_EVERYONE]: true }, [200, 413, 415, 422, 431, 500]],
     ['one with parameters', PARAMETER, [200, 401, 422, 429, 500, 503]],
     ['one with headers', HEADER, [200, 401, 429, 500, 503]],
   ])('knows how %s operation ends', (_which, operation, statuses) => {
@@ -62,7 +62,9 @@ describe('completeOperation', () => {
     const { responses } = completed(BODY, { problems: [{ status: 413, detail: 'At most 32 MiB.' }] });
 
     expect(responses[413]).toMatchObject({
-      content: { 'application/json': { example: { detail: 'At most 32 MiB.' } } },
+      content: {
+        'application/json': { examples: { payload_too_large: { value: { detail: 'At most 32 MiB.' } } } },
+      },
     });
   });
 

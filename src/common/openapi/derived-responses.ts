@@ -25,7 +25,7 @@ export function completeOperation(operation: Operation & Marks, schemas: Schemas
   const own = problems.map((problem) => (typeof problem === 'number' ? { status: problem } : problem));
   const isOwn = (status: number): boolean => own.some((problem) => problem.status === status);
   const derived = [
-    ...(operation.security ? [401, 429, 500, 503] : [500]),
+    ...(operation.security ? [401, 429, 500, 503] : [431, 500]),
     ...(operation[ADMINISTRATORS_ONLY] === true ? [403] : []),
     // A route with a limit of its own says what it is.
     ...(body ? [413, 415].filter((status) => !isOwn(status)) : []),

@@ -2,50 +2,29 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { ROUTE_RULES } from './api-route.js';
 import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './derived-responses.js';
-import { type Operation, operationsOf, type Schema, type Schemas } from './operations.js';
+import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
+import { withDeprecations } from './older-generations.js';
+import {
+  dereferenced,
+  type Operation,
+  operationNamed,
+  operationsOf,
+  type Schema,
+  type Schemas,
+} from './operations.js';
 import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 import { withSchemaRules } from './schema-rules.js';
-import { withSharedResponses } from './shared-responses.js';
+import { withSharedParts } from './shared-parts.js';
 
-/** Of the API that this service implements; the service's own version is in `/server_info`. */
-const API_VERSION = '0.53.0';
 const REQUEST_ID = 'X-Request-Id';
 const RETRY_AFTER = 'Retry-After';
+const ABOUT = {
+  contact: { name: 'The operator of this service' },
+  license: { name: 'None granted yet', identifier: 'LicenseRef-UNLICENSED' },
+};
 const WITH_RETRY_AFTER = ['429', '503'];
 
 type Content = Record<string, { schema?: Schema; example?: unknown; examples?: unknown }>;
-
-const DESCRIPTION = `Finds a user's open work across GitHub, GitLab and Bitbucket, and keeps their settings, secrets and
-git-provider tokens.
-
-**First steps:** press *Authorize* and enter an API key, store a token with \`POST /api/add-git-providers\`, then ask
-\`GET /api/user/suggested-tasks\`.
-
-**Errors:** input that breaks rules is answered with 422 and \`{"detail":[{"loc","msg","type"}]}\`; everything else with a
-problem document (RFC 9457) whose \`code\` is stable.
-
-**Requests** may carry an id of their own in the header \`X-Request-Id\` (up to 128 letters, digits, \`.\`, \`_\`, \`:\`,
-\`-\`); answers and logs repeat it. Instead of \`X-Session-API-Key\`, the key may come in \`X-Access-Token\` or as
-\`Authorization: Bearer\`.`;
-
-const TAGS: Record<string, string> = {
-  'Suggested tasks': 'Open work across the repositories a user pushed to most recently.',
-  Conversations: 'Held with agents that work in sandboxes: started, read, continued.',
-  Skills: 'What agents know besides their instructions.',
-  Events: 'What happened in conversations, searched or streamed.',
-  Sandboxes: 'Where agents work: processes or containers, each with files of its own.',
-  'Webhook endpoints': 'Addresses of yours that are told what happens to your conversations.',
-  Webhooks: 'For agent servers, with the keys of their sandboxes.',
-  Settings: 'What the sessions of a user start with.',
-  Config: 'What clients ask before they do anything, and what there is to choose from.',
-  'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket.",
-  'Custom secrets': "Named values for a user's agents; never shown again.",
-  'API keys': 'Keys of a user, issued and revoked.',
-  Sessions: 'Of browsers: signing in to the console, and out.',
-  Users: 'For administrators.',
-  Audit: 'Who did what; for administrators.',
-  Health: 'For load balancers and operators; open to everyone.',
-};
 
 export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
@@ -54,7 +33,7 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
     .setDescription(DESCRIPTION)
     .setVersion(API_VERSION)
     .addServer('/', 'This server')
-    .addServer('http://localhost:3000', 'Local development server')
+    .addServer('http://127.0.0.1:3000', 'Local development server')
     .addApiKey(
       {
         type: 'apiKey',
@@ -84,8 +63,9 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
     ...document.components,
     schemas: withSchemaRules(document.components?.schemas ?? {}),
   };
-  const complete = withoutSuffixes(withDerivedResponses({ ...document, security: [] }));
-  return withSharedResponses(withoutEmptyMembers(withExamples(withCommonHeaders(complete))));
+  const ordered = withStartHere(withDeprecations({ ...document, security: [] }));
+  const complete = withoutSuffixes(withDerivedResponses(ordered));
+  return withSharedParts(withoutEmptyMembers(withExamples(withCommonHeaders(complete))));
 }
 
 /** Sorts paths and components, so that the order of imports does not matter. */
@@ -102,6 +82,22 @@ export function openApiText(document: OpenAPIObject): string {
     ),
   };
   return `${JSON.stringify(sorted, null, 2)}\n`;
+}
+
+/** Shows the first requests of a newcomer as a group of their own too, in the order in which they are sent. */
+function withStartHere({ paths, ...document }: OpenAPIObject): OpenAPIObject {
+  const copy = structuredClone({ ...document, paths });
+  const first = START_HERE.map((name) => {
+    const { operation } = operationNamed(copy, name);
+    operation.tags = [...(operation.tags ?? []), FIRST_TAG];
+    return name.slice(name.indexOf(' ') + 1);
+  });
+  const others = Object.entries(copy.paths).filter(([path]) => !first.includes(path));
+  copy.paths = Object.fromEntries([
+    ...first.map((path) => [path, copy.paths[path]] as const),
+    ...others,
+  ]) as OpenAPIObject['paths'];
+  return copy;
 }
 
 function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
@@ -165,18 +161,39 @@ function withExamples(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const schemas = copy.components?.schemas ?? {};
   for (const { operation } of operationsOf(copy)) {
-    for (const media of contentsOf(operation).flatMap((content) => Object.values(content))) {
-      if (media.example === undefined && media.examples === undefined && media.schema) {
-        media.example = exampleOf(media.schema, schemas);
-      }
-    }
+    const { requestBody, responses } = operation;
+    addExamples([requestBody], (schema) => requestExampleOf(schema, schemas));
+    addExamples(Object.values(responses), (schema) => exampleOf(schema, schemas));
   }
   return copy;
 }
 
-function contentsOf({ requestBody, responses }: Operation): Content[] {
-  return [requestBody, ...Object.values(responses)].flatMap((part) =>
-    part && 'content' in part && part.content ? [part.content] : [],
+function addExamples(
+  parts: (Operation['requestBody'] | Operation['responses'][string])[],
+  make: (schema: Schema) => unknown,
+): void {
+  for (const part of parts) {
+    const content: Content = part && 'content' in part && part.content ? part.content : {};
+    for (const media of Object.values(content)) {
+      if (media.example === undefined && media.examples === undefined && media.schema) {
+        media.example = make(media.schema);
+      }
+    }
+  }
+}
+
+/** Required members alone: "Try it out" offers it, and a member that is left out changes nothing. */
+export function requestExampleOf(schema: Schema, schemas: Schemas): unknown {
+  const target = dereferenced(schema, schemas);
+  const { properties = {}, required = [], example } = target;
+  const [choice] = target.allOf ?? target.anyOf ?? target.oneOf ?? [];
+  if (choice && example === undefined) {
+    return requestExampleOf(choice, schemas);
+  }
+  const named = Object.entries(properties).filter(([name]) => required.includes(name));
+  return exampleOf(
+    target.properties ? { ...target, properties: Object.fromEntries(named) } : target,
+    schemas,
   );
 }
 
@@ -208,9 +225,8 @@ export function exampleOf(schema: Schema, schemas: Schemas): unknown {
 
 /** The generator writes `summary: ""` and `contact: {}` where nothing is given. */
 function withoutEmptyMembers(document: OpenAPIObject): OpenAPIObject {
-  const { contact: _nobody, ...info } = document.info;
   return JSON.parse(
-    JSON.stringify({ ...document, info }, (key, value: unknown) =>
+    JSON.stringify({ ...document, info: { ...document.info, ...ABOUT } }, (key, value: unknown) =>
       (key === 'summary' || key === 'description') && value === '' ? undefined : value,
     ),
   ) as OpenAPIObject;

@@ -30,6 +30,15 @@ export function operationsOf(document: OpenAPIObject): DocumentedOperation[] {
   );
 }
 
+/** @throws Error when the document has no such operation */
+export function operationNamed(document: OpenAPIObject, name: string): DocumentedOperation {
+  const found = operationsOf(document).find((one) => one.name === name);
+  if (!found) {
+    throw new Error(`the document has no operation ${name}`);
+  }
+  return found;
+}
+
 export function dereferenced(
   schema: Schema | undefined,
   schemas: Schemas,

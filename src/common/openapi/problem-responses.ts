@@ -35,6 +35,12 @@ const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
     detail: 'Too many requests of this user, with all keys and sandboxes; wait as long as Retry-After says.',
     description: 'Too many requests',
   },
+  431: {
+    code: 'payload_too_large',
+    detail:
+      'Address and headers of a request may have 16384 bytes together. Ask for less at once, such as fewer ids.',
+    description: 'Address and headers too large',
+  },
   500: {
     code: 'internal',
     detail: 'Something went wrong here; the log has it under this request id.',
@@ -88,13 +94,9 @@ export function isUsualDetail(status: number, detail: string): boolean {
 }
 
 function problemResponse(status: number, problems: readonly DocumentedProblem[]): Response {
-  const examples = problems.map(problemExample);
-  const [first] = examples;
   const media = {
     schema: { $ref: getSchemaPath(ProblemDto) },
-    ...(examples.length === 1
-      ? { example: first }
-      : { examples: Object.fromEntries(examples.map((value) => [value.code, { value }])) }),
+    examples: Object.fromEntries(problems.map(problemExample).map((value) => [value.code, { value }])),
   };
   return {
     description:

@@ -42,6 +42,15 @@ export class ProblemDto {
   errors?: { provider: string; code: string; retry_after: number | null; detail?: string }[];
 
   @ApiProperty({
+    type: 'array',
+    items: { type: 'object', additionalProperties: true },
+    required: false,
+    description: 'Of `GET /health/ready` alone: each part, as its 200 has them.',
+    example: [{ name: 'database', status: 'failed', required: true, advice: 'Try again.' }],
+  })
+  parts?: Record<string, unknown>[];
+
+  @ApiProperty({
     required: false,
     description:
       'With the code invalid_git_token: what the host said of the token; absent when it said nothing.',

@@ -187,14 +187,17 @@ function textProblems(most = MAX_TEXT): (text: unknown) => FieldProblem[] {
 
 interface TextListOptions extends FieldOptions {
   itemLength?: number;
-  form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } };
+  form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } | { $ref: string } };
 }
 
 export function textList(
   description: string,
   { form, itemLength = MAX_TEXT, ...options }: TextListOptions = {},
 ): FieldDefinition {
-  const items = { type: 'string' as const, maxLength: itemLength, ...form?.items };
+  const items =
+    form?.items && '$ref' in form.items
+      ? form.items
+      : { type: 'string' as const, maxLength: itemLength, ...form?.items };
   return {
     description,
     options,

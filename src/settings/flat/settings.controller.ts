@@ -3,6 +3,8 @@ import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
+import { SHOWN_ONLY, unknownMembers } from '../member-warnings.js';
+import { SETTINGS } from '../settings-table.js';
 import { SettingsDto, SettingsStoredDto, toSettingsStoredDto } from './settings.dto.js';
 import { SettingsService } from './settings.service.js';
 import { StoredSettingsDto, toStoredSettingsDto } from './stored-settings.dto.js';
@@ -10,9 +12,13 @@ import { StoredSettingsDto, toStoredSettingsDto } from './stored-settings.dto.js
 const STORE =
   'Merges the given members into what is stored: all of the request, or nothing. Members left out keep their values; ' +
   'null clears a member unless its description says otherwise. A changed model is checked with its server by one ' +
-  'request of at most 5 seconds; what that does not accept is stored all the same, and named in `warnings`.';
+  'request of at most 5 seconds; what that does not accept is stored all the same. `warnings` names it, members that are not known, and those whose ' +
+  'null kept a stored value.';
+
+const IGNORED = 'This member is not known here, and was ignored.';
 
 export const SETTINGS_EXAMPLES = {
+  language: { summary: 'One member; all others stay', value: { language: 'en' } },
   first: {
     summary: 'Language, model and author of commits',
     value: {
@@ -82,9 +88,18 @@ export class SettingsController {
       msg: 'Expected a whole number; this text is not one.',
     },
   })
-  async store(@CurrentUser() user: AuthUser, @Body() body: SettingsDto): Promise<SettingsStoredDto> {
+  async store(
+    @CurrentUser() user: AuthUser,
+    @Body() body: SettingsDto,
+    @Body() given: Record<string, unknown>,
+  ): Promise<SettingsStoredDto> {
     const warnings = await this.settings.store(user.id, body);
-    return toSettingsStoredDto(warnings, body.secrets_store?.custom_secrets);
+    const unknown = unknownMembers(
+      given,
+      IGNORED,
+      (name) => Object.hasOwn(SETTINGS, name) || SHOWN_ONLY.has(name),
+    );
+    return toSettingsStoredDto([...warnings, ...unknown], body.secrets_store?.custom_secrets);
   }
 
   @Get()

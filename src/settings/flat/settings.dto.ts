@@ -13,6 +13,7 @@ import type {
 } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../../git-providers/tokens/provider-token.dto.js';
 import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
+import { MemberWarningDto } from '../member-warnings.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
 import {
   CUSTOM_SECRET_FORM,
@@ -59,20 +60,23 @@ export class ModelWarningDto implements ModelWarning {
   detail: string;
 }
 
-/** Something that was stored without a verdict. */
-export type StoredWarning = ProviderTokenWarning | ModelWarning;
+/** Something that was stored without a verdict, or not at all. */
+export type StoredWarning = ProviderTokenWarning | ModelWarning | MemberWarningDto;
 
-@ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto)
+@ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto, MemberWarningDto)
 export class SettingsStoredDto {
   @ApiProperty({ example: 'Settings stored' }) message: string;
 
   @ApiProperty({
     type: 'array',
     items: {
-      anyOf: [{ $ref: getSchemaPath(ProviderTokenWarningDto) }, { $ref: getSchemaPath(ModelWarningDto) }],
+      anyOf: [ProviderTokenWarningDto, ModelWarningDto, MemberWarningDto].map((type) => ({
+        $ref: getSchemaPath(type),
+      })),
     },
     required: false,
-    description: 'Tokens, and a model, that were stored unverified; absent when there are none.',
+    description:
+      'Tokens and a model that were stored unverified, members that are not known, and those whose null kept a stored value; absent when there are none.',
   })
   warnings?: StoredWarning[];
 
@@ -104,7 +108,7 @@ export function toSettingsStoredDto(
 const KEPT = 'null keeps the stored value, blank text clears it.';
 const KEY_KEPT = 'null and the mask `**********` keep the stored key, blank text clears it.';
 
-/** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored. */
+/** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored, and named in `warnings`. */
 export class SettingsDto {
   @Text('Language of the user interface.', { nullable: true, example: 'en' }) language?: string | null;
 

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
+import { keptByNull } from '../member-warnings.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
 import { SecretsService } from '../secrets/secrets.service.js';
@@ -39,7 +40,7 @@ export class SettingsService {
    * Merges a request into what is stored; all of it or nothing.
    *
    * @returns a warning for each token that was stored although its provider gave no verdict, and one for a changed model
-   *   that its server does not accept
+   *   that its server does not accept, and one for each null that kept a value
    * @throws InvalidInputError for rules that need more than the request to judge
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
@@ -65,7 +66,7 @@ export class SettingsService {
       }
       return merged;
     });
-    const warnings = tokens?.warnings ?? [];
+    const warnings = [...(tokens?.warnings ?? []), ...keptByNull(dto, after)];
     const isUntouched = [...MODEL_COLUMNS, 'details' as const].every(
       (name) => after[name] === before?.[name],
     );

@@ -13,6 +13,7 @@ import { NestedSettingsService } from './nested-settings.service.js';
 import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './settings-schema.js';
 
 const EXAMPLES = {
+  language: { summary: 'One member; all others stay', value: { language: 'en' } },
   model: {
     summary: 'A model and its key',
     value: {

@@ -38,7 +38,7 @@ export class NestedSettingsDto extends SettingsDto {
 }
 
 /** Preferences that are always shown, with their values for a user who never set them. */
-const APP_DEFAULTS = {
+export const APP_DEFAULTS = {
   user_version: null,
   disabled_skills: null,
   git_full_clone: false,

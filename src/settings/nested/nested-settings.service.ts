@@ -7,12 +7,13 @@ import { SettingsDto, type StoredWarning } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
+import { SHOWN_ONLY, unknownMembers } from '../member-warnings.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher } from '../settings-cipher.js';
 import { emptySettingsRow, SETTINGS } from '../settings-table.js';
 import { SettingsRepository } from '../settings.repository.js';
-import type { NestedSettings, NestedSettingsDto } from './nested-settings.dto.js';
+import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
 import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
 
 const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
@@ -23,15 +24,14 @@ const KNOWN_MEMBERS: ReadonlySet<string> = new Set([
 
 /** Members of a response that are ignored in a request. */
 const ECHOES: ReadonlySet<string> = new Set([
+  ...SHOWN_ONLY,
   'llm_profiles',
   'active_agent_profile_id',
   'active_agent_profile_revision',
   'inherited_marketplaces',
-  'provider_tokens_set',
-  'llm_api_key_set',
-  'search_api_key_set',
-  'sandbox_api_key_set',
 ]);
+
+const KEPT = 'This member is not known here: it is kept and shown, and has no effect.';
 
 /** Legacy names of the diffs. They are refused: whole settings sent under them would replace what is stored. */
 const LEGACY_MEMBERS = ['agent_settings', 'conversation_settings'] as const;
@@ -81,7 +81,7 @@ export class NestedSettingsService {
     const change = readNestedChange(agent, conversation, preferencesOf(body, KNOWN_MEMBERS));
     this.checkAddress(change.flat['llm_base_url']);
     const changed = Object.assign(new SettingsDto(), flat, change.flat);
-    return await this.settings.store(userId, changed, {
+    const warnings = await this.settings.store(userId, changed, {
       ...(changesDetails(change) && {
         details: (stored: SettingsDetails) => mergeDetails(stored, change.details),
       }),
@@ -89,6 +89,8 @@ export class NestedSettingsService {
         mcpServers: { patch: change.mcpConfig, loc: ['body', 'agent_settings_diff', 'mcp_config'] },
       }),
     });
+    const unknown = preferencesOf(body, KNOWN_MEMBERS);
+    return [...warnings, ...unknownMembers(unknown, KEPT, (name) => Object.hasOwn(APP_DEFAULTS, name))];
   }
 
   private checkAddress(baseUrl: unknown): void {

@@ -76,6 +76,10 @@ export class ProfilesController {
     status: 201,
     answer: { type: ProfileSavedDto, description: 'Stored' },
     optionalBody: SaveProfileDto,
+    examples: {
+      model: { summary: 'A model', value: { llm: { model: 'anthropic/claude-sonnet-4-5' } } },
+      settings: { summary: "The settings' own, without its key", value: { include_secrets: false } },
+    },
     problems: [NOTHING_TO_SAVE, TOO_MANY],
     invalid: { loc: ['body', 'llm', 'model'], type: 'missing', msg: 'This member is required.' },
   })

@@ -30,6 +30,10 @@ export function toGitProvidersStoredDto(warnings: readonly ProviderTokenWarning[
 
 /** Bodies of `POST /api/add-git-providers` that the documents show. */
 export const ADD_GIT_PROVIDERS_EXAMPLES = {
+  blank: {
+    summary: 'Put a token between the quotes; blank text keeps the stored one',
+    value: { provider_tokens: { github: { token: '' } } },
+  },
   github: {
     summary: 'A token for github.com',
     value: { provider_tokens: { github: { token: 'ghp_exampleExampleExampleExampleExample1' } } },

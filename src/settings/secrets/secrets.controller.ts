@@ -44,7 +44,7 @@ export class SecretsController {
   }
 
   @Put(':name')
-  @ApiRoute('update_custom_secret_api_secrets__name__put', 'Change a custom secret', {
+  @ApiRoute('update_custom_secret_api_secrets__secret_id__put', 'Change a custom secret', {
     description: 'Renames it, describes it anew, and replaces its value if one is given.',
     answer: { type: SecretMessageDto, description: 'Changed', example: { message: 'Secret changed' } },
     problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
@@ -60,7 +60,7 @@ export class SecretsController {
   }
 
   @Delete(':name')
-  @ApiRoute('delete_custom_secret_api_secrets__name__delete', 'Remove a custom secret', {
+  @ApiRoute('delete_custom_secret_api_secrets__secret_id__delete', 'Remove a custom secret', {
     description: 'Its value is gone for good.',
     answer: { type: SecretMessageDto, description: 'Removed', example: { message: 'Secret removed' } },
     problems: [UNKNOWN_SECRET],

@@ -49,7 +49,8 @@ export function badSecretName(place: 'body' | 'path', member: string): InputProb
 export function CustomSecretName(description: string): PropertyDecorator {
   return Text(description, {
     required: true,
-    example: 'DEPLOY_TOKEN',
+    // Not a name that a user has: "Try it out" offers it.
+    example: 'EXAMPLE_TOKEN',
     form: CUSTOM_SECRET_FORM,
     maxLength: NAME_LENGTH,
     pattern: NAME_PATTERN,

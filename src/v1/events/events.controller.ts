@@ -65,6 +65,7 @@ export class EventsController {
   @Get('count')
   @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_events', 'How many events a conversation has', {
+    description: 'Of those that match the filters; all of them without any.',
     answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
     problems: [UNKNOWN_CONVERSATION],
   })
@@ -108,6 +109,7 @@ export class EventsController {
 
   @Get()
   @ApiRoute('batch_get_events', 'Events by id', {
+    description: 'Looks them up in one conversation.',
     answer: {
       schema: {
         type: 'array',

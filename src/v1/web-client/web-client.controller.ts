@@ -54,6 +54,7 @@ export class AbsentFeaturesController {
 
   @Get('automation/sdk-version')
   @ApiRoute('get_automation_sdk_version', 'Version of the SDK that automations run with', {
+    description: 'Always null.',
     answer: { type: AutomationSdkVersionDto, description: 'There are no automations' },
   })
   automationSdkVersion(): AutomationSdkVersionDto {

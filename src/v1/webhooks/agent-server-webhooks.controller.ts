@@ -41,7 +41,7 @@ export class AgentServerWebhooksController {
       type: 'object',
       required: ['id'],
       properties: { id: { type: 'string', format: 'uuid', description: 'Id of the conversation.' } },
-      example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f', execution_status: 'running' },
+      example: { id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' },
     },
   })
   @ApiRoute('on_conversation_update', 'A conversation has changed', {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
+import { resolvedDocument } from '../../support/resolved-document.js';
 
 /** What belongs to one tenant, or to nobody. */
 export interface Ids {
@@ -53,7 +54,7 @@ type Operation = z.infer<typeof operation>;
 
 /** Every operation of the document with each of its members that can name what belongs to a user. */
 export function attemptsOf(openApi: unknown): Attempt[] {
-  const parsed = document.parse(openApi);
+  const parsed = document.parse(resolvedDocument(Object(openApi)));
   return Object.entries(parsed.paths).flatMap(([route, methods]) =>
     Object.entries(methods).flatMap(([method, one]) => attemptsAt(route, method.toUpperCase(), one, parsed)),
   );

@@ -13,6 +13,7 @@ import { DownloadSender } from './download.sender.js';
 import {
   AppConversationDto,
   AppConversationPageDto,
+  CHANGES_OF_CONVERSATIONS,
   ConversationFilterQueryDto,
   ConversationIdDto,
   ListConversationsQueryDto,
@@ -86,6 +87,7 @@ export class AppConversationsController {
   @ApiRoute('update_app_conversation', 'Change what is noted about a conversation', {
     description: 'Title, repository, branch, provider. A title of yours is not replaced any more.',
     answer: { type: AppConversationDto, description: 'The conversation as it is now' },
+    examples: CHANGES_OF_CONVERSATIONS,
     problems: [UNKNOWN_CONVERSATION],
     invalid: 'title',
   })

@@ -95,8 +95,8 @@ export class ConversationActionsController {
     description: 'Only while the conversation is waiting_for_confirmation.',
     answer: { type: SuccessDto, description: 'The agent goes on' },
     examples: {
-      accept: { summary: 'Go on', value: { accept: true } },
       reject: { summary: 'Do not', value: { accept: false, reason: 'Use the staging host.' } },
+      accept: { summary: 'Go on', value: { accept: true } },
     },
     problems: PROBLEMS,
   })

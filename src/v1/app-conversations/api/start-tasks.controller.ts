@@ -168,6 +168,8 @@ export class StartTasksController {
   @Get('start-tasks/count')
   @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_app_conversation_start_tasks', 'Count start tasks', {
+    description:
+      'Of those that `GET /api/v1/app-conversations/start-tasks/search` finds with the same filters.',
     answer: { schema: { type: 'integer', example: 3 }, description: 'How many there are' },
   })
   async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {

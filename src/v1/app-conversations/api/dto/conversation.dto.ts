@@ -74,6 +74,11 @@ export function toConversationFilter(
   };
 }
 
+export const CHANGES_OF_CONVERSATIONS = {
+  title: { summary: 'Another title', value: { title: 'Parser tests' } },
+  tags: { summary: 'Other tags', value: { tags: { team: 'checkout', state: 'reviewed' } } },
+};
+
 /** Members that are left out stay, null clears. */
 @ApiSchema({ name: 'AppConversationUpdateRequest' })
 export class UpdateConversationDto {
