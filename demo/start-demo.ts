@@ -42,6 +42,8 @@ export interface Demo {
 interface DemoOptions {
   /** In place of the model; the demo's own script by default. */
   script?: Script;
+  /** Hosts that sandboxes may reach besides the model's. */
+  sandboxHosts?: string[];
   /** Further variables of the service. */
   environment?: Record<string, string>;
 }
@@ -57,7 +59,11 @@ interface DemoBackend {
 }
 
 /** Starts everything on this machine, with an embedded database in a folder that is removed at the end. */
-export async function startDemo({ script = demoModel, environment = {} }: DemoOptions = {}): Promise<Demo> {
+export async function startDemo({
+  script = demoModel,
+  sandboxHosts = [],
+  environment = {},
+}: DemoOptions = {}): Promise<Demo> {
   const backend = await demoBackend();
   const apiKey = 'demo-key-of-nadia';
   const worlds = demoWorld(Date.now());
@@ -88,7 +94,7 @@ export async function startDemo({ script = demoModel, environment = {} }: DemoOp
         GITHUB_CLONE_URL: repositories.origin,
         GITLAB_API_URL: `${gitlab.origin}/api`,
         BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
-        SANDBOX_NETWORK_ALLOW: new URL(model.url).host,
+        SANDBOX_NETWORK_ALLOW: [new URL(model.url).host, ...sandboxHosts].join(','),
         ...backend.environment,
         ...environment,
       },

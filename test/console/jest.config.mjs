@@ -13,5 +13,6 @@ export default {
   globalSetup: '<rootDir>/test/console/build.cjs',
   globalTeardown: undefined,
   reporters: ['default'],
+  maxWorkers: 2,
   testTimeout: 60_000,
 };

@@ -1,4 +1,5 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -6,8 +7,10 @@ import type { Browser, Locator } from 'playwright-core';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { DEMO_REPOSITORY } from '../../demo/demo-world.js';
 import { type Demo, startDemo } from '../../demo/start-demo.js';
+import { RemoteMcpServer } from '../fakes/mcp-servers/remote-mcp-server.js';
 import { call, fails, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import type { ChatRequest } from '../fakes/scripted-llm.js';
+import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
 import { startBrowser, Visitor } from './visitor.js';
 
@@ -41,12 +44,19 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   return call('file_editor', { command: 'str_replace', path: file, old_str: 'limit=1', new_str: 'limit=2' });
 }
 
-describe('a conversation in the console', () => {
+describe('the console at work', () => {
   let folder: string;
+  let tools: RemoteMcpServer;
+  let hookUrl: string;
   let demo: Demo;
   let browser: Browser;
   let nadia: Visitor;
 
+  let calls = 0;
+  const hooked = createServer((_request, response) => {
+    calls += 1;
+    response.writeHead(204).end();
+  });
   const log = (): Locator => nadia.page.getByRole('log');
   const form = (name: string): Locator => nadia.page.getByRole('form', { name, exact: true });
 
@@ -97,8 +107,16 @@ describe('a conversation in the console', () => {
       JSON.stringify([{ name: 'tiny', command: process.execPath, args: ['-e', code] }]),
     );
     await writeFile(prices, JSON.stringify(PRICES));
-    const environment = { ACP_AGENTS_FILE: agents, MODEL_PRICES_FILE: prices };
-    [demo, browser] = await Promise.all([startDemo({ script: model, environment }), startBrowser()]);
+    tools = await RemoteMcpServer.start();
+    const hook = `http://127.0.0.1:${await startListening(hooked)}`;
+    const environment = {
+      ACP_AGENTS_FILE: agents,
+      MODEL_PRICES_FILE: prices,
+      WEBHOOK_HOST_ALLOWLIST: hook,
+    };
+    const world = { script: model, sandboxHosts: [new URL(tools.httpUrl).host], environment };
+    [demo, browser] = await Promise.all([startDemo(world), startBrowser()]);
+    hookUrl = `${hook}/slipway`;
     const { token } = demo.worlds.github;
     await send(demo.apiKey, '/api/add-git-providers', { provider_tokens: { github: { token } } });
     const llm = { llm_model: 'openai/scripted', llm_base_url: demo.modelUrl, llm_api_key: 'sk-demo' };
@@ -110,6 +128,8 @@ describe('a conversation in the console', () => {
   afterAll(async () => {
     await browser.close();
     await demo.close();
+    await tools.close();
+    hooked.close();
     await rm(folder, { recursive: true, force: true });
   });
 
@@ -204,6 +224,33 @@ describe('a conversation in the console', () => {
     await log().getByText(`${ANSWER}: Are you still there?`).waitFor();
 
     expect(await items.count()).toBe(before + 2);
+    nadia.forgetComplaints();
+  });
+
+  it('tries a tool server where agents use it, and names its tools', async () => {
+    await nadia.open('Settings');
+    await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);
+    await form('Tool server').getByRole('button', { name: 'Test' }).click();
+    await form('Tool server')
+      .getByText(/It works. Tools: add, refuse/)
+      .waitFor();
+
+    expect(tools.requests.length).toBeGreaterThan(0);
+  });
+
+  it('shows what a webhook was sent, and sends it again', async () => {
+    await form('Webhook').getByLabel('URL').fill(hookUrl);
+    await form('Webhook').getByRole('button', { name: 'Save' }).click();
+    await nadia.page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
+    const row = nadia.page.getByRole('listitem').filter({ hasText: hookUrl });
+    await row.getByRole('button', { name: 'Send a test' }).click();
+    await nadia.page.getByText('The test has arrived').waitFor();
+    expect(calls).toBe(1);
+    await row.getByRole('button', { name: 'Deliveries' }).click();
+    await row.getByRole('cell', { name: 'delivered' }).waitFor();
+    await nadia.expectSound();
+    await row.getByRole('button', { name: 'Send again' }).click();
+    await until(() => calls === 2);
   });
 
   it('keeps two users apart, and ends the session of one whose key is revoked', async () => {
@@ -220,6 +267,7 @@ describe('a conversation in the console', () => {
     const bo = await Visitor.come(browser, demo.url);
     await bo.signIn(key);
     await bo.open('Conversations');
+    await bo.page.getByRole('main').getByRole('listitem').first().waitFor();
     expect(await bo.page.getByRole('main').getByRole('listitem').count()).toBe(1);
     await bo.page.goto(address);
     await bo.page.getByRole('log').getByText(ANSWER).waitFor();
