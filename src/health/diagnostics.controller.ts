@@ -9,32 +9,28 @@ import { Metrics } from '../observability/metrics.js';
 import { ReadinessPartDto, toPartDtos } from './readiness.dto.js';
 import { Readiness } from './readiness.js';
 
-const COUNTS = { type: 'object', additionalProperties: { type: 'integer' } } as const;
+const Counts = (description: string, example: Record<string, number>): PropertyDecorator =>
+  ApiProperty({ type: 'object', additionalProperties: { type: 'integer' }, description, example });
 
 class ActivityDto {
-  @ApiProperty({
-    ...COUNTS,
-    description:
-      'Starts of conversations that wait: for a place within the quota of their user, or for their sandbox.',
-    example: { place: 3, sandbox: 1 },
-  })
+  @Counts(
+    'Starts of conversations that wait: for a place within the quota of their user, or for their sandbox.',
+    { place: 3, sandbox: 1 },
+  )
   starts_waiting: Record<string, number>;
 
-  @ApiProperty({
-    ...COUNTS,
-    description: 'Starts by status: those under way, and those that ended within the last hour.',
-    example: { WAITING_FOR_SANDBOX: 4, PREPARING_REPOSITORY: 1, READY: 17, ERROR: 0 },
+  @Counts('Starts by status: those under way, and those that ended within the last hour.', {
+    WAITING_FOR_SANDBOX: 4,
+    PREPARING_REPOSITORY: 1,
+    READY: 17,
+    ERROR: 0,
   })
   starts: Record<string, number>;
 
-  @ApiProperty({
-    ...COUNTS,
-    description: 'Conversations in running sandboxes by what their agents do.',
-    example: { running: 5, finished: 2 },
-  })
+  @Counts('Conversations in running sandboxes by what their agents do.', { running: 5, finished: 2 })
   conversations: Record<string, number>;
 
-  @ApiProperty({ ...COUNTS, description: 'Sandboxes by status.', example: { RUNNING: 7, PAUSED: 40 } })
+  @Counts('Sandboxes by status.', { RUNNING: 7, PAUSED: 40 })
   sandboxes: Record<string, number>;
 }
 

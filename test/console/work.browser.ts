@@ -129,6 +129,7 @@ describe('the console at work', () => {
     await browser.close();
     await demo.close();
     await tools.close();
+    hooked.closeAllConnections();
     hooked.close();
     await rm(folder, { recursive: true, force: true });
   });
