@@ -12,7 +12,7 @@ import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
 import type { FakeServer } from '../test/fakes/fake-server.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 import { startGitHttpServer } from '../test/fakes/git-http-server.js';
-import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
+import { type Script, ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { bridgeAddress } from '../test/support/engine-address.js';
 import { startServiceProcess } from '../test/support/service-process.js';
 import { demoModel } from './demo-model.js';
@@ -34,7 +34,18 @@ export interface Demo {
   gitlab: FakeServer;
   /** `llm_base_url` of the script in place of a model. */
   modelUrl: string;
+  /** Ends the service and starts it again at the same address; sandboxes go on meanwhile. */
+  restart(): Promise<void>;
   close(): Promise<void>;
+}
+
+interface DemoOptions {
+  /** In place of the model; the demo's own script by default. */
+  script?: Script;
+  /** Hosts that sandboxes may reach besides the model's. */
+  sandboxHosts?: string[];
+  /** Further variables of the service. */
+  environment?: Record<string, string>;
 }
 
 /** Where the sandboxes of the demo run. */
@@ -48,7 +59,11 @@ interface DemoBackend {
 }
 
 /** Starts everything on this machine, with an embedded database in a folder that is removed at the end. */
-export async function startDemo(): Promise<Demo> {
+export async function startDemo({
+  script = demoModel,
+  sandboxHosts = [],
+  environment = {},
+}: DemoOptions = {}): Promise<Demo> {
   const backend = await demoBackend();
   const apiKey = 'demo-key-of-nadia';
   const worlds = demoWorld(Date.now());
@@ -57,7 +72,7 @@ export async function startDemo(): Promise<Demo> {
   const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
   const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`, backend.host);
   await repositories.commit(DEMO_REPOSITORY, 'main', DEMO_FILES);
-  const model = await ScriptedLlm.start(demoModel, {
+  const model = await ScriptedLlm.start(script, {
     chunkDelayMs: MODEL_PAUSE_MS,
     host: backend.host,
   });
@@ -69,7 +84,7 @@ export async function startDemo(): Promise<Demo> {
   try {
     // Under root, PostgreSQL runs as another user, who needs access to folders below this one.
     await chmod(folder, 0o711);
-    const service = await startServiceProcess({
+    const options = {
       cwd: folder,
       environment: {
         PORT: process.env['PORT'] ?? '0',
@@ -79,19 +94,27 @@ export async function startDemo(): Promise<Demo> {
         GITHUB_CLONE_URL: repositories.origin,
         GITLAB_API_URL: `${gitlab.origin}/api`,
         BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
-        SANDBOX_NETWORK_ALLOW: new URL(model.url).host,
+        SANDBOX_NETWORK_ALLOW: [new URL(model.url).host, ...sandboxHosts].join(','),
         ...backend.environment,
+        ...environment,
       },
-    });
+    };
+    let service = await startServiceProcess(options);
+    const { url } = service;
     return {
-      url: service.url,
+      url,
       apiKey,
       worlds,
       gitlab,
       modelUrl: model.url,
+      restart: async () => {
+        await service.stop();
+        options.environment.PORT = new URL(url).port;
+        service = await startServiceProcess(options);
+      },
       close: async () => {
         // Sandboxes outlive the service, and would outlive the demo.
-        await removeSandboxes(service.url, apiKey, () => backend.remaining(path.join(folder, 'data')));
+        await removeSandboxes(url, apiKey, () => backend.remaining(path.join(folder, 'data')));
         await service.stop();
         await closeRest();
       },

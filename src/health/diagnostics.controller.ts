@@ -5,8 +5,34 @@ import { recentLogLines } from '../common/logging/app-logger.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { productVersion } from '../common/product.js';
 import { configurationReport } from '../config/load-config.js';
+import { Metrics } from '../observability/metrics.js';
 import { ReadinessPartDto, toPartDtos } from './readiness.dto.js';
 import { Readiness } from './readiness.js';
+
+const Counts = (description: string, example: Record<string, number>): PropertyDecorator =>
+  ApiProperty({ type: 'object', additionalProperties: { type: 'integer' }, description, example });
+
+class ActivityDto {
+  @Counts(
+    'Starts of conversations that wait: for a place within the quota of their user, or for their sandbox.',
+    { place: 3, sandbox: 1 },
+  )
+  starts_waiting: Record<string, number>;
+
+  @Counts('Starts by status: those under way, and those that ended within the last hour.', {
+    WAITING_FOR_SANDBOX: 4,
+    PREPARING_REPOSITORY: 1,
+    READY: 17,
+    ERROR: 0,
+  })
+  starts: Record<string, number>;
+
+  @Counts('Conversations in running sandboxes by what their agents do.', { running: 5, finished: 2 })
+  conversations: Record<string, number>;
+
+  @Counts('Sandboxes by status.', { RUNNING: 7, PAUSED: 40 })
+  sandboxes: Record<string, number>;
+}
 
 class DiagnosticsDto {
   @ApiProperty({
@@ -29,6 +55,12 @@ class DiagnosticsDto {
   parts: ReadinessPartDto[];
 
   @ApiProperty({
+    description:
+      'What the service does now for all users, on all replicas: the same numbers as the metrics have.',
+  })
+  activity: ActivityDto;
+
+  @ApiProperty({
     type: [String],
     description: 'The last lines of the log, oldest first.',
     example: ['12:30:01 INFO listening'],
@@ -41,12 +73,15 @@ class DiagnosticsDto {
 @AdministratorsOnly()
 @Controller('api/v1/diagnostics')
 export class DiagnosticsController {
-  constructor(private readonly readiness: Readiness) {}
+  constructor(
+    private readonly readiness: Readiness,
+    private readonly metrics: Metrics,
+  ) {}
 
   @Get()
   @ApiRoute(
     'get_diagnostics',
-    'Versions, configuration without secrets, parts and last log lines of this replica',
+    'Versions, configuration without secrets, parts and last log lines of this replica, and what the service does',
     {
       description: 'Administrators only.',
       answer: { type: DiagnosticsDto, description: 'This replica' },
@@ -57,8 +92,19 @@ export class DiagnosticsController {
       versions: programVersions(),
       configuration: configurationReport(),
       parts: toPartDtos(await this.readiness.report(), true),
+      activity: await this.activity(),
       log: [...recentLogLines()],
     };
+  }
+
+  private async activity(): Promise<ActivityDto> {
+    const [waiting, starts, conversations, sandboxes] = await Promise.all([
+      this.metrics.sums('slipway_conversation_starts_waiting', 'waits_for'),
+      this.metrics.sums('slipway_conversation_starts', 'status'),
+      this.metrics.sums('slipway_conversations', 'execution_status'),
+      this.metrics.sums('slipway_sandboxes', 'status'),
+    ]);
+    return { starts_waiting: waiting, starts, conversations, sandboxes };
   }
 }
 

@@ -95,6 +95,17 @@ export class Metrics {
     return await this.registry.getMetricsAsJSON();
   }
 
+  /** What a gauge has now, by one of its labels; empty while it cannot be read. */
+  async sums(name: string, label: string): Promise<Record<string, number>> {
+    const found = await this.registry.getSingleMetric(name)?.get();
+    const sums: Record<string, number> = {};
+    for (const { labels, value } of found?.values ?? []) {
+      const key = String(labels[label]);
+      sums[key] = (sums[key] ?? 0) + value;
+    }
+    return sums;
+  }
+
   /** Adds Node's own metrics, which have a small permanent cost. */
   addProcessMetrics(): void {
     if (!this.hasProcessMetrics) {

@@ -9,6 +9,7 @@ import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { say, StartsClient } from '../support/starts-client.js';
 
 interface Run {
@@ -258,6 +259,20 @@ describe('GET /api/v1/diagnostics', () => {
     expect(body).toMatchObject({
       versions: { node: process.versions.node },
       parts: expect.arrayContaining([expect.objectContaining({ name: 'database', status: 'ok' })]),
+    });
+  });
+
+  it('counts what the service does for all users', async () => {
+    const user = await app.createUser();
+    await insertSandboxRow(app.dataSource, user.id);
+    await insertSandboxRow(app.dataSource, app.admin.id);
+
+    const { body } = await request(app.url).get('/api/v1/diagnostics').set(app.admin.headers).expect(200);
+    expect(body.activity).toMatchObject({
+      starts_waiting: { place: 0, sandbox: 0 },
+      starts: { WAITING_FOR_SANDBOX: 0 },
+      conversations: { running: 0 },
+      sandboxes: { RUNNING: 2, PAUSED: 0 },
     });
   });
 });

@@ -2,7 +2,7 @@ import config from '../../jest.config.mjs';
 
 const system = config.projects.find(({ displayName }) => displayName === 'system');
 
-/** The page in a browser, against the built service. One file and one world: what a user does builds on what was done. */
+/** The page in a browser, against the built service. Each file has a world, in which what a user does builds on what was done. */
 export default {
   ...system,
   displayName: 'console',
@@ -13,5 +13,6 @@ export default {
   globalSetup: '<rootDir>/test/console/build.cjs',
   globalTeardown: undefined,
   reporters: ['default'],
+  maxWorkers: 2,
   testTimeout: 60_000,
 };

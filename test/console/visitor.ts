@@ -87,6 +87,11 @@ export class Visitor {
     expect([...this.sentHosts]).toEqual([new URL(this.page.url()).origin]);
   }
 
+  /** Forgets the browser's log, where the test has taken the service away. */
+  forgetComplaints(): void {
+    this.complaints.splice(0);
+  }
+
   /** The colour behind everything. */
   async ground(colorScheme: 'light' | 'dark'): Promise<string> {
     await this.page.emulateMedia({ colorScheme });

@@ -2,8 +2,7 @@ import { MutationCache, QueryClient, QueryClientProvider } from '@tanstack/react
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
-import { ProblemError, session } from './api/client.js';
-import { sessionQuery, signInByLink } from './api/session.js';
+import { ProblemError, session, sessionQuery, signInByLink } from './api/client.js';
 import { App } from './shell/app.js';
 import { Notices, tell } from './ui/notices.js';
 
@@ -30,7 +29,12 @@ const cache = new QueryClient({
     },
   }),
 });
-session.onLost = () => cache.setQueryData(sessionQuery.queryKey, null);
+session.onLost = () => {
+  if (cache.getQueryData(sessionQuery.queryKey)) {
+    tell('You were signed out', 'Your session has ended. Sign in again.', 'error');
+  }
+  cache.setQueryData(sessionQuery.queryKey, null);
+};
 
 const root = document.querySelector('#root');
 if (root !== null) {

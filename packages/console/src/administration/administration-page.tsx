@@ -1,8 +1,7 @@
 import { Page } from '../shell/layout.js';
 import { Contents } from '../ui/blocks.js';
 import { Audit } from './audit.js';
-import { Sandboxes } from './sandboxes.js';
-import { Service } from './service.js';
+import { Sandboxes, Service } from './service.js';
 import { Users } from './users.js';
 
 export function AdministrationPage() {

@@ -1,12 +1,9 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, bodyOf, type Schemas } from '../api/client.js';
-import { sessionQuery } from '../api/session.js';
-import { type Fields, Form, given, TextField } from '../ui/form.js';
-import { Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
+import { api, at, bodyOf, type Schemas, sessionQuery } from '../api/client.js';
+import { type Fields, Form, given, TextField, useAction } from '../ui/form.js';
+import { Ago, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
 import { Confirmed, SecretOnce } from '../ui/modal.js';
-import { Ago } from '../ui/moments.js';
-import { useAction } from '../ui/use-action.js';
 
 type User = Schemas['User'];
 
@@ -50,10 +47,7 @@ export function Users() {
 function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made } }: { user: User }) {
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
-  const remove = useAction(
-    (_id: string) => bodyOf(api.DELETE('/api/v1/users/{id}', { params: { path: { id } } })),
-    usersQuery.queryKey,
-  );
+  const remove = useAction((_id: string) => bodyOf(api.DELETE('/api/v1/users/{id}', at(id))), usersQuery.queryKey);
   const facts = (
     <>
       {name !== null && <span>{name}</span>}
@@ -80,10 +74,7 @@ function Keys({ userId, email }: { userId: string; email: string }) {
     queryKey,
     queryFn: () => bodyOf(api.GET('/api/v1/api-keys', { params: { query: { user_id: userId } } })),
   });
-  const revoke = useAction(
-    (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', { params: { path: { id } } })),
-    queryKey,
-  );
+  const revoke = useAction((id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id))), queryKey);
   const issue = async (field: Fields) => {
     const { key } = await bodyOf(
       api.POST('/api/v1/api-keys', { body: { name: field('name of the key'), user_id: userId } }),

@@ -1,17 +1,19 @@
+import { queryOptions, useQueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../../generated/schema.js';
 
 export type Schemas = components['schemas'];
 
-/** What the service said when it refused, in its own words. */
+/** What the service said when it refused, in its own words; with status 0 where it said nothing. */
 export class ProblemError extends Error {
-  /** 0: nothing was answered. */
-  readonly status: number;
+  override name = 'ProblemError';
 
-  constructor(status: number, detail: string, options?: ErrorOptions) {
+  constructor(
+    readonly status: number,
+    detail: string,
+    options?: ErrorOptions,
+  ) {
     super(detail, options);
-    this.name = 'ProblemError';
-    this.status = status;
   }
 }
 
@@ -19,6 +21,9 @@ export class ProblemError extends Error {
 export const session = { csrfToken: '', onLost: (): void => undefined };
 
 export const api = createClient<paths>();
+
+/** What a request names by the id in its path. */
+export const at = (id: string) => ({ params: { path: { id } } });
 
 api.use({
   onRequest: ({ request }) => {
@@ -29,11 +34,7 @@ api.use({
   },
 });
 
-interface Answer<T> {
-  data?: T;
-  error?: unknown;
-  response: Response;
-}
+type Answer<T> = { data?: T; error?: unknown; response: Response };
 
 /**
  * The body of an answer.
@@ -77,4 +78,53 @@ export async function runningSandbox(id: string): Promise<Schemas['SandboxInfo']
     });
   }
   throw new Error('The sandbox takes long to start. Look again in a minute.');
+}
+
+/** The settings of the user; never refused, also before there are any. */
+export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => bodyOf(api.GET('/api/v1/users/me')) });
+
+export type Provider = Schemas['ProviderType'];
+
+export const PROVIDER_NAMES: Record<Provider, string> = {
+  github: 'GitHub',
+  gitlab: 'GitLab',
+  bitbucket: 'Bitbucket',
+  enterprise_sso: 'Enterprise SSO',
+};
+
+export function providerName(provider: string): string {
+  return PROVIDER_NAMES[provider as Provider] ?? provider;
+}
+
+/** Who is signed in; null is an answer, not an error. */
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: async () => {
+    const { user, csrf_token: token } = await bodyOf(api.GET('/auth/session'));
+    session.csrfToken = token ?? '';
+    return user;
+  },
+  staleTime: Infinity,
+});
+
+/** Makes a request that begins or ends the session, and shows the page of whoever it is then. */
+export function useSessionChange(): (request: () => Promise<unknown>) => Promise<void> {
+  const cache = useQueryClient();
+  return async (request) => {
+    await request();
+    // What one user has seen on this page must not be there for the next.
+    cache.removeQueries({ predicate: ({ queryKey: [name] }) => name !== 'session' });
+    await cache.refetchQueries({ queryKey: sessionQuery.queryKey });
+  };
+}
+
+/** Signs in by the code of a one-time link, which the address bar and the history do not keep; returns why it fails. */
+export async function signInByLink(): Promise<string | null> {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code === undefined) {
+    return null;
+  }
+  history.replaceState(null, '', location.pathname);
+  const sent = bodyOf(api.POST('/auth/code', { body: { code } })).then(() => null);
+  return await sent.catch((error: Error) => error.message);
 }

@@ -1,6 +1,7 @@
-import { api, bodyOf, runningSandbox } from '../api/client.js';
+import type { KeyboardEvent } from 'react';
+import { api, at, bodyOf, runningSandbox, type Schemas } from '../api/client.js';
 import { Badge, Button, Callout } from '../ui/blocks.js';
-import { useAction } from '../ui/use-action.js';
+import { type Fields, Form, TextArea, TextField, useAction } from '../ui/form.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
 /** Pause lets the agent rest, Stop ends everything in its sandbox; after both, Resume goes on. */
@@ -10,19 +11,17 @@ export function Controls({ conversation }: { conversation: Conversation }) {
     ['conversation', id],
     ['sandbox', sandbox],
   ];
-  const params = { path: { id } };
-  const ofSandbox = { params: { path: { id: sandbox } } };
   const isRunning = state === 'RUNNING';
-  const pause = useAction(() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', { params })), ...old);
-  const stop = useAction(() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', ofSandbox)), ...old);
+  const pause = useAction(() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id))), ...old);
+  const stop = useAction(() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox))), ...old);
   const resume = useAction(
     async () => {
       if (!isRunning) {
-        await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', ofSandbox));
+        await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', at(sandbox)));
         await runningSandbox(sandbox);
       }
       if (agent === 'paused' || agent === 'running') {
-        await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', { params }));
+        await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id)));
       }
     },
     ...old,
@@ -53,28 +52,63 @@ export function Controls({ conversation }: { conversation: Conversation }) {
 }
 
 /** The agent asks before it goes on: what it wants to do is the last step above. */
-export function Confirmation({ id }: { id: string }) {
-  const answer = useAction(
-    (accept: boolean) =>
-      bodyOf(
-        api.POST('/api/v1/app-conversations/{id}/respond-to-confirmation', {
-          params: { path: { id } },
-          body: { accept, ...(!accept && { reason: 'Rejected in the console.' }) },
-        }),
-      ),
-    ['conversation', id],
-  );
+export function Confirmation({ conversation: { id, agent_kind: kind } }: { conversation: Conversation }) {
+  const old = ['conversation', id];
+  const answer = (body: Schemas['ConfirmationResponseRequest']) =>
+    bodyOf(api.POST('/api/v1/app-conversations/{id}/respond-to-confirmation', { ...at(id), body }));
+  const confirm = useAction(() => answer({ accept: true }), old);
+  const reject = async (field: Fields) => {
+    await answer({ accept: false, reason: field('reason') || 'Rejected in the console.' });
+    // Agents of others go on by themselves.
+    await (kind === 'acp' || bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id))));
+    return null;
+  };
   return (
     <Callout kind="warning" title="The agent waits for your word">
       <p>It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.</p>
-      <div className="actions">
-        <Button look="primary" isBusy={answer.isPending} onClick={() => answer.mutate(true)}>
-          Confirm
-        </Button>
-        <Button look="danger" disabled={answer.isPending} onClick={() => answer.mutate(false)}>
-          Reject
-        </Button>
-      </div>
+      <Button look="primary" isBusy={confirm.isPending} onClick={() => confirm.mutate()}>
+        Confirm
+      </Button>
+      <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject} old={[old]}>
+        <TextField label="Reason" placeholder="What it should do instead" hint="Optional; the agent reads it." />
+      </Form>
     </Callout>
   );
+}
+
+export function Composer({ conversation: { id, sandbox_status: sandbox } }: { conversation: Conversation }) {
+  const send = async (field: Fields) => {
+    const body = { content: [{ type: 'text', text: field('message') }], run: true };
+    await bodyOf(api.POST('/api/v1/app-conversations/{id}/send-message', { ...at(id), body }));
+    return null;
+  };
+  const hint =
+    sandbox === 'PAUSED'
+      ? 'The sandbox is paused; a message resumes it.'
+      : 'Enter sends, Shift+Enter begins a new line.';
+  return sandbox === 'MISSING' ? (
+    <Callout kind="info" title="This conversation has ended">
+      Its sandbox was deleted: it can be read, but not continued.
+    </Callout>
+  ) : (
+    <div className="composer">
+      <Form name="Reply" submit="Send" onSubmit={send} old={[['conversation', id]]}>
+        <TextArea
+          label="Message"
+          rows={2}
+          required
+          placeholder="What should the agent do next?"
+          onKeyDown={sendByEnter}
+          hint={hint}
+        />
+      </Form>
+    </div>
+  );
+}
+
+function sendByEnter(event: KeyboardEvent<HTMLTextAreaElement>): void {
+  if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) {
+    event.preventDefault();
+    event.currentTarget.form?.requestSubmit();
+  }
 }

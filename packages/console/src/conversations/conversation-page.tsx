@@ -1,16 +1,14 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef } from 'react';
 import { Link } from 'wouter';
-import { providerName } from '../api/me.js';
+import { providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Callout, Empty, Loaded } from '../ui/blocks.js';
-import { statusOf, stepsOf } from './agent-event.js';
-import { Composer } from './composer.js';
+import { statusOf, stepsOf, useEvents } from './events.js';
+import { Composer, Confirmation, Controls } from './controls.js';
 import { type Conversation, conversationQuery } from './conversation-queries.js';
-import { Confirmation, Controls } from './controls.js';
 import { Facts } from './facts.js';
-import { TimelineItem } from './timeline.js';
-import { useEvents } from './use-events.js';
+import { isEnd, TimelineItem } from './timeline.js';
 import { Workspace } from './workspace.js';
 
 export function ConversationPage({ id }: { id: string }) {
@@ -44,6 +42,8 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   const { selected_repository: repository, git_provider: provider } = conversation;
   useRefreshAfterWork(stored.id, status);
   useFollowing(steps.length);
+  const open =
+    status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not ended';
   const lead = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
   return (
     <Page title={conversation.title ?? 'Untitled conversation'} lead={lead}>
@@ -52,7 +52,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
           <div role="log" aria-label="Events">
             <ol className="timeline">
               {steps.map((step) => (
-                <TimelineItem key={step.event.id} step={step} />
+                <TimelineItem key={step.event.id} step={step} open={open} />
               ))}
             </ol>
           </div>
@@ -66,12 +66,12 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
               <span className="spinner" aria-hidden="true" /> The agent is working
             </p>
           )}
-          {error !== null && (
+          {error !== null && !isEnd(events.list.findLast(({ kind }) => kind === 'ConversationErrorEvent')?.code) && (
             <Callout kind="error" title="The agent gave up">
-              <p>{error.detail}</p>
+              {error.detail}
             </Callout>
           )}
-          {status === 'waiting_for_confirmation' && <Confirmation id={stored.id} />}
+          {status === 'waiting_for_confirmation' && <Confirmation conversation={stored} />}
           <Composer conversation={conversation} />
         </section>
         <aside aria-label="Workspace">

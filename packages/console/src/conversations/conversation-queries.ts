@@ -25,50 +25,36 @@ export function conversationQuery(id: string) {
 }
 
 export function sandboxQuery(id: string) {
-  return queryOptions({
-    queryKey: ['sandbox', id],
-    queryFn: async () => {
-      const [sandbox] = await bodyOf(api.GET('/api/v1/sandboxes', { params: { query: { id: [id] } } }));
-      return sandbox ?? null;
-    },
-  });
+  const params = { query: { id: [id] } };
+  const queryFn = async () => (await bodyOf(api.GET('/api/v1/sandboxes', { params })))[0] ?? null;
+  return queryOptions({ queryKey: ['sandbox', id], queryFn });
 }
 
 export function changesQuery(id: string) {
   const params = { path: { id }, query: { path: '.', resume: false } };
-  return queryOptions({
-    queryKey: ['changes', id],
-    queryFn: () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/changes', { params })),
-  });
+  const queryFn = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
+  return queryOptions({ queryKey: ['changes', id], queryFn });
 }
 
 export function diffQuery(id: string, path: string) {
   const params = { path: { id }, query: { path, resume: false } };
-  return queryOptions({
-    queryKey: ['diff', id, path],
-    queryFn: () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/diff', { params })),
-  });
+  const queryFn = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
+  return queryOptions({ queryKey: ['diff', id, path], queryFn });
 }
 
 export function filesQuery(id: string) {
   const params = { path: { id }, query: { path: '.' } };
-  return queryOptions({
-    queryKey: ['files', id],
-    queryFn: () => bodyOf(api.GET('/api/v1/app-conversations/{id}/files', { params })),
-  });
+  const queryFn = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/files', { params }));
+  return queryOptions({ queryKey: ['files', id], queryFn });
 }
 
 /** Null for what is no text. */
 export function fileQuery(id: string, path: string) {
-  const params = { path: { id }, query: { file_path: path } };
-  return queryOptions({
-    queryKey: ['file', id, path],
-    queryFn: async () => {
-      const { body, headers } = await answerOf(
-        api.GET('/api/v1/app-conversations/{id}/file', { params, parseAs: 'text' }),
-      );
-      const isText = headers.get('Content-Type')?.startsWith('application/json');
-      return isText === true ? (JSON.parse(body) as string) : null;
-    },
-  });
+  const request = { params: { path: { id }, query: { file_path: path } }, parseAs: 'text' } as const;
+  const queryFn = async () => {
+    const { body, headers } = await answerOf(api.GET('/api/v1/app-conversations/{id}/file', request));
+    const isText = headers.get('Content-Type')?.startsWith('application/json');
+    return isText === true ? (JSON.parse(body) as string) : null;
+  };
+  return queryOptions({ queryKey: ['file', id, path], queryFn });
 }

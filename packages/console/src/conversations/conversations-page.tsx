@@ -1,34 +1,25 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { api, bodyOf } from '../api/client.js';
-import { providerName } from '../api/me.js';
+import { api, bodyOf, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { Badge, Button, Empty, Loaded, Row } from '../ui/blocks.js';
-import { Ago } from '../ui/moments.js';
-import { StartProgress } from '../work/start-progress.js';
-import { useStart } from '../work/use-start.js';
+import { Ago, Badge, Empty, Loaded, Row, usePages } from '../ui/blocks.js';
+import { StartProgress, useStart } from '../work/start.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
 const REFRESH_MS = 10_000;
 
 export function ConversationsPage() {
-  const pages = useInfiniteQuery({
+  const { query, older } = usePages({
     queryKey: ['conversations'],
-    queryFn: ({ pageParam }) => {
-      const params = { query: { limit: 50, ...given({ page_id: pageParam }) } };
-      return bodyOf(api.GET('/api/v1/app-conversations/search', { params }));
-    },
-    initialPageParam: '',
-    getNextPageParam: ({ next_page_id: next }) => next,
+    load: (page) => bodyOf(api.GET('/api/v1/app-conversations/search', { params: { query: { limit: 50, ...page } } })),
     refetchInterval: REFRESH_MS,
   });
   return (
     <Page title="Conversations">
       <NewConversation />
-      <Loaded query={pages} name="conversations">
-        {({ pages: [first, ...more] }) =>
-          first?.items.length === 0 ? (
+      <Loaded query={query} name="conversations">
+        {(list) =>
+          list.length === 0 ? (
             <Empty title="No conversations yet">
               <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
               <Link className="button primary" href="/">
@@ -37,20 +28,14 @@ export function ConversationsPage() {
             </Empty>
           ) : (
             <ul className="rows">
-              {[first, ...more]
-                .flatMap((page) => page?.items ?? [])
-                .map((conversation) => (
-                  <ConversationRow key={conversation.id} conversation={conversation} />
-                ))}
+              {list.map((conversation) => (
+                <ConversationRow key={conversation.id} conversation={conversation} />
+              ))}
             </ul>
           )
         }
       </Loaded>
-      {pages.hasNextPage && (
-        <Button isBusy={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
-          Show older
-        </Button>
-      )}
+      {older}
     </Page>
   );
 }

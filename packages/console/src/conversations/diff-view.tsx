@@ -9,10 +9,12 @@ interface DiffProps {
   path: string;
   before: string | null;
   after: string | null;
+  /** Of an unknown place in the file, so that its lines have no numbers. */
+  isPart?: boolean;
 }
 
 /** The lines that were removed and added, whole, with some around them. */
-export function DiffView({ path, before, after }: DiffProps) {
+export function DiffView({ path, before, after, isPart = false }: DiffProps) {
   const [old, now] = [before ?? '', after ?? ''];
   if (old.length + now.length > MOST_CHARACTERS) {
     return <p className="hint">The file is too large to be compared here.</p>;
@@ -21,12 +23,10 @@ export function DiffView({ path, before, after }: DiffProps) {
   return hunks.length === 0 ? (
     <p className="hint">No line differs.</p>
   ) : (
-    <div className="diff" role="group" aria-label={`Changes of ${path}`} tabIndex={0}>
+    <div className={isPart ? 'diff part' : 'diff'} role="group" aria-label={`Changes of ${path}`} tabIndex={0}>
       {hunks.map((hunk) => (
         <Fragment key={hunk.oldStart}>
-          <div className="hunk">
-            Line {hunk.oldStart} → {hunk.newStart}
-          </div>
+          <div className="hunk">{isPart ? '…' : `Line ${hunk.oldStart} → ${hunk.newStart}`}</div>
           {hunk.lines.map((line, index) => (
             <Line key={`${index} ${line}`} line={line} />
           ))}
@@ -36,16 +36,9 @@ export function DiffView({ path, before, after }: DiffProps) {
   );
 }
 
+const ELEMENTS: Record<string, 'ins' | 'del' | 'div'> = { '+': 'ins', '-': 'del', ' ': 'div' };
+
 function Line({ line }: { line: string }) {
-  const text = line.slice(1);
-  switch (line[0]) {
-    case '+':
-      return <ins>{text}</ins>;
-    case '-':
-      return <del>{text}</del>;
-    case ' ':
-      return <div>{text}</div>;
-    default:
-      return <div className="hint">No newline at the end</div>;
-  }
+  const Element = ELEMENTS[line.slice(0, 1)];
+  return Element === undefined ? <div className="hint">No newline at the end</div> : <Element>{line.slice(1)}</Element>;
 }

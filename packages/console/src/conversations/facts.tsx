@@ -1,5 +1,5 @@
-import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
 import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
 import { type Conversation, sandboxQuery } from './conversation-queries.js';

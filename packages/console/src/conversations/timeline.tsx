@@ -1,59 +1,60 @@
 import { memo, type ReactNode } from 'react';
-import { Clock } from '../ui/moments.js';
-import { Callout } from '../ui/blocks.js';
-import { type AgentEvent, type Step, textOf, thinkingOf } from './agent-event.js';
+import { Link } from 'wouter';
+import { Callout, Clock } from '../ui/blocks.js';
 import { DiffView } from './diff-view.js';
-import { Prose } from './prose.js';
+import { type AgentEvent, isOpen, type Step, textOf, thinkingOf } from './events.js';
 
-const ADVICE = 'Send a message to let the agent try again; its model and limits are under Settings.';
 const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
   Condensation: 'Earlier steps were summarised for the model',
 };
 
-/** One thing that happened. */
-export const TimelineItem = memo(function TimelineItem({ step }: { step: Step }) {
-  const { event } = step;
-  const { kind, action } = event;
-  const note = NOTES[kind];
-  if (note !== undefined) {
-    return (
-      <li className="note">
-        {note} · <Clock time={event.timestamp} />
-      </li>
-    );
-  }
-  if (kind === 'MessageEvent') {
-    const text = textOf(event.llm_message?.content);
-    return <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />;
-  }
-  if (action?.kind === 'FinishAction') {
-    return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
-  }
-  if (kind === 'ActionEvent' || kind === 'ACPToolCallEvent') {
-    return (
-      <Item event={event} who="Agent" look="tool" text={textOf(event.thought)}>
-        {action?.kind === 'ThinkAction' ? <Thinking text={action.thought ?? ''} /> : <Call step={step} />}
-      </Item>
-    );
-  }
-  return kind.endsWith('ErrorEvent') ? (
-    <Item event={event} who="Error" look="failed" text="">
-      <Callout kind="error" title={event.code ?? event.tool_name}>
-        <p>{event.detail ?? event.error}</p>
-        {event.code !== undefined && <p>{ADVICE}</p>}
-      </Callout>
-    </Item>
-  ) : null;
-});
-
-interface ItemProps {
-  event: AgentEvent;
-  who: string;
-  look: string;
-  text: string;
-  children?: ReactNode;
+interface TimelineItemProps {
+  step: Step;
+  /** What is said of a call that has not ended. */
+  open: string;
 }
+
+/** One thing that happened; drawn again only where something became of it. */
+export const TimelineItem = memo(
+  function TimelineItem({ step, open }: TimelineItemProps) {
+    const { event } = step;
+    const { kind, action } = event;
+    const note = NOTES[kind];
+    if (note !== undefined) {
+      return (
+        <li className="note">
+          {note} · <Clock time={event.timestamp} />
+        </li>
+      );
+    }
+    if (kind === 'MessageEvent') {
+      const text = textOf(event.llm_message?.content);
+      return <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />;
+    }
+    if (action?.kind === 'FinishAction') {
+      return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
+    }
+    if (kind === 'ActionEvent' || kind === 'ACPToolCallEvent') {
+      return (
+        <Item event={event} who="Agent" look="tool" text={textOf(event.thought)}>
+          {action?.kind === 'ThinkAction' ? <Thinking text={action.thought ?? ''} /> : <Call step={step} open={open} />}
+        </Item>
+      );
+    }
+    return kind.endsWith('ErrorEvent') ? (
+      <Item event={event} who="Error" look="failed" text="">
+        <Failure code={event.code ?? event.tool_name ?? ''} detail={event.detail ?? event.error} />
+      </Item>
+    ) : null;
+  },
+  (before, now) =>
+    before.step.event === now.step.event &&
+    before.step.result === now.step.result &&
+    (before.open === now.open || !isOpen(now.step)),
+);
+
+type ItemProps = { event: AgentEvent; who: string; look: string; text: string; children?: ReactNode };
 
 function Item({ event, who, look, text, children }: ItemProps) {
   return (
@@ -81,10 +82,11 @@ function Thinking({ text }: { text: string }) {
 }
 
 /** What a tool was asked for, and what came of it. */
-function Call({ step: { event, result } }: { step: Step }) {
+function Call({ step, open }: TimelineItemProps) {
+  const { event, result } = step;
   const { action, tool_name: tool, title } = event;
   const isEdit = action?.kind === 'FileEditorAction';
-  const [tone, outcome] = outcomeOf(event, result);
+  const [tone, outcome] = isOpen(step) ? ['', open] : outcomeOf(event, result);
   return (
     <div className="call">
       <div className="call-head">
@@ -92,30 +94,38 @@ function Call({ step: { event, result } }: { step: Step }) {
         {action?.path !== undefined && <code>{action.path}</code>}
         <span className={`outcome ${tone}`}>{outcome}</span>
       </div>
-      {!isEdit && <Asked event={event} />}
-      {event.kind === 'ACPToolCallEvent' ? <Output value={event.raw_output} /> : <Returned result={result} />}
+      <Asked step={step} />
+      {event.kind === 'ACPToolCallEvent' ? <Attached event={event} /> : <Returned step={step} />}
     </div>
   );
 }
 
 /** Exit codes and the like, in two words. */
 function outcomeOf(event: AgentEvent, result: AgentEvent | null): [tone: string, text: string] {
-  if (event.kind === 'ACPToolCallEvent') {
-    return ['', event.status?.replace('_', ' ') ?? ''];
-  }
-  if (result === null) {
-    return ['', 'running…'];
-  }
-  const { exit_code: code, is_error: isError } = result.observation ?? {};
+  const { exit_code: code, is_error: isError = event.is_error } = result?.observation ?? {};
   if (typeof code === 'number') {
     return [code === 0 ? 'good' : 'bad', `exit ${code}`];
   }
-  return isError === true || result.kind !== 'ObservationEvent' ? ['bad', 'failed'] : ['', ''];
+  if (result?.kind === 'UserRejectObservation') {
+    return ['bad', 'rejected'];
+  }
+  return isError === true || result?.kind === 'AgentErrorEvent' ? ['bad', 'failed'] : ['', ''];
 }
 
-function Asked({ event: { action, raw_input: input, tool_call: call } }: { event: AgentEvent }) {
+function Asked({ step: { event, result } }: { step: Step }) {
+  const { action, raw_input: input, tool_call: call, content } = event;
   if (action?.kind === 'TerminalAction') {
     return <pre className="command">{action.command}</pre>;
+  }
+  if (action?.kind === 'FileEditorAction') {
+    const { path = '', old_str: before = '', new_str: after, file_text: whole } = action;
+    const text = whole ?? after;
+    return result?.kind === 'ObservationEvent' || typeof text !== 'string' ? null : (
+      <DiffView isPart path={path} before={before} after={text} />
+    );
+  }
+  if (content?.some(({ type }) => type === 'diff') === true) {
+    return null;
   }
   return action?.task_list === undefined ? (
     <Output value={action?.data ?? input ?? call?.arguments} />
@@ -130,7 +140,22 @@ function Asked({ event: { action, raw_input: input, tool_call: call } }: { event
   );
 }
 
-function Returned({ result }: { result: AgentEvent | null }) {
+/** What agents of others show of their calls. */
+function Attached({ event: { content, raw_output: output } }: { event: AgentEvent }) {
+  return content?.length ? (
+    content.map(({ type, content: text, path = '', old_text: before = '', new_text: after = '' }, index) =>
+      type === 'diff' ? (
+        <DiffView key={index} isPart path={path} before={before} after={after} />
+      ) : (
+        <Output key={index} value={text?.text} />
+      ),
+    )
+  ) : (
+    <Output value={output} />
+  );
+}
+
+function Returned({ step: { event, result } }: { step: Step }) {
   const { observation } = result ?? {};
   if (result?.kind === 'AgentErrorEvent' || result?.kind === 'UserRejectObservation') {
     return <p className="refused">{result.error ?? `Rejected: ${result.rejection_reason}`}</p>;
@@ -138,7 +163,8 @@ function Returned({ result }: { result: AgentEvent | null }) {
   return typeof observation?.new_content === 'string' ? (
     <DiffView path={observation.path ?? ''} before={observation.old_content ?? ''} after={observation.new_content} />
   ) : (
-    <Output value={textOf(observation?.content).trim() || null} />
+    // A plan stands above.
+    <Output value={(event.action?.task_list === undefined && textOf(observation?.content).trim()) || null} />
   );
 }
 
@@ -147,5 +173,70 @@ function Output({ value }: { value: unknown }) {
     <pre className="output" tabIndex={0}>
       {typeof value === 'string' ? value : JSON.stringify(value, null, 2)}
     </pre>
+  );
+}
+
+/** Text of people and models: blocks of code as such, and everything else as it was written. */
+export function Prose({ text }: { text: string }) {
+  return text
+    .split(/^(```[^]*?^```)$/m)
+    .filter((part) => part.trim() !== '')
+    .map((part, index) =>
+      part.startsWith('```') ? (
+        <pre key={index} tabIndex={0}>
+          {part.replace(/^```.*\n/, '').replace(/\n?```$/, '')}
+        </pre>
+      ) : (
+        <p key={index} className="prose">
+          {part
+            .trim()
+            .split(/(`[^`\n]+`)/)
+            .map((piece, number) => (number % 2 === 1 ? <code key={number}>{piece.slice(1, -1)}</code> : piece))}
+        </p>
+      ),
+    );
+}
+
+const MODEL = '/settings#model';
+const AGENT = '/settings#agent';
+const RETRY = 'Send a message to try again, or choose another model.';
+const AGAIN = 'Then send a message, and the agent goes on.';
+
+/** What ends the work of an agent, and what to do about it. */
+const FAILURES: Record<string, [title: string, advice: string, where: string]> = {
+  LlmNotConfigured: ['No model is configured', `Name one. ${AGAIN}`, MODEL],
+  LlmAuthenticationFailed: ['The model refuses the key', `Store a key that is valid. ${AGAIN}`, MODEL],
+  LlmQuotaExceeded: ['The account has no credit left', `Add some, or store another model or key. ${AGAIN}`, MODEL],
+  LlmRateLimited: ['The model has no time', 'Send a message in some minutes, or choose another model.', MODEL],
+  LlmUnavailable: ['The model does not answer', RETRY, MODEL],
+  LlmTimeout: ['The model takes too long', RETRY, MODEL],
+  LlmRejected: ['The model refuses the request', `Check its name and address. ${AGAIN}`, MODEL],
+  LlmUnexpectedAnswer: ['The answer cannot be read', `Check name and address of the model. ${AGAIN}`, MODEL],
+  LlmEmptyAnswer: ['The model says nothing', RETRY, MODEL],
+  LlmContentFiltered: ['The provider filters the content', 'Say it in other words, or choose another model.', MODEL],
+  LlmContextFull: ['The conversation is too long', 'Begin a new one, or choose a model that reads more.', MODEL],
+  MaxBudgetReached: ['The budget is used up', `Raise it. ${AGAIN}`, AGENT],
+  MaxIterationsReached: ['The limit of steps is reached', 'Send a message to go on, or raise the limit.', AGENT],
+  AgentStuck: ['The agent repeats itself', 'Send a message that tells it what to do otherwise.', AGENT],
+  EngineFailed: ['The agent has failed', 'Send a message to try again.', AGENT],
+};
+
+/** Whether the agent has stopped because of it. */
+export function isEnd(code: string | undefined): boolean {
+  return code !== undefined && Object.hasOwn(FAILURES, code);
+}
+
+/** Other codes are remarks about work that goes on. */
+export function Failure({ code, detail }: { code: string; detail: string | undefined }) {
+  const [title, advice, where] = FAILURES[code] ?? [code.replaceAll(/([a-z])([A-Z])/g, '$1 $2'), '', ''];
+  return (
+    <Callout kind={isEnd(code) ? 'error' : 'warning'} title={title}>
+      <p>{detail}</p>
+      {advice !== '' && (
+        <p>
+          {advice} <Link href={where}>Settings</Link>
+        </p>
+      )}
+    </Callout>
   );
 }

@@ -1,10 +1,8 @@
 import { useState } from 'react';
-import { api, bodyOf, type Schemas } from '../api/client.js';
-import { meQuery, type Provider, PROVIDER_NAMES, providerName } from '../api/me.js';
-import { type Fields, Form, given, Options, SelectField, TextField } from '../ui/form.js';
+import { api, bodyOf, meQuery, type Provider, PROVIDER_NAMES, providerName, type Schemas } from '../api/client.js';
+import { type Fields, Form, given, SelectField, TextField, useAction } from '../ui/form.js';
 import { Empty, Row, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
-import { useAction } from '../ui/use-action.js';
 import { tasksQuery } from '../work/suggested-tasks.js';
 
 const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
@@ -65,9 +63,9 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
           <SelectField
             label="Provider"
             value={provider}
-            onChange={({ target }) => setProvider(target.value as Provider)}>
-            <Options of={Object.entries(PROVIDER_NAMES)} />
-          </SelectField>
+            onChange={({ target }) => setProvider(target.value as Provider)}
+            options={Object.entries(PROVIDER_NAMES)}
+          />
           <TextField label="Host" placeholder={publicHost} hint="Only for a server of your own" />
         </div>
         <TextField

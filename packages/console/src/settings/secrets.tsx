@@ -1,9 +1,8 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
-import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { type Fields, Form, given, TextField, useAction } from '../ui/form.js';
 import { Row, Rows, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
-import { useAction } from '../ui/use-action.js';
 
 const secretsQuery = queryOptions({
   queryKey: ['secrets'],

@@ -1,9 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
-import { meQuery } from '../api/me.js';
+import { meQuery } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Contents, Loaded } from '../ui/blocks.js';
+import { Agent, Model } from './agent.js';
 import { GitHosts } from './git-hosts.js';
-import { Model } from './model.js';
 import { Secrets } from './secrets.js';
 import { ToolServers } from './tool-servers.js';
 import { Webhooks } from './webhooks.js';
@@ -13,12 +13,13 @@ export function SettingsPage() {
   const me = useQuery(meQuery);
   return (
     <Page title="Settings">
-      <Contents titles={['Git hosts', 'Model', 'Secrets', 'Tool servers', 'Webhooks']} />
+      <Contents titles={['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks']} />
       <Loaded query={me} name="settings">
         {(settings) => (
           <>
             <GitHosts settings={settings} />
             <Model settings={settings} />
+            <Agent settings={settings} />
             <Secrets />
             <ToolServers settings={settings} />
             <Webhooks />

@@ -1,12 +1,10 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, bodyOf, type Schemas } from '../api/client.js';
-import { type Fields, Form, TextField } from '../ui/form.js';
-import { Badge, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
+import { api, at, bodyOf, type Schemas } from '../api/client.js';
+import { type Fields, Form, TextField, useAction } from '../ui/form.js';
+import { Ago, Badge, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
 import { Confirmed, SecretOnce } from '../ui/modal.js';
-import { Ago } from '../ui/moments.js';
 import { tell } from '../ui/notices.js';
-import { useAction } from '../ui/use-action.js';
 
 const webhooksQuery = queryOptions({
   queryKey: ['webhooks'],
@@ -49,16 +47,13 @@ export function Webhooks() {
 function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
   const { id, url, enabled, disabled_reason: reason, events } = endpoint;
   const [isOpen, setOpen] = useState(false);
-  const of = { params: { path: { id } } };
   const test = useAction(async () => {
-    const sent = await bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/test', of));
+    const sent = await bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/test', at(id)));
     const answer = sent.last_error ?? `Its server answered ${sent.last_response_status}.`;
     tell(sent.status === 'delivered' ? 'The test has arrived' : 'The test has not arrived', answer);
   }, webhooksQuery.queryKey);
-  const remove = useAction(
-    (_id: string) => bodyOf(api.DELETE('/api/v1/webhook-endpoints/{id}', of)),
-    webhooksQuery.queryKey,
-  );
+  const old = webhooksQuery.queryKey;
+  const remove = useAction((_id: string) => bodyOf(api.DELETE('/api/v1/webhook-endpoints/{id}', at(id))), old);
   const state = enabled ? 'Enabled' : `Disabled${reason === null ? '' : `: ${reason}`}`;
   return (
     <Row

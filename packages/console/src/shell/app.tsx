@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ComponentType, lazy, Suspense } from 'react';
 import { Route, Switch } from 'wouter';
-import { sessionQuery } from '../api/session.js';
+import { sessionQuery } from '../api/client.js';
 import { Empty, Loaded } from '../ui/blocks.js';
 import { WorkPage } from '../work/work-page.js';
 import { Layout, Page } from './layout.js';

@@ -1,12 +1,20 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
-import { api, bodyOf, type Schemas } from '../api/client.js';
-import { useSessionChange } from '../api/session.js';
+import { api, bodyOf, type Schemas, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
-import { useAction } from '../ui/use-action.js';
+import { useAction } from '../ui/form.js';
 import { Button } from '../ui/blocks.js';
 
+/** The last is for administrators. */
+const PLACES = [
+  ['Work', '/'],
+  ['Conversations', '/conversations'],
+  ['Settings', '/settings'],
+  ['Administration', '/administration'],
+] as const;
+
 export function Layout({ user, children }: { user: Schemas['SessionUser']; children: ReactNode }) {
+  const [location] = useLocation();
   const change = useSessionChange();
   const leaving = useAction(() => change(() => bodyOf(api.POST('/auth/logout'))));
   return (
@@ -20,10 +28,11 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
           Slipway
         </Link>
         <nav aria-label="Main">
-          <NavLink href="/">Work</NavLink>
-          <NavLink href="/conversations">Conversations</NavLink>
-          <NavLink href="/settings">Settings</NavLink>
-          {user.is_admin && <NavLink href="/administration">Administration</NavLink>}
+          {PLACES.slice(0, user.is_admin ? undefined : -1).map(([name, href]) => (
+            <Link key={href} href={href} aria-current={href === `/${location.split('/')[1]}` ? 'page' : undefined}>
+              {name}
+            </Link>
+          ))}
         </nav>
         <span className="who" title={user.email}>
           {user.email}
@@ -36,16 +45,6 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
         {children}
       </main>
     </>
-  );
-}
-
-function NavLink({ href, children }: { href: string; children: ReactNode }) {
-  const [location] = useLocation();
-  const isCurrent = href === '/' ? location === '/' : location.startsWith(href);
-  return (
-    <Link href={href} aria-current={isCurrent ? 'page' : undefined}>
-      {children}
-    </Link>
   );
 }
 

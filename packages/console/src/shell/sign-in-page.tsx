@@ -1,6 +1,5 @@
 import { useEffect } from 'react';
-import { api, bodyOf } from '../api/client.js';
-import { useSessionChange } from '../api/session.js';
+import { api, bodyOf, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { Form, TextField } from '../ui/form.js';
 import { Callout } from '../ui/blocks.js';

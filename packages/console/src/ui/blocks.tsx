@@ -1,4 +1,4 @@
-import type { UseQueryResult } from '@tanstack/react-query';
+import { useInfiniteQuery, type UseQueryResult } from '@tanstack/react-query';
 import type { ComponentProps, ReactNode } from 'react';
 
 interface ButtonProps extends ComponentProps<'button'> {
@@ -16,11 +16,7 @@ export function Button({ look = 'plain', isBusy = false, disabled, children, ...
   );
 }
 
-interface CalloutProps {
-  kind: 'error' | 'warning' | 'info';
-  title?: string;
-  children: ReactNode;
-}
+type CalloutProps = { kind: 'error' | 'warning' | 'info'; title?: string; children: ReactNode };
 
 export function Callout({ kind, title, children }: CalloutProps) {
   return (
@@ -70,22 +66,11 @@ export function Loaded<T>({ query, name, empty, children }: LoadedProps<T>) {
   );
 }
 
-interface RowsProps<T> {
-  query: UseQueryResult<T[]>;
-  /** What is listed, for people who wait for it. */
-  name: string;
-  /** What is said where there is none. */
-  empty: string;
-  children: (item: T) => ReactNode;
-}
+type RowsProps<T> = Omit<LoadedProps<T[]>, 'children'> & { children: (item: T) => ReactNode };
 
 /** A list that is loaded. */
-export function Rows<T>({ query, name, empty, children }: RowsProps<T>) {
-  return (
-    <Loaded query={query} name={name} empty={empty}>
-      {(items) => <ul className="rows">{items.map(children)}</ul>}
-    </Loaded>
-  );
+export function Rows<T>({ children, ...rest }: RowsProps<T>) {
+  return <Loaded {...rest}>{(items) => <ul className="rows">{items.map(children)}</ul>}</Loaded>;
 }
 
 interface RowProps {
@@ -161,17 +146,12 @@ export function Badge({ state }: { state: string }) {
   return <span className={`badge ${tone}`}>{name.replaceAll('_', ' ')}</span>;
 }
 
-interface SectionProps {
-  title: string;
-  lead: string;
-  children: ReactNode;
-}
+type SectionProps = { title: string; lead: string; children: ReactNode };
 
 /** A part of a long page, with an address of its own (`#git-hosts`). */
 export function Section({ title, lead, children }: SectionProps) {
-  const id = idOf(title);
   return (
-    <section id={id} className="section">
+    <section id={idOf(title)} className="section" ref={showIfAsked}>
       <div>
         <h2>{title}</h2>
         <p className="hint">{lead}</p>
@@ -179,6 +159,13 @@ export function Section({ title, lead, children }: SectionProps) {
       <div className="section-body">{children}</div>
     </section>
   );
+}
+
+/** The browser has looked for the part before it was there. */
+function showIfAsked(part: HTMLElement | null): void {
+  if (part !== null && location.hash === `#${part.id}`) {
+    part.scrollIntoView();
+  }
 }
 
 /** Links to the parts of a page. */
@@ -196,4 +183,70 @@ export function Contents({ titles }: { titles: string[] }) {
 
 function idOf(title: string): string {
   return title.toLowerCase().replaceAll(' ', '-');
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+const ago = new Intl.RelativeTimeFormat('en', { style: 'short' });
+const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' });
+const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hour12: false });
+
+/** "3 hr. ago"; the whole time on hovering. */
+export function Ago({ time }: { time: string }) {
+  return <Moment time={time} text={agoText} />;
+}
+
+export function Clock({ time }: { time: string }) {
+  return <Moment time={time} text={(date) => clock.format(date)} />;
+}
+
+/** Times of agents have no zone, and are UTC. */
+function Moment({ time, text }: { time: string; text: (date: Date) => string }) {
+  const date = new Date(/(?:Z|[+-]\d\d:\d\d)$/.test(time) ? time : `${time}Z`);
+  return (
+    <time dateTime={date.toISOString()} title={exact.format(date)}>
+      {text(date)}
+    </time>
+  );
+}
+
+function agoText(date: Date): string {
+  const seconds = (date.getTime() - Date.now()) / 1000;
+  const unit = UNITS.find(([, size]) => Math.abs(seconds) >= size);
+  return unit === undefined ? 'just now' : ago.format(Math.round(seconds / unit[1]), unit[0]);
+}
+
+/** "41 s", "3 min", "2 h 5 min". */
+export function duration(seconds: number): string {
+  const minutes = Math.round(seconds / 60);
+  const text = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return seconds < 60 ? `${Math.round(seconds)} s` : text;
+}
+
+interface PagesOptions<T> {
+  queryKey: unknown[];
+  load: (page: { page_id?: string }) => Promise<{ items: T[]; next_page_id: string | null }>;
+  refetchInterval?: number;
+}
+
+/** A list that comes in pages, the newest first, with the button that brings the next. */
+export function usePages<T>({ queryKey, load, refetchInterval = 0 }: PagesOptions<T>) {
+  const query = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam }) => load(pageParam === '' ? {} : { page_id: pageParam }),
+    initialPageParam: '',
+    getNextPageParam: ({ next_page_id: next }) => next,
+    placeholderData: (before) => before,
+    refetchInterval: refetchInterval || false,
+    select: ({ pages }) => pages.flatMap(({ items }) => items),
+  });
+  const older = query.hasNextPage && (
+    <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+      Show older
+    </Button>
+  );
+  return { query, older };
 }

@@ -1,11 +1,8 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ComponentProps, type FormEvent, type ReactNode, useId, useRef } from 'react';
+import { useMutation, type UseMutationResult, useQueryClient } from '@tanstack/react-query';
+import { type ComponentProps, type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { Button, Callout } from './blocks.js';
 
-interface Labelled {
-  label: string;
-  hint?: ReactNode;
-}
+type Labelled = { label: string; hint?: ReactNode };
 
 /** The browser fills in no secrets. */
 const SECRET = { autoComplete: 'off', spellCheck: false };
@@ -15,8 +12,16 @@ export function TextField({ label, hint, ...rest }: Labelled & ComponentProps<'i
   return <Field label={label} hint={hint} draw={(of) => <input {...own} {...of} {...rest} />} />;
 }
 
-export function SelectField({ label, hint, ...rest }: Labelled & ComponentProps<'select'>) {
-  return <Field label={label} hint={hint} draw={(of) => <select {...of} {...rest} />} />;
+/** The choices as value and name. */
+type Options = { options: Iterable<readonly [value: string, name: string]> };
+
+export function SelectField({ label, hint, options, ...rest }: Labelled & Options & ComponentProps<'select'>) {
+  const choices = [...options].map(([value, name]) => (
+    <option key={value} value={value}>
+      {name}
+    </option>
+  ));
+  return <Field label={label} hint={hint} draw={(of) => <select {...of} {...rest} children={choices} />} />;
 }
 
 export function TextArea({ label, hint, ...rest }: Labelled & ComponentProps<'textarea'>) {
@@ -44,19 +49,21 @@ function Field({ label, hint, draw }: FieldProps) {
   );
 }
 
-/** The choices of a select, as value and name. */
-export function Options({ of }: { of: Iterable<readonly [value: string, name: string]> }) {
-  return [...of].map(([value, name]) => (
-    <option key={value} value={value}>
-      {name}
-    </option>
-  ));
+/** The fields of a filter, which works while they are filled in. */
+export function useFilter<T extends Record<string, string>>(all: T) {
+  const [filter, setFilter] = useState(all);
+  const bind = (name: keyof T) => ({
+    value: filter[name],
+    onChange: ({ target }: { target: { value: string } }) => setFilter({ ...filter, [name]: target.value }),
+  });
+  return [filter, bind] as const;
 }
 
 interface FormProps {
   /** Screen readers, and tests, find the form by it. */
   name: string;
   submit: string;
+  look?: 'primary' | 'danger';
   /** Gets the fields by their names, trimmed; resolves to what is said then. */
   onSubmit: (field: Fields) => Promise<string | { warning: string } | null>;
   /** What is asked for again then. */
@@ -69,14 +76,18 @@ interface FormProps {
 export type Fields = (name: string) => string;
 
 /** A form that shows that it works, what it has done, and why it failed. It is emptied when that went well. */
-export function Form({ name, submit, onSubmit, old = [], actions, children }: FormProps) {
+export function Form({ name, submit, look = 'primary', onSubmit, old = [], actions, children }: FormProps) {
   const cache = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
   const sent = useMutation({
     mutationFn: onSubmit,
-    onSuccess: async () => {
+    onSuccess: async (_said, sentFields) => {
       await Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
-      form.current?.reset();
+      // What was typed meanwhile stays.
+      const now = form.current;
+      if (now && [...new FormData(now).keys()].every((field) => fieldsOf(now)(field) === sentFields(field))) {
+        now.reset();
+      }
     },
     meta: { showsErrors: true },
   });
@@ -90,7 +101,7 @@ export function Form({ name, submit, onSubmit, old = [], actions, children }: Fo
       {sent.isError && <Callout kind="error">{sent.error.message}</Callout>}
       {typeof sent.data === 'object' && sent.data !== null && <Callout kind="warning">{sent.data.warning}</Callout>}
       <div className="actions">
-        <Button type="submit" look="primary" isBusy={sent.isPending}>
+        <Button type="submit" look={look} isBusy={sent.isPending}>
           {submit}
         </Button>
         {actions}
@@ -113,4 +124,13 @@ export function fieldsOf(form: HTMLFormElement): Fields {
 /** Without members that were left empty. */
 export function given<T extends Record<string, string>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '')) as Partial<T>;
+}
+
+export type Action<T> = UseMutationResult<unknown, Error, T>;
+
+/** Something that a button does; what it makes old is asked for again. A failure is said in a notice. */
+export function useAction<T = void>(act: (input: T) => Promise<unknown>, ...old: unknown[][]): Action<T> {
+  const cache = useQueryClient();
+  const refresh = () => Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
+  return useMutation({ mutationFn: act, onSettled: refresh });
 }

@@ -1,14 +1,9 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { type ReactNode, useState } from 'react';
-import type { Action } from './use-action.js';
 import { Button } from './blocks.js';
+import type { Action } from './form.js';
 
-interface ModalProps {
-  title: string;
-  isOpen: boolean;
-  onClose: () => void;
-  children: ReactNode;
-}
+type ModalProps = { title: string; isOpen: boolean; onClose: () => void; children: ReactNode };
 
 export function Modal({ title, isOpen, onClose, children }: ModalProps) {
   return (
@@ -29,15 +24,9 @@ export function Modal({ title, isOpen, onClose, children }: ModalProps) {
   );
 }
 
-interface SecretOnceProps {
-  title: string;
-  text: string;
-  /** Shown while it is there. */
-  secret: string | null;
-  onClose: () => void;
-}
+type SecretOnceProps = { title: string; text: string; secret: string | null; onClose: () => void };
 
-/** A secret that the service tells only once. */
+/** A secret that the service tells only once, shown while it is there. */
 export function SecretOnce({ title, text, secret, onClose }: SecretOnceProps) {
   return (
     <Modal title={title} isOpen={secret !== null} onClose={onClose}>
@@ -53,17 +42,9 @@ export function SecretOnce({ title, text, secret, onClose }: SecretOnceProps) {
   );
 }
 
-interface ConfirmedProps<T> {
-  /** On the button, and on the one that confirms. */
-  name: string;
-  /** What it acts on: there are many such buttons. */
-  of: string;
-  text: string;
-  action: Action<T>;
-  input: T;
-}
+type ConfirmedProps<T> = { name: string; of: string; text: string; action: Action<T>; input: T };
 
-/** For what cannot be undone. */
+/** For what cannot be undone. Many buttons have the same name, so that each says what it acts on. */
 export function Confirmed<T>({ name, of, text, action, input }: ConfirmedProps<T>) {
   const [isAsking, setAsking] = useState(false);
   const isBusy = action.isPending && action.variables === input;

@@ -1,11 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-interface Notice {
-  id: number;
-  kind: 'done' | 'error';
-  title: string;
-  text: string;
-}
+type Notice = { id: number; kind: 'done' | 'error'; title: string; text: string };
 
 const SHOWN_MS = 8_000;
 

@@ -1,8 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { parseList, Token } from 'structured-headers';
-import { answerOf, api, type Schemas } from '../api/client.js';
-import { providerName } from '../api/me.js';
-import { duration } from '../ui/moments.js';
+import { answerOf, api, providerName, type Schemas } from '../api/client.js';
+import { duration } from '../ui/blocks.js';
 
 export type Task = Schemas['SuggestedTask'];
 type Kind = Task['task_type'];
@@ -37,9 +36,6 @@ const REFUSED = 'it refuses the token; connect it again';
 
 /** "GitLab: rate limited, 41 s" */
 function hostStatuses(header: string): HostStatus[] {
-  if (header === '') {
-    return [];
-  }
   return parseList(header).map(([provider, parameters]) => {
     const text = (name: string): string => wordsOf(parameters.get(name));
     const code = text('code');
@@ -59,15 +55,5 @@ function hostStatuses(header: string): HostStatus[] {
 }
 
 function wordsOf(value: unknown): string {
-  return value instanceof Token
-    ? value.toString()
-    : typeof value === 'string'
-      ? value
-      : typeof value === 'number'
-        ? `${value}`
-        : '';
-}
-
-export function taskKey({ git_provider: provider, repo, task_type: kind, issue_number: number }: Task): string {
-  return `${provider} ${repo} ${kind} ${number}`;
+  return value instanceof Token || typeof value === 'string' || typeof value === 'number' ? value.toString() : '';
 }

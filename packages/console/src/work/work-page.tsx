@@ -1,13 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { useId, useState } from 'react';
+import { useId } from 'react';
 import { Link } from 'wouter';
-import { meQuery, PROVIDER_NAMES, providerName } from '../api/me.js';
+import { meQuery, PROVIDER_NAMES, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Options, SelectField, TextField } from '../ui/form.js';
+import { SelectField, TextField, useFilter } from '../ui/form.js';
 import { Badge, Button, Callout, Empty, Loaded, Row } from '../ui/blocks.js';
-import { StartProgress } from './start-progress.js';
-import { type HostStatus, KINDS, type Task, taskKey, tasksQuery } from './suggested-tasks.js';
-import { useStart } from './use-start.js';
+import { StartProgress, useStart } from './start.js';
+import { type HostStatus, KINDS, type Task, tasksQuery } from './suggested-tasks.js';
 
 const ALL = { task_type: '', git_provider: '', text: '' };
 
@@ -30,7 +29,7 @@ export function WorkPage() {
               {model === null && (
                 <Callout kind="warning" title="Agents have no model yet">
                   <p>
-                    Name one in <Link href="/settings">Settings</Link>; then Start is one click.
+                    Name one in <Link href="/settings#model">Settings</Link>; then Start is one click.
                   </p>
                 </Callout>
               )}
@@ -49,9 +48,15 @@ export function WorkPage() {
                 Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
                 yours, and hands any of them to an agent.
               </p>
-              <Link className="button primary" href="/settings">
+              <Link className="button primary" href="/settings#git-hosts">
                 Connect a git host
               </Link>
+              {model === null && (
+                <p>
+                  Then <Link href="/settings#model">name the model</Link> that agents think with, and each task has one
+                  button: Start.
+                </p>
+              )}
             </Empty>
           )
         }
@@ -74,18 +79,14 @@ function Hosts({ hosts }: { hosts: HostStatus[] }) {
 }
 
 function Tasks({ all }: { all: Task[] }) {
-  const [filter, setFilter] = useState(ALL);
-  const bind = (name: keyof typeof filter) => ({
-    value: filter[name],
-    onChange: ({ target }: { target: { value: string } }) => setFilter({ ...filter, [name]: target.value }),
-  });
+  const [filter, bind] = useFilter(ALL);
   const shown = all.filter(
     ({ task_type: kind, git_provider: provider, repo, title, issue_number: number }) =>
       ['', kind].includes(filter.task_type) &&
       ['', provider].includes(filter.git_provider) &&
       `${repo} ${title} #${number}`.toLowerCase().includes(filter.text.toLowerCase()),
   );
-  const providers = [...new Set(all.map(({ git_provider: provider }) => provider))];
+  const providers = new Map(all.map(({ git_provider: provider }) => [provider, PROVIDER_NAMES[provider]]));
   return all.length === 0 ? (
     <Empty title="Nothing to do">
       No open work of yours was found in the repositories that were pushed to most recently.
@@ -93,12 +94,8 @@ function Tasks({ all }: { all: Task[] }) {
   ) : (
     <>
       <form className="filters" aria-label="Filter" name="filter">
-        <SelectField label="Kind" {...bind('task_type')}>
-          <Options of={[['', 'All kinds'], ...Object.entries(KINDS)]} />
-        </SelectField>
-        <SelectField label="Host" {...bind('git_provider')}>
-          <Options of={[['', 'All hosts'], ...providers.map((name) => [name, PROVIDER_NAMES[name]] as const)]} />
-        </SelectField>
+        <SelectField label="Kind" options={[['', 'All kinds'], ...Object.entries(KINDS)]} {...bind('task_type')} />
+        <SelectField label="Host" options={[['', 'All hosts'], ...providers]} {...bind('git_provider')} />
         <TextField label="Search" type="search" placeholder="Title or repository" {...bind('text')} />
         <p role="status" className="count">
           {shown.length === all.length ? `${all.length} tasks` : `${shown.length} of ${all.length} tasks`}
@@ -120,7 +117,7 @@ function Group({ name, tasks }: { name: string; tasks: Task[] }) {
       </h2>
       <ul className="rows">
         {tasks.map((task) => (
-          <TaskRow key={taskKey(task)} task={task} />
+          <TaskRow key={[task.git_provider, task.repo, task.task_type, task.issue_number].join(' ')} task={task} />
         ))}
       </ul>
     </section>

@@ -1,0 +1,143 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import type { Schemas } from '../api/client.js';
+
+type TextPart = { type: string; text?: string };
+
+/** Which members there are depends on the tool. */
+interface AgentAction {
+  kind: string;
+  command?: string;
+  path?: string;
+  file_text?: string | null;
+  old_str?: string | null;
+  new_str?: string | null;
+  thought?: string;
+  message?: string;
+  task_list?: { title: string; status: string }[];
+  data?: Record<string, unknown>;
+}
+
+type Edit = { path?: string | null; old_content?: string | null; new_content?: string | null };
+type Observation = Schemas['Observation'] & Edit & { exit_code?: number | null };
+
+/** What agents of others attach to their calls. */
+type CallPart = { type: string; content?: TextPart; path?: string; old_text?: string; new_text?: string };
+
+type Member<E, K> = E extends unknown ? (K extends keyof E ? E[K] : never) : never;
+type Members<E> = { [K in E extends unknown ? keyof E : never]?: Member<E, K> };
+type Untyped = 'kind' | 'action' | 'observation' | 'content';
+
+/** With the members that some kind has. */
+export type AgentEvent = Pick<Schemas['PauseEvent'], 'id' | 'timestamp' | 'source'> &
+  Omit<Members<Schemas['Event']>, Untyped> & {
+    kind: string;
+    action?: AgentAction | null;
+    observation?: Observation;
+    content?: CallPart[] | null;
+  };
+
+/** A stream delivers each kind by its name. */
+const KINDS = `MessageEvent ActionEvent ObservationEvent AgentErrorEvent UserRejectObservation ACPToolCallEvent
+  ConversationStateUpdateEvent PauseEvent ConversationErrorEvent Condensation`.split(/\s+/);
+
+/** A call of a tool with what became of it. */
+export type Step = { event: AgentEvent; result: AgentEvent | null };
+
+/** The events in their order; what a tool returned stands with its call. */
+export function stepsOf(events: readonly AgentEvent[]): Step[] {
+  const steps: Step[] = [];
+  const calls = new Map<string, Step>();
+  for (const event of events) {
+    const call = event.kind === 'ActionEvent' ? undefined : calls.get(event.tool_call_id ?? '');
+    if (call !== undefined) {
+      // An agent that runs its own tools repeats the event when the call ends.
+      call[event.kind === 'ACPToolCallEvent' ? 'event' : 'result'] = event;
+    } else if (event.kind !== 'ConversationStateUpdateEvent') {
+      const step = { event, result: null };
+      steps.push(step);
+      calls.set(event.tool_call_id ?? event.id, step);
+    }
+  }
+  return steps;
+}
+
+/** Whether nothing came of it yet. */
+export function isOpen({ event: { kind, status }, result }: Step): boolean {
+  return kind === 'ACPToolCallEvent' ? status !== 'completed' && status !== 'failed' : result === null;
+}
+
+export function textOf(parts: readonly TextPart[] | undefined): string {
+  return (parts ?? []).map(({ type, text }) => text ?? `[${type}]`).join('\n');
+}
+
+export function thinkingOf({ llm_message: message, ...event }: AgentEvent): string {
+  const { reasoning_content: reasoning, thinking_blocks: blocks } = message ?? event;
+  return reasoning ?? (blocks ?? []).map((block) => ('thinking' in block ? block.thinking : '')).join('\n');
+}
+
+/** The latest state that the events tell, or null. */
+export function statusOf(events: readonly AgentEvent[]): string | null {
+  const last = events.findLast(({ key }) => key === 'execution_status');
+  return typeof last?.value === 'string' ? last.value : null;
+}
+
+export interface Events {
+  list: readonly AgentEvent[];
+  /** Whether the service can be heard. */
+  isLive: boolean;
+}
+
+const RETRY_MS = 2_000;
+
+/** The events of a conversation from the first on, as they happen. The browser reconnects where it got no answer. */
+export function useEvents(id: string): Events {
+  const cache = useQueryClient();
+  const [events, setEvents] = useState<Events>({ list: [], isLive: false });
+  useEffect(() => {
+    let stream: EventSource;
+    let last = '';
+    let retry = 0;
+    let arrived: AgentEvent[] = [];
+    let frame = 0;
+    const show = (): void => {
+      const more = arrived;
+      arrived = [];
+      frame = 0;
+      setEvents(({ list }) => ({ list: [...list, ...more], isLive: true }));
+      if (more.some(({ kind }) => kind === 'ConversationStateUpdateEvent')) {
+        void cache.invalidateQueries({ queryKey: ['conversation', id] });
+      }
+    };
+    const take = ({ data, lastEventId }: MessageEvent<string>): void => {
+      last = lastEventId;
+      arrived.push(JSON.parse(data) as AgentEvent);
+      // A long log arrives at once, and is drawn at once.
+      frame ||= requestAnimationFrame(show);
+    };
+    const setLive = (isLive: boolean): void => setEvents(({ list }) => ({ list, isLive }));
+    const open = (): void => {
+      stream = new EventSource(`/api/v1/conversation/${id}/events/stream?last_event_id=${last}`);
+      for (const kind of KINDS) {
+        stream.addEventListener(kind, take);
+      }
+      stream.addEventListener('open', () => setLive(true));
+      stream.addEventListener('error', () => {
+        setLive(false);
+        if (stream.readyState === EventSource.CLOSED) {
+          // Refused, as by a service that stops; or the session has ended, which this request shows.
+          void cache.invalidateQueries({ queryKey: ['conversation', id] });
+          retry = window.setTimeout(open, RETRY_MS);
+        }
+      });
+    };
+    open();
+    return () => {
+      stream.close();
+      clearTimeout(retry);
+      cancelAnimationFrame(frame);
+      setEvents({ list: [], isLive: false });
+    };
+  }, [id, cache]);
+  return events;
+}

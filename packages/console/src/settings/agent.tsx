@@ -1,0 +1,78 @@
+import { api, bodyOf, meQuery, type Schemas } from '../api/client.js';
+import { Section } from '../ui/blocks.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+
+const LEAD =
+  'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
+
+async function store(body: Schemas['Settings']) {
+  const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
+  return warnings.length === 0 ? 'Saved.' : { warning: warnings.map(({ detail }) => detail).join(' ') };
+}
+
+function saveModel(field: Fields) {
+  return store({ llm_model: field('model'), llm_base_url: field('address'), ...given({ llm_api_key: field('key') }) });
+}
+
+export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
+  return (
+    <Section title="Model" lead={LEAD}>
+      <Form name="Thinking" submit="Save" onSubmit={saveModel} old={[meQuery.queryKey]}>
+        <TextField
+          label="Model"
+          name="model"
+          required
+          defaultValue={settings.llm_model ?? ''}
+          placeholder="anthropic/claude-sonnet-4-5"
+          hint="With its provider: openai/gpt-5, anthropic/…, or openai/<name> for a server of your own"
+        />
+        <TextField
+          label="Address"
+          type="url"
+          defaultValue={settings.llm_base_url ?? ''}
+          placeholder="https://models.example.com/v1"
+          hint="Only for a server of your own"
+        />
+        <TextField
+          label="Key"
+          type="password"
+          hint={settings.llm_api_key_set ? 'One is stored; leave this empty to keep it.' : 'None is stored.'}
+        />
+      </Form>
+    </Section>
+  );
+}
+
+function saveAgent(field: Fields) {
+  const [steps, budget] = [field('most steps'), field('budget')].map((text) => (text === '' ? null : Number(text)));
+  return store({ confirmation_mode: field('confirm') !== '', max_iterations: steps, max_budget_per_task: budget });
+}
+
+export function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
+  const { confirmation_mode: asks, max_iterations: steps, max_budget_per_task: budget } = settings;
+  const dollars = { min: 0.01, step: 0.01, defaultValue: budget ?? '' };
+  return (
+    <Section title="Agent" lead="How far agents go by themselves before they ask or stop.">
+      <Form name="Agent" submit="Save" onSubmit={saveAgent} old={[meQuery.queryKey]}>
+        <label className="check">
+          <input type="checkbox" name="confirm" defaultChecked={asks === true} /> Ask me before each step
+        </label>
+        <div className="columns">
+          <TextField
+            label="Most steps"
+            type="number"
+            min={1}
+            defaultValue={steps ?? ''}
+            hint="Of one run; empty for the default"
+          />
+          <TextField
+            label="Budget"
+            type="number"
+            {...dollars}
+            hint="Of one conversation in US dollars; empty for none"
+          />
+        </div>
+      </Form>
+    </Section>
+  );
+}
