@@ -70,6 +70,11 @@ export function Text(description: string, options: TextOptions = {}): PropertyDe
   });
 }
 
+/** Stored encrypted, and never shown. */
+export function Secret(description: string, example: string, presence: FieldOptions = {}): PropertyDecorator {
+  return Text(description, { secret: true, example, maxLength: MAX_SECRET, ...presence });
+}
+
 export function valueError(msg: string): FieldProblem {
   return { type: 'value_error', msg };
 }

@@ -1,10 +1,12 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js';
 import type { FieldProblem } from '../../common/validation/field.js';
 import { Nested, NestedList } from '../../common/validation/nested-fields.js';
 import {
   MAX_SECRET,
   MAX_URL,
+  Secret,
   Text,
   TextList,
   textList,
@@ -37,10 +39,7 @@ function ShownTools(): PropertyDecorator {
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
   @ApiProperty({ example: 'https://mcp.example.com/sse' }) url: string;
-
-  @ApiProperty({ type: String, nullable: true, description: 'null, or the mask.', example: '**********' })
-  api_key: string | null;
-
+  @ShownOrNull('null, or the mask.', '**********') api_key: string | null;
   @ShownTools() tools?: string[];
 }
 
@@ -49,15 +48,7 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   @ApiProperty({ example: 'files' }) name: string;
   @ApiProperty({ example: 'npx' }) command: string;
   @ApiProperty({ type: [String], example: ['-y', 'files-server'] }) args: string[];
-
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description: 'Every value is the mask.',
-    example: { API_TOKEN: '**********' },
-  })
-  env: Record<string, string>;
-
+  @Shown('Every value is the mask.', { API_TOKEN: '**********' }, TEXT_MAP) env: Record<string, string>;
   @ShownTools() tools?: string[];
 }
 
@@ -102,9 +93,10 @@ export class RemoteMcpServerDto {
   )
   url: string;
 
-  @Text(
+  @Secret(
     'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
-    { nullable: true, secret: true, example: 'mcp-key-example', maxLength: MAX_SECRET },
+    'mcp-key-example',
+    { nullable: true },
   )
   api_key?: string | null;
 
@@ -169,15 +161,19 @@ export class StdioMcpServerDto {
   @AllowedTools() tools?: string[] | null;
 }
 
-/** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
-@ApiSchema({ name: 'MCPConfig' })
-export class McpConfigDto {
-  @NestedList('Servers reached by server-sent events; an element may be the bare address.', {
+function RemoteServers(description: string): PropertyDecorator {
+  return NestedList(description, {
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
     textForm: ADDRESS_FORM,
     listRule: (elements) => repeated(elements, 'url'),
-  })
+  });
+}
+
+/** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
+@ApiSchema({ name: 'MCPConfig' })
+export class McpConfigDto {
+  @RemoteServers('Servers reached by server-sent events; an element may be the bare address.')
   sse_servers?: RemoteMcpServerDto[];
 
   @NestedList('Commands added to the tool router that runs inside the sandbox.', {
@@ -186,12 +182,7 @@ export class McpConfigDto {
   })
   stdio_servers?: StdioMcpServerDto[];
 
-  @NestedList('Servers reached by streamable HTTP; an element may be the bare address.', {
-    type: RemoteMcpServerDto,
-    fromText: (url) => ({ url }),
-    textForm: ADDRESS_FORM,
-    listRule: (elements) => repeated(elements, 'url'),
-  })
+  @RemoteServers('Servers reached by streamable HTTP; an element may be the bare address.')
   shttp_servers?: RemoteMcpServerDto[];
 }
 

@@ -2,7 +2,7 @@ import { Controller, Get, Query, Res } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import type { DtoClass } from '../../common/validation/field.js';
 import {
   type ProviderListing,
@@ -27,11 +27,11 @@ import {
   UNKNOWN_REPOSITORY,
 } from './repository-lists.dto.js';
 
-const UNKNOWN_INSTALLATION = {
-  status: 404,
-  detail: 'At github, there is no such installation, or the token cannot see it.',
-  description: 'Unknown to the provider, or not for this token',
-};
+const UNKNOWN_INSTALLATION = documented(
+  404,
+  'At github, there is no such installation, or the token cannot see it.',
+  'Unknown to the provider, or not for this token',
+);
 
 @ApiTags('Git providers')
 @Controller('api/v1/git')
