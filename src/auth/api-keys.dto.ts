@@ -35,15 +35,19 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
   };
 }
 
+function nameProblem(name: string): string | null {
+  if (name.length > 100 || name.trim() === '') {
+    return 'Expected 1 to 100 characters.';
+  }
+  return name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null;
+}
+
 export class CreateApiKeyDto {
   @Text('What the key is for; 1 to 100 characters.', {
     required: true,
     example: 'ci',
-    form: { minLength: 1 },
-    maxLength: { value: 100, expected: 'Expected 1 to 100 characters.' },
-    pattern: { regex: /\S/, expected: 'Expected 1 to 100 characters.' },
-    rule: (name) =>
-      name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null,
+    form: { minLength: 1, maxLength: 100, pattern: String.raw`\S` },
+    rule: nameProblem,
   })
   name: string;
 

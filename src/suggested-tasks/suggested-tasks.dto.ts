@@ -112,9 +112,7 @@ function CommaList(
   { values, ...options }: FieldOptions & { values: readonly string[] },
 ): PropertyDecorator {
   const unknown = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: String, maxLength: MAX_TEXT },
     coerce: (value) =>
       typeof value === 'string' && value.length <= MAX_TEXT

@@ -3,17 +3,10 @@ import { Equals } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import { Shown } from '../../common/openapi/responses.js';
-import { field, MAX_ELEMENTS } from '../../common/validation/field.js';
+import { field, mapSchema, MAX_ELEMENTS } from '../../common/validation/field.js';
 import { Nested, NestedMap } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
-import {
-  mapSchema,
-  MAX_EMAIL,
-  MAX_SECRET,
-  MAX_URL,
-  Secret,
-  Text,
-} from '../../common/validation/text-fields.js';
+import { MAX_EMAIL, MAX_SECRET, MAX_URL, Secret, Text } from '../../common/validation/text-fields.js';
 import { ProviderTokenWarningDto } from '../../git-providers/git-providers.dto.js';
 import type {
   ProviderTokenInputs,
@@ -219,14 +212,15 @@ export class SettingsDto {
   git_user_email?: string | null;
 
   // Nothing of it is kept, so all that matters is how much of it there is.
-  @field({
-    description:
-      'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
-    options: { example: { github: null } },
-    schema: mapSchema({}),
-    coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
-    is: (why) => Equals(true, why),
-    otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
-  })
+  @field(
+    'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
+    { example: { github: null } },
+    {
+      schema: mapSchema({}),
+      coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
+      is: (why) => Equals(true, why),
+      otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
+    },
+  )
   provider_tokens_set?: true;
 }

@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js';
-import type { FieldProblem } from '../../common/validation/field.js';
+import { field, type FieldProblem } from '../../common/validation/field.js';
 import { Nested, NestedList } from '../../common/validation/nested-fields.js';
 import {
   MAX_SECRET,
@@ -15,8 +15,8 @@ import {
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,
-  fieldOrText,
   MAX_VARIABLE_NAME,
+  orText,
   VARIABLE_NAME,
   variableNameProblem,
   VARIABLES_TEXT,
@@ -103,6 +103,12 @@ export class RemoteMcpServerDto {
   @AllowedTools() tools?: string[] | null;
 }
 
+const VARIABLES = {
+  valueLength: MAX_SECRET,
+  keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
+  keyRule: variableNameProblem,
+};
+
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPStdioServerConfig' })
 export class StdioMcpServerDto {
@@ -128,33 +134,17 @@ export class StdioMcpServerDto {
   })
   command: string;
 
-  @fieldOrText(
-    textList(
-      'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
-      {
-        nullIsAbsent: true,
-        itemLength: MAX_ARGUMENT,
-        example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
-      },
-    ),
-    argumentsFromText,
-    ARGUMENTS_TEXT,
+  @field(
+    'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+    { nullIsAbsent: true, example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'] },
+    orText(textList({ itemLength: MAX_ARGUMENT }), argumentsFromText, ARGUMENTS_TEXT),
   )
   args?: string[];
 
-  @fieldOrText(
-    textMap(
-      'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
-      {
-        nullIsAbsent: true,
-        example: { API_TOKEN: 'token-example' },
-        valueLength: MAX_SECRET,
-        keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
-        keyRule: variableNameProblem,
-      },
-    ),
-    variablesFromText,
-    VARIABLES_TEXT,
+  @field(
+    'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+    { nullIsAbsent: true, example: { API_TOKEN: 'token-example' } },
+    orText(textMap(VARIABLES), variablesFromText, VARIABLES_TEXT),
   )
   env?: Map<string, string>;
 
@@ -211,6 +201,14 @@ function repeated<Member extends string>(
   });
 }
 
+export const MCP_CONFIG_EXAMPLE = {
+  sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+  stdio_servers: [
+    { name: 'files', command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: 'token-example' } },
+  ],
+  shttp_servers: [],
+};
+
 /** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
 export function McpConfigField(): PropertyDecorator {
   return Nested(
@@ -219,18 +217,7 @@ export function McpConfigField(): PropertyDecorator {
       type: McpConfigDto,
       nullable: true,
       onlyMembers: MCP_CONFIG_MEMBERS,
-      example: {
-        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
-        stdio_servers: [
-          {
-            name: 'files',
-            command: 'npx',
-            args: ['-y', 'files-server'],
-            env: { API_TOKEN: 'token-example' },
-          },
-        ],
-        shttp_servers: [],
-      },
+      example: MCP_CONFIG_EXAMPLE,
     },
   );
 }

@@ -53,17 +53,20 @@ const LLM_PROPERTIES = {
 export class SaveProfileDto {
   @Flag('Whether keys are saved too.', { default: true, example: true }) include_secrets?: boolean;
 
-  @field({
-    description:
-      "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
-    options: {
-      nullable: true,
-      example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
+  @field(
+    "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
+    { nullable: true, example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+    {
+      schema: {
+        type: 'object',
+        properties: LLM_PROPERTIES,
+        required: ['model'],
+        additionalProperties: false,
+      },
+      is: IsObject,
+      otherwise: { type: 'dict_type', msg: 'Expected an object.' },
     },
-    schema: { type: 'object', properties: LLM_PROPERTIES, required: ['model'], additionalProperties: false },
-    is: IsObject,
-    otherwise: { type: 'dict_type', msg: 'Expected an object.' },
-  })
+  )
   llm?: JsonObject | null;
 
   @Flag('Whether a profile of that name keeps its key, whatever else is saved.', {

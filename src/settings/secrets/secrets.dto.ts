@@ -13,15 +13,15 @@ const NAME_PATTERN = {
 };
 
 /** Names are index entries, which PostgreSQL keeps below a third of a page. */
-const NAME_LENGTH = { value: 255, expected: 'Expected a name of at most 255 characters.' };
+const MAX_NAME = 255;
 
 /** The rules of a name in the words of OpenAPI. */
-export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: NAME_LENGTH.value };
+export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: MAX_NAME };
 
-/** The same as a function, for keys of maps: the sentence against a text that cannot name a custom secret, or null. */
+/** The sentence against a text that cannot name a custom secret, or null. */
 export function customSecretNameProblem(name: string): string | null {
-  if (name.length > NAME_LENGTH.value) {
-    return NAME_LENGTH.expected;
+  if (name.length > MAX_NAME) {
+    return `Expected a name of at most ${MAX_NAME} characters.`;
   }
   return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
 }
@@ -47,8 +47,7 @@ export function CustomSecretName(description: string): PropertyDecorator {
     required: true,
     example: 'DEPLOY_TOKEN',
     form: CUSTOM_SECRET_FORM,
-    maxLength: NAME_LENGTH,
-    pattern: NAME_PATTERN,
+    rule: customSecretNameProblem,
   });
 }
 

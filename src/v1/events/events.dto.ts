@@ -128,12 +128,14 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
 function EventTime(description: string, example: string): PropertyDecorator {
   const isTime = { validate: (value: unknown) => typeof value === 'string' && toInstant(value) === value };
-  return field({
-    description: `${description}; without a time zone it is UTC.`,
-    options: { example },
-    schema: { type: String, format: 'date-time' },
-    coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
-    is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
-    otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
-  });
+  return field(
+    `${description}; without a time zone it is UTC.`,
+    { example },
+    {
+      schema: { type: String, format: 'date-time' },
+      coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
+      is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
+      otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
+    },
+  );
 }

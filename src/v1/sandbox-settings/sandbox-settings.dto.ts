@@ -6,11 +6,7 @@ import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { StoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
 import { ANY_VALUE, ShownProfilesDto } from '../../settings/nested/nested-settings.dto.js';
-import {
-  CUSTOM_SECRET_FORM,
-  customSecretNameProblem,
-  SecretDescriptionDto,
-} from '../../settings/secrets/secrets.dto.js';
+import { CustomSecretName, SecretDescriptionDto } from '../../settings/secrets/secrets.dto.js';
 
 export class SandboxIdDto {
   @Text('Id of the sandbox whose key is presented.', {
@@ -23,13 +19,7 @@ export class SandboxIdDto {
 }
 
 export class SandboxSecretPathDto extends SandboxIdDto {
-  @Text('Name of the secret.', {
-    required: true,
-    example: 'DEPLOY_TOKEN',
-    form: CUSTOM_SECRET_FORM,
-    rule: customSecretNameProblem,
-  })
-  secret_name: string;
+  @CustomSecretName('Name of the secret.') secret_name: string;
 }
 
 @ApiSchema({ name: 'SecretNameItem' })
