@@ -11,9 +11,8 @@ import {
   Installation,
   Repository,
   type RepositoryDto,
-  toBranchDto,
-  toRepositoryDto,
 } from '../v1/git/repository-lists.dto.js';
+import { toBranchDto, toRepositoryDto } from '../v1/git/repository-lists.mapper.js';
 
 const DEFAULT_LIMIT = 30;
 export const MAX_LIMIT = 100;

@@ -2,25 +2,12 @@ import { ApiProperty } from '@nestjs/swagger';
 import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { NextPageId, PageId, PageLimit, PageOf } from '../../common/pagination/page.dto.js';
-import { encodePageId, parseNumberCursor, parsePageId } from '../../common/pagination/page.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
-import {
-  type BranchQuery,
-  type FoundBranch,
-  type FoundRepository,
-  type ListRange,
-  REPOSITORY_SORTS,
-  type RepositoryQuery,
-  type RepositorySort,
-} from '../../git-providers/repository-lists.js';
-import type { ProviderListing } from '../../git-providers/repository-lists.service.js';
+import { REPOSITORY_SORTS, type RepositorySort } from '../../git-providers/repository-lists.js';
 
-const DEFAULT_LIMIT = 100;
-const DEFAULT_BRANCHES = 30;
+export const DEFAULT_BRANCHES = 30;
 const MAX_QUERY_LENGTH = 256;
-/** A page id holds where the provider's next part begins, at most here. */
-const MAX_POSITION = 999_999_999;
 
 export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
   {
@@ -146,76 +133,4 @@ export class InstallationPageDto {
   items: string[];
 
   @NextPageId() next_page_id: string | null;
-}
-
-export function toRepositoryQuery(query: SearchRepositoriesQueryDto): RepositoryQuery {
-  return {
-    text: orNull(query.query),
-    installation: orNull(query.installation_id),
-    sort: query.sort_order ?? null,
-    ...toListRange('repositories', query, DEFAULT_LIMIT),
-  };
-}
-
-export function toBranchQuery(query: SearchBranchesQueryDto): BranchQuery {
-  return {
-    repository: query.repository,
-    text: orNull(query.query.trim()),
-    ...toListRange('branches', query, DEFAULT_BRANCHES),
-  };
-}
-
-type ListName = 'repositories' | 'branches' | 'installations';
-
-/** @throws InvalidInputError for a page id that is not of this list */
-export function toListRange(
-  list: ListName,
-  { page_id: pageId, limit }: { page_id?: string; limit?: number },
-  usual = DEFAULT_LIMIT,
-): ListRange {
-  const position = parsePageId(list, pageId, parseNumberCursor(MAX_POSITION)) ?? 1;
-  return { position, limit: limit ?? usual };
-}
-
-export function toListPage<Found, Dto>(
-  list: ListName,
-  { provider, read }: ProviderListing<Found>,
-  toDto: (found: Found, provider: ProviderType) => Dto,
-): { items: Dto[]; next_page_id: string | null } {
-  const { items, next } = read.value;
-  return {
-    items: items.map((found) => toDto(found, provider)),
-    next_page_id: next === null ? null : encodePageId(list, String(next)),
-  };
-}
-
-/** @param link names the next page; only the older routes set it */
-export function toRepositoryDto(
-  found: FoundRepository,
-  provider: ProviderType,
-  link: string | null = null,
-): RepositoryDto {
-  return {
-    id: found.id,
-    full_name: found.name,
-    git_provider: provider,
-    is_public: found.isPublic,
-    stargazers_count: found.stars,
-    link_header: link,
-    pushed_at: toTime(found.activeAt),
-    owner_type: found.ownerType,
-    main_branch: found.defaultBranch,
-  };
-}
-
-export function toBranchDto({ name, commit, isProtected, committedAt }: FoundBranch): BranchDto {
-  return { name, commit_sha: commit, protected: isProtected, last_push_date: toTime(committedAt) };
-}
-
-function toTime(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : new Date(milliseconds).toISOString();
-}
-
-function orNull(text: string | undefined): string | null {
-  return text === undefined || text === '' ? null : text;
 }

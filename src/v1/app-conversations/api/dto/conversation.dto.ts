@@ -19,7 +19,7 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
-import { Metadata, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
+import { Metadata, parseTagFilter, TagFilter, Tags } from './label-fields.js';
 
 export class ConversationIdDto {
   @Text('Id of the conversation: 32 hexadecimal digits, with or without dashes.', {

@@ -20,7 +20,7 @@ import {
 } from '../../conversation.entity.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
-import { MAX_METADATA_LENGTH, Metadata, Tags } from './labels.dto.js';
+import { MAX_METADATA_LENGTH, Metadata, Tags } from './label-fields.js';
 
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;
