@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import {
   ApiKeyDto,
   ApiKeyIdDto,
@@ -27,17 +27,8 @@ const BODY_EXAMPLES = {
 
 const NOT_YOURS = { status: 403, detail: 'Only administrators manage the keys of other users.' };
 const NO_SUCH_USER = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
-const NO_SUCH_KEY = {
-  status: 404,
-  detail: 'There is no API key with this id.',
-  description: 'Unknown key, or not yours',
-};
-const TOO_MANY: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'A user may have 50 keys; revoke one first.',
-  description: 'As many keys as may be',
-};
+const NO_SUCH_KEY = documented(404, 'There is no API key with this id.', 'Unknown key, or not yours');
+const TOO_MANY = documented(409, 'A user may have 50 keys; revoke one first.', 'As many keys as may be');
 
 @ApiTags('API keys')
 @Controller('api/v1/api-keys')

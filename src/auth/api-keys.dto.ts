@@ -1,4 +1,6 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty, PickType } from '@nestjs/swagger';
+import { Shown, ShownOrNull } from '../common/openapi/responses.js';
+import { USER_ID } from '../common/openapi/responses.js';
 import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
@@ -15,13 +17,7 @@ export class ApiKeyDto {
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
   expires_at: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    format: 'date-time',
-    description: 'Up to a minute old.',
-    example: '2026-11-21T09:31:00.000Z',
-  })
+  @ShownOrNull('Up to a minute old.', '2026-11-21T09:31:00.000Z', { format: 'date-time' })
   last_used_at: string | null;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
@@ -39,15 +35,19 @@ export function toApiKeyDto(key: ApiKey): ApiKeyDto {
   };
 }
 
+function nameProblem(name: string): string | null {
+  if (name.length > 100 || name.trim() === '') {
+    return 'Expected 1 to 100 characters.';
+  }
+  return name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null;
+}
+
 export class CreateApiKeyDto {
   @Text('What the key is for; 1 to 100 characters.', {
     required: true,
     example: 'ci',
-    form: { minLength: 1 },
-    maxLength: { value: 100, expected: 'Expected 1 to 100 characters.' },
-    pattern: { regex: /\S/, expected: 'Expected 1 to 100 characters.' },
-    rule: (name) =>
-      name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null,
+    form: { minLength: 1, maxLength: 100, pattern: String.raw`\S` },
+    rule: nameProblem,
   })
   name: string;
 
@@ -59,41 +59,28 @@ export class CreateApiKeyDto {
 
   @Identifier('Owner of the key; administrators only. Without it: the caller.', {
     nullable: true,
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
+    example: USER_ID,
   })
   user_id?: string | null;
 }
 
 /** The only response that holds the key itself. */
-export class IssuedApiKeyDto {
+export class IssuedApiKeyDto extends PickType(ApiKeyDto, ['name', 'created_at', 'expires_at']) {
   @ApiProperty({ example: '4nKxq0Zt' }) id: string;
 
-  @ApiProperty({
-    description: 'The key. It is shown here and never again.',
-    example: 'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe',
-  })
+  @Shown(
+    'The key. It is shown here and never again.',
+    'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe',
+  )
   key: string;
-
-  @ApiProperty({ example: 'ci' }) name: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
-
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
-  expires_at: string | null;
 }
 
 export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
-  return {
-    id: record.id,
-    key,
-    name: record.name,
-    created_at: record.createdAt.toISOString(),
-    expires_at: record.expiresAt?.toISOString() ?? null,
-  };
+  const { id, name, created_at, expires_at } = toApiKeyDto(record);
+  return { id, key, name, created_at, expires_at };
 }
 
 export class KeyOwnerQueryDto {
-  @Identifier('Whose keys; administrators only. Without it: the caller.', {
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
+  @Identifier('Whose keys; administrators only. Without it: the caller.', { example: USER_ID })
   user_id?: string;
 }

@@ -13,6 +13,7 @@ import { OrganizationsController } from './organizations.controller.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { Session, SessionRepository } from './sessions/session.repository.js';
 import { SessionsController } from './sessions/sessions.controller.js';
+import { BrowserSessions } from './sessions/browser-sessions.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
 import { UsersController } from './users.controller.js';
@@ -37,6 +38,7 @@ import { UsersService } from './users.service.js';
     OneTimeCodes,
     RequestAuthenticator,
     SessionRepository,
+    BrowserSessions,
     SessionsService,
     { provide: APP_GUARD, useClass: AuthGuard },
   ],

@@ -1,5 +1,5 @@
 import { Body, Controller, Header, Post, Req } from '@nestjs/common';
-import { ApiProperty, ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiTags, PickType } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../common/requests/json-body.interceptor.js';
@@ -7,11 +7,9 @@ import { Public } from './auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from './one-time-codes.js';
 import { FOREIGN_PAGE, RequestAuthenticator } from './request-authenticator.js';
 import { EXAMPLE_CODE, ExchangeCodeDto } from './sessions/sessions.dto.js';
+import { UserDto } from './users.dto.js';
 
-class AccountDto {
-  @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' }) id: string;
-  @ApiProperty({ example: 'ada@example.com' }) email: string;
-}
+class AccountDto extends PickType(UserDto, ['id', 'email']) {}
 
 class ExchangedCodeDto {
   @ApiProperty({ example: 'slw_3fJ8kQ2a_…' }) api_key: string;

@@ -1,6 +1,6 @@
 import { Controller, Get, Param, UseGuards } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 import { OwnOrganizationGuard } from './auth.guard.js';
 import {
@@ -15,11 +15,7 @@ import {
   toOrganizationPageDto,
 } from './organizations.dto.js';
 
-const UNKNOWN: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no organization with this id.',
-  description: 'Unknown, or not yours',
-};
+const UNKNOWN = documented(404, 'There is no organization with this id.', 'Unknown, or not yours');
 
 /** For organizations' web applications each user is the owner of a space of their own. */
 @ApiTags('API keys')

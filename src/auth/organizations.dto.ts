@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { Shown } from '../common/openapi/responses.js';
 import { Text } from '../common/validation/text-fields.js';
 import type { AuthUser } from './auth.decorators.js';
 
@@ -11,12 +12,8 @@ export class OrganizationIdDto {
 }
 
 export class CurrentApiKeyDto {
-  @ApiProperty({ description: 'Id of the key: its first part, after `slw_`.', example: '4nKxq0Zt' })
-  id: string;
-
-  @ApiProperty({ format: 'uuid', description: 'The space that the key is for.', example: USER_ID })
-  org_id: string;
-
+  @Shown('Id of the key: its first part, after `slw_`.', '4nKxq0Zt') id: string;
+  @Shown('The space that the key is for.', USER_ID, { format: 'uuid' }) org_id: string;
   @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID }) user_id: string;
   @ApiProperty({ enum: ['bearer'], example: 'bearer' }) auth_type: 'bearer';
 }

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { isDatabaseAway } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
+import { presentedKey } from './presented-key.js';
 import { isCsrfToken, isSessionId, presentedSession } from './sessions/session-cookie.js';
 import { SessionsService, type SignedInUser } from './sessions/sessions.service.js';
 
@@ -25,6 +27,18 @@ export class RequestAuthenticator {
   /** A key that came with the request decides alone, since no page of another origin can add one. */
   async authenticate(request: IncomingMessage, key: string | null): Promise<AuthUser | null> {
     return key === null ? this.bySession(request) : this.keys.verify(key);
+  }
+
+  /** A key that cannot be checked now counts as missing. */
+  async isAdministrator(request: IncomingMessage): Promise<boolean> {
+    try {
+      return (await this.authenticate(request, presentedKey(request.headers)))?.isAdmin === true;
+    } catch (error) {
+      if (isDatabaseAway(error)) {
+        return false;
+      }
+      throw error;
+    }
   }
 
   async signedInUser(headers: IncomingHttpHeaders): Promise<SignedInUser | null> {

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
 import { AdministratorsOnly } from './auth.guard.js';
 import {
@@ -14,18 +14,12 @@ import {
 import { UsersService } from './users.service.js';
 
 const UNKNOWN = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
-const TAKEN: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'A user with this email address exists already.',
-  description: 'The address is taken',
-};
-const LAST_ADMINISTRATOR: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'The last administrator cannot be removed.',
-  description: 'Nobody could get in any more',
-};
+const TAKEN = documented(409, 'A user with this email address exists already.', 'The address is taken');
+const LAST_ADMINISTRATOR = documented(
+  409,
+  'The last administrator cannot be removed.',
+  'Nobody could get in any more',
+);
 
 @ApiTags('Users')
 @AdministratorsOnly()

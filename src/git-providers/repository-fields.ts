@@ -3,6 +3,9 @@ import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from './git-provider.js';
 import { BRANCH_FORM, isBranchName, REPOSITORY_FORM, repositorySegments } from './repository-name.js';
 
+/** For responses. */
+export const PROVIDER_SCHEMA = { enum: PROVIDER_TYPES, enumName: 'ProviderType' };
+
 export function ProviderName(description: string, presence: FieldOptions = {}): PropertyDecorator {
   const example = 'github';
   return Choice(description, { values: PROVIDER_TYPES, enumName: 'ProviderType', example, ...presence });

@@ -3,6 +3,7 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { AdministratorsOnly } from '../auth/auth.guard.js';
 import { recentLogLines } from '../common/logging/app-logger.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
+import { Shown, TEXT_MAP } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { configurationReport } from '../config/load-config.js';
 import { Metrics } from '../observability/metrics.js';
@@ -35,20 +36,18 @@ class ActivityDto {
 }
 
 class DiagnosticsDto {
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description: 'Of the service and of what it runs on.',
-    example: { slipway: '0.2.0', node: '24.11.0', platform: 'linux-x64' },
-  })
+  @Shown(
+    'Of the service and of what it runs on.',
+    { slipway: '0.2.0', node: '24.11.0', platform: 'linux-x64' },
+    TEXT_MAP,
+  )
   versions: Record<string, string>;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description: 'Variables that are set. Only numbers, words of a list and paths show their value.',
-    example: { PORT: '3000', DATABASE_URL: '(set)' },
-  })
+  @Shown(
+    'Variables that are set. Only numbers, words of a list and paths show their value.',
+    { PORT: '3000', DATABASE_URL: '(set)' },
+    TEXT_MAP,
+  )
   configuration: Record<string, string>;
 
   @ApiProperty({ type: [ReadinessPartDto], description: 'As in `GET /health/ready`, with the causes.' })
@@ -60,11 +59,7 @@ class DiagnosticsDto {
   })
   activity: ActivityDto;
 
-  @ApiProperty({
-    type: [String],
-    description: 'The last lines of the log, oldest first.',
-    example: ['12:30:01 INFO listening'],
-  })
+  @Shown('The last lines of the log, oldest first.', ['12:30:01 INFO listening'], { type: [String] })
   log: string[];
 }
 

@@ -3,14 +3,12 @@ import { Controller, Get, Header, Req } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { Public } from '../auth/auth.decorators.js';
-import { presentedKey } from '../auth/presented-key.js';
 import { RequestAuthenticator } from '../auth/request-authenticator.js';
-import { isDatabaseAway } from '../common/errors/database-failure.js';
-import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
+import { Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { ReadinessDto, toPartDtos } from './readiness.dto.js';
-import { type PartReport, Readiness } from './readiness.js';
+import { Readiness, requireReady } from './readiness.js';
 
 class HealthDto {
   @ApiProperty({ example: 'ok' }) status: string;
@@ -19,15 +17,13 @@ class HealthDto {
 class ServerInfoDto {
   @ApiProperty({ example: 'Slipway' }) title: string;
   @ApiProperty({ description: 'Version of the service itself.', example: '0.2.0' }) version: string;
+  @Shown('Seconds since this replica started.', 42, { type: 'integer' }) uptime: number;
 
-  @ApiProperty({ type: 'integer', description: 'Seconds since this replica started.', example: 42 })
-  uptime: number;
-
-  @ApiProperty({
-    format: 'uuid',
-    description: 'Random, another one after each start of this replica. Not the variable `INSTANCE_ID`.',
-    example: '9d0c3f7e-52b1-4c1d-8a66-3b0e7f4a2c15',
-  })
+  @Shown(
+    'Random, another one after each start of this replica. Not the variable `INSTANCE_ID`.',
+    '9d0c3f7e-52b1-4c1d-8a66-3b0e7f4a2c15',
+    { format: 'uuid' },
+  )
   instance_id: string;
 }
 
@@ -83,13 +79,10 @@ export class HealthController {
   async ready(@Req() request: Request): Promise<ReadinessDto> {
     const [reports, isAdministrator] = await Promise.all([
       this.readiness.report(),
-      this.isAdministrator(request),
+      this.authenticator.isAdministrator(request),
     ]);
     const parts = toPartDtos(reports, isAdministrator);
-    const failed = firstFailed(reports);
-    if (failed !== null) {
-      throw notReady(failed, { parts });
-    }
+    requireReady(reports, { parts });
     return { status: reports.every(({ status }) => status === 'ok') ? 'ok' : 'degraded', parts };
   }
 
@@ -110,7 +103,7 @@ export class HealthController {
     { answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' }, problems: [503] },
   )
   async isReady(): Promise<string> {
-    await this.requireReady();
+    requireReady(await this.readiness.reportRequired());
     return OK;
   }
 
@@ -139,35 +132,4 @@ export class HealthController {
       instance_id: this.instanceId,
     };
   }
-
-  private async requireReady(): Promise<void> {
-    const failed = firstFailed(await this.readiness.reportRequired());
-    if (failed !== null) {
-      throw notReady(failed);
-    }
-  }
-
-  /** A key that cannot be checked now counts as missing. */
-  private async isAdministrator(request: Request): Promise<boolean> {
-    try {
-      const user = await this.authenticator.authenticate(request, presentedKey(request.headers));
-      return user?.isAdmin === true;
-    } catch (error) {
-      if (isDatabaseAway(error)) {
-        return false;
-      }
-      throw error;
-    }
-  }
-}
-
-function firstFailed(reports: readonly PartReport[]): PartReport | null {
-  return reports.find(({ required, status }) => required && status !== 'ok') ?? null;
-}
-
-function notReady({ advice }: PartReport, extensions: Record<string, unknown> = {}): DomainError {
-  return new DomainError('unavailable', 'unavailable', advice ?? 'This replica is not ready; try again.', {
-    retryAfterSeconds: 1,
-    extensions,
-  });
 }

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { DomainError } from '../common/errors/domain-error.js';
 
 /** `starting`: not ready yet; `unknown`: cannot be checked while another part is down. */
 export const PART_STATUSES = ['ok', 'starting', 'failed', 'unknown'] as const;
@@ -101,5 +102,14 @@ async function inTime({ check, adviceWhenLate = LATE }: ReadinessPart): Promise<
     return (await within(CHECK_MS, check())) ?? { status: 'failed', advice: adviceWhenLate };
   } catch (cause) {
     return { status: 'failed', advice: 'It could not be checked; the log of this replica says why.', cause };
+  }
+}
+
+/** @throws DomainError unavailable if a part is not ready without which requests fail */
+export function requireReady(reports: readonly PartReport[], extensions: Record<string, unknown> = {}): void {
+  const failed = reports.find(({ required, status }) => required && status !== 'ok');
+  if (failed) {
+    const advice = failed.advice ?? 'This replica is not ready; try again.';
+    throw new DomainError('unavailable', 'unavailable', advice, { retryAfterSeconds: 1, extensions });
   }
 }

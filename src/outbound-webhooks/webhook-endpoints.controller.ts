@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiExtraModels, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
 import {
   CreateWebhookEndpointDto,
@@ -37,21 +37,17 @@ const NEW_ENDPOINTS = {
     },
   },
 };
-const UNKNOWN = {
-  status: 404,
-  detail: 'There is no webhook endpoint with this id.',
-  description: 'Unknown endpoint, or not yours',
-};
-const TOO_MANY: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'A user may have 10 webhook endpoints; delete one first.',
-  description: 'As many endpoints as may be',
-};
-const TOO_MANY_TESTS = {
-  status: 429,
-  detail: 'A user may send 60 test deliveries a minute, four at a time.',
-};
+const UNKNOWN = documented(
+  404,
+  'There is no webhook endpoint with this id.',
+  'Unknown endpoint, or not yours',
+);
+const TOO_MANY = documented(
+  409,
+  'A user may have 10 webhook endpoints; delete one first.',
+  'As many endpoints as may be',
+);
+const TOO_MANY_TESTS = documented(429, 'A user may send 60 test deliveries a minute, four at a time.');
 const BAD_URL = {
   loc: ['body', 'url'],
   type: 'value_error',

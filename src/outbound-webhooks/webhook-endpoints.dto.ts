@@ -1,5 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
+import { ANY_OBJECT, Shown, ShownOrNull } from '../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { SchemaRules } from '../common/openapi/schema-rules.js';
 import { customRule } from '../common/validation/field.js';
@@ -43,7 +44,6 @@ function EventTypes(): PropertyDecorator {
 })
 class EndpointFieldsDto {
   @Text('For people.', { nullable: true, example: 'CI', maxLength: 200 }) description?: string | null;
-
   @EventTypes() events?: string[];
   @Flag('Whether anything is sent.', { default: true, example: true }) enabled?: boolean;
 
@@ -57,25 +57,26 @@ class EndpointFieldsDto {
   secret?: string;
 }
 
-export class CreateWebhookEndpointDto extends EndpointFieldsDto {
-  @Text('Where events are sent: an https address of a public server, or one that the operator allows.', {
-    required: true,
+function EndpointUrl(description: string, required = false): PropertyDecorator {
+  return Text(description, {
+    required,
     example: URL_EXAMPLE,
     format: 'uri',
     maxLength: 2_000,
     rule: (url) => addressProblem(url, ['http', 'https']),
-  })
+  });
+}
+
+export class CreateWebhookEndpointDto extends EndpointFieldsDto {
+  @EndpointUrl(
+    'Where events are sent: an https address of a public server, or one that the operator allows.',
+    true,
+  )
   url: string;
 }
 
 export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
-  @Text('Where events are sent from now on.', {
-    example: URL_EXAMPLE,
-    format: 'uri',
-    maxLength: 2_000,
-    rule: (url) => addressProblem(url, ['http', 'https']),
-  })
-  url?: string;
+  @EndpointUrl('Where events are sent from now on.') url?: string;
 }
 
 export class WebhookEndpointIdDto {
@@ -98,12 +99,7 @@ export class WebhookEndpointDto {
   @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] }) events: string[];
   @ApiProperty({ example: true }) enabled: boolean;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Why the service has disabled the endpoint; null when it has not.',
-    example: null,
-  })
+  @ShownOrNull('Why the service has disabled the endpoint; null when it has not.', null)
   disabled_reason: string | null;
 
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
@@ -116,21 +112,18 @@ export class WebhookEndpointWithSecretDto extends WebhookEndpointDto {
 }
 
 export class WebhookDeliveryDto {
-  @ApiProperty({
+  @Shown('The same in all attempts: header `webhook-id`, and `id` of the body.', DELIVERY_ID, {
     format: 'uuid',
-    description: 'The same in all attempts: header `webhook-id`, and `id` of the body.',
-    example: DELIVERY_ID,
   })
   id: string;
 
   @ApiProperty({ example: 'conversation.finished' }) event_type: string;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: '`data` of the body.',
-    example: { conversation_id: '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21', execution_status: 'finished' },
-  })
+  @Shown(
+    '`data` of the body.',
+    { conversation_id: '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21', execution_status: 'finished' },
+    ANY_OBJECT,
+  )
   data: Record<string, unknown>;
 
   @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' }) status: DeliveryStatus;
@@ -143,24 +136,17 @@ export class WebhookDeliveryDto {
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-21T09:30:00.200Z' })
   last_attempt_at: string | null;
 
-  @ApiProperty({
+  @Shown('HTTP status of the last attempt; null when there was no response.', 204, {
     type: 'integer',
     nullable: true,
-    description: 'HTTP status of the last attempt; null when there was no response.',
-    example: 204,
   })
   last_response_status: number | null;
 
-  @ApiProperty({ type: String, nullable: true, description: 'Why the last attempt failed.', example: null })
-  last_error: string | null;
+  @ShownOrNull('Why the last attempt failed.', null) last_error: string | null;
+  @Shown('Milliseconds.', 84, { type: 'integer', nullable: true }) last_duration_ms: number | null;
 
-  @ApiProperty({ type: 'integer', nullable: true, description: 'Milliseconds.', example: 84 })
-  last_duration_ms: number | null;
-
-  @ApiProperty({
+  @Shown('Older deliveries that had not arrived, and were removed when this one was added.', 0, {
     type: 'integer',
-    description: 'Older deliveries that had not arrived, and were removed when this one was added.',
-    example: 0,
   })
   dropped: number;
 }

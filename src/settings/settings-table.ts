@@ -5,7 +5,7 @@ import type { SettingsDto } from './flat/settings.dto.js';
 import type { Settings } from './settings.entity.js';
 
 /** How one member of the settings is kept and shown. */
-interface Setting {
+export interface Setting {
   /**
    * `plain`: a column of the table, shown as it is. `key`: an encrypted column, shown as null and as `<name>_set`.
    * `elsewhere`: no column; tool servers, tokens and custom secrets have tables of their own.

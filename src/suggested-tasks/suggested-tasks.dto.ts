@@ -1,6 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { IsArray, IsIn } from 'class-validator';
 import type { DocumentedProblem } from '../common/openapi/api-route.js';
+import { Shown } from '../common/openapi/responses.js';
 import { because, field, type FieldOptions, maxItems } from '../common/validation/field.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { MAX_TEXT } from '../common/validation/text-fields.js';
@@ -8,36 +9,16 @@ import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
 
 export class SuggestedTaskDto {
-  @ApiProperty({
-    enum: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    description: 'Where the repository is.',
-    example: 'github',
-  })
+  @Shown('Where the repository is.', 'github', { enum: PROVIDER_TYPES, enumName: 'ProviderType' })
   git_provider: ProviderType;
 
-  @ApiProperty({
-    enum: TASK_TYPES,
-    enumName: 'TaskType',
-    description: 'What to do.',
-    example: 'FAILING_CHECKS',
-  })
-  task_type: TaskType;
-
+  @Shown('What to do.', 'FAILING_CHECKS', { enum: TASK_TYPES, enumName: 'TaskType' }) task_type: TaskType;
   @ApiProperty({ description: 'Full name of the repository.', example: 'acme/checkout' }) repo: string;
 
-  @ApiProperty({
-    type: 'integer',
-    description: 'Number of the issue, pull or merge request; 0 for CREATE_MICROAGENT.',
-    example: 128,
-  })
+  @Shown('Number of the issue, pull or merge request; 0 for CREATE_MICROAGENT.', 128, { type: 'integer' })
   issue_number: number;
 
-  @ApiProperty({
-    description: 'Title as its author wrote it, at most 256 characters.',
-    example: 'Retry card payments',
-  })
-  title: string;
+  @Shown('Title as its author wrote it, at most 256 characters.', 'Retry card payments') title: string;
 }
 
 export const SUGGESTED_TASKS_EXAMPLE: SuggestedTaskDto[] = [
@@ -131,9 +112,7 @@ function CommaList(
   { values, ...options }: FieldOptions & { values: readonly string[] },
 ): PropertyDecorator {
   const unknown = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: String, maxLength: MAX_TEXT },
     coerce: (value) =>
       typeof value === 'string' && value.length <= MAX_TEXT

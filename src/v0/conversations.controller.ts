@@ -1,16 +1,15 @@
 import { Body, Controller, Delete, Get, Header, Param, Patch, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
   CHANGES_OF_CONVERSATIONS,
   ConversationIdDto,
   UpdateConversationDto,
 } from '../v1/app-conversations/api/dto/conversation.dto.js';
-import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';
 import { ConversationsService } from '../v1/app-conversations/conversations.service.js';
-import { unknownConversation } from '../v1/events/events.service.js';
 import {
   ConversationInfoDto,
   ConversationInfoPageDto,
@@ -22,11 +21,11 @@ import {
 
 const DEFAULT_LIMIT = 20;
 const JSON_TYPE = 'application/json; charset=utf-8';
-const UNKNOWN = {
-  status: 404,
-  detail: 'There is no conversation with this id.',
-  description: 'Unknown conversation, or not yours',
-};
+const UNKNOWN = documented(
+  404,
+  'There is no conversation with this id.',
+  'Unknown conversation, or not yours',
+);
 
 /** V1's conversations in the format of the older web application. */
 @ApiTags('Conversations')
@@ -67,7 +66,7 @@ export class ConversationInfosController {
     { answer: { type: ConversationInfoDto, description: 'The conversation' }, problems: [UNKNOWN] },
   )
   async get(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
-    return toConversationInfoDto(this.presenter.conversation(await this.find(user.id, id)));
+    return toConversationInfoDto(this.presenter.conversation(await this.conversations.find(user.id, id)));
   }
 
   @Get(':id/config')
@@ -80,10 +79,10 @@ export class ConversationInfosController {
     @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
   ): Promise<ConversationRuntimeDto> {
-    const { id: sessionId, sandbox_id: runtimeId } = this.presenter.conversation(
-      await this.find(user.id, id),
+    const { id: session_id, sandbox_id: runtime_id } = this.presenter.conversation(
+      await this.conversations.find(user.id, id),
     );
-    return { runtime_id: runtimeId, session_id: sessionId };
+    return { runtime_id, session_id };
   }
 
   @Patch(':id')
@@ -113,13 +112,5 @@ export class ConversationInfosController {
   async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<boolean> {
     await this.conversations.remove(user.id, id);
     return true;
-  }
-
-  private async find(userId: string, id: string): Promise<ConversationRow> {
-    const [row] = await this.conversations.findAll(userId, [id]);
-    if (!row) {
-      throw unknownConversation();
-    }
-    return row;
   }
 }

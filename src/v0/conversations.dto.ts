@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Shown } from '../common/openapi/responses.js';
 import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
 import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
@@ -44,10 +45,7 @@ export class ConversationInfoDto {
   git_provider: ProviderType | null;
 
   @ApiProperty({ type: String, nullable: true, example: 'gui' }) trigger: string | null;
-
-  @ApiProperty({ type: 'integer', description: 'Always 0: connections are not counted.', example: 0 })
-  num_connections: number;
-
+  @Shown('Always 0: connections are not counted.', 0, { type: 'integer' }) num_connections: number;
   @ApiProperty({ type: String, nullable: true, example: null }) url: string | null;
   @ApiProperty({ type: String, nullable: true, example: null }) session_api_key: string | null;
   @ApiProperty({ type: [Number], items: { type: 'integer' }, example: [128] }) pr_number: number[];

@@ -38,11 +38,8 @@ export class OptionsController {
     answer: namesSuchAs('openai/gpt-5.4'),
   })
   async listModels(): Promise<string[]> {
-    const models = await this.models.list();
     // The page shows no field for an address until a user asks for one.
-    const usable = models.filter(({ verified }) => verified);
-    const names = usable.map(({ name, provider }) => (provider === null ? name : `${provider}/${name}`));
-    return [...new Set(names)].toSorted();
+    return this.models.verifiedNames();
   }
 
   @Get('agents')

@@ -1,21 +1,20 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { Always, Shown } from '../common/openapi/responses.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 
-export class ServerFeatureFlagsDto {
-  @ApiProperty({ example: false }) ENABLE_BILLING: boolean;
-  @ApiProperty({ example: false }) HIDE_LLM_SETTINGS: boolean;
-  @ApiProperty({ example: false }) ENABLE_JIRA: boolean;
-  @ApiProperty({ example: false }) ENABLE_JIRA_DC: boolean;
-  @ApiProperty({ example: false }) ENABLE_LINEAR: boolean;
-}
+const FEATURE_FLAGS = {
+  ENABLE_BILLING: false,
+  HIDE_LLM_SETTINGS: false,
+  ENABLE_JIRA: false,
+  ENABLE_JIRA_DC: false,
+  ENABLE_LINEAR: false,
+};
+
+export class ServerFeatureFlagsDto extends Always(FEATURE_FLAGS) {}
 
 export class ServerConfigDto {
-  @ApiProperty({ enum: ['oss'], description: 'Nobody signs in: requests carry a key.', example: 'oss' })
-  APP_MODE: 'oss';
-
-  @ApiProperty({ description: 'Empty: there is no sign-in with GitHub.', example: '' })
-  GITHUB_CLIENT_ID: string;
-
+  @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) APP_MODE: 'oss';
+  @Shown('Empty: there is no sign-in with GitHub.', '') GITHUB_CLIENT_ID: string;
   @ApiProperty({ description: 'Empty: nothing is measured.', example: '' }) POSTHOG_CLIENT_KEY: string;
 
   @ApiProperty({
@@ -35,12 +34,6 @@ export function toServerConfigDto(providers: readonly ProviderType[]): ServerCon
     GITHUB_CLIENT_ID: '',
     POSTHOG_CLIENT_KEY: '',
     PROVIDERS_CONFIGURED: [...providers],
-    FEATURE_FLAGS: {
-      ENABLE_BILLING: false,
-      HIDE_LLM_SETTINGS: false,
-      ENABLE_JIRA: false,
-      ENABLE_JIRA_DC: false,
-      ENABLE_LINEAR: false,
-    },
+    FEATURE_FLAGS,
   };
 }

@@ -8,9 +8,9 @@ import {
   BranchDto,
   LIST_PROBLEMS,
   RepositoryDto,
-  toBranchDto,
   UNKNOWN_REPOSITORY,
 } from '../v1/git/repository-lists.dto.js';
+import { toBranchDto } from '../v1/git/repository-lists.mapper.js';
 import {
   BranchesPageDto,
   MAX_LIMIT,

@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Shown } from '../common/openapi/responses.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
@@ -6,10 +7,12 @@ import type { FoundBranch, FoundRepository, RepositorySort } from '../git-provid
 import type { ProviderListing } from '../git-providers/repository-lists.service.js';
 import {
   BranchDto,
+  BranchPart,
+  Installation,
+  Repository,
   type RepositoryDto,
-  toBranchDto,
-  toRepositoryDto,
 } from '../v1/git/repository-lists.dto.js';
+import { toBranchDto, toRepositoryDto } from '../v1/git/repository-lists.mapper.js';
 
 const DEFAULT_LIMIT = 30;
 export const MAX_LIMIT = 100;
@@ -38,17 +41,10 @@ function PageNumber(): PropertyDecorator {
 
 export class UserRepositoriesQueryDto {
   @SelectedProvider() selected_provider?: ProviderType;
-
   @Text('Taken and not used: the most recently active come first.', { example: 'pushed' }) sort?: string;
-
   @PageNumber() page?: number;
   @PerPage() per_page?: number;
-
-  @Text('Only repositories of this installation, workspace or project.', {
-    maxLength: MAX_QUERY_LENGTH,
-    example: 'acme',
-  })
-  installation_id?: string;
+  @Installation() installation_id?: string;
 }
 
 export class SearchUserRepositoriesQueryDto {
@@ -75,19 +71,14 @@ export class SearchUserRepositoriesQueryDto {
 }
 
 export class SearchUserBranchesQueryDto {
-  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
-  repository: string;
-
-  @Text('Part of a name.', { required: true, maxLength: MAX_QUERY_LENGTH, example: 'release' }) query: string;
-
+  @Repository() repository: string;
+  @BranchPart('Part of a name.') query: string;
   @SelectedProvider() selected_provider?: ProviderType;
   @PerPage() per_page?: number;
 }
 
 export class RepositoryBranchesQueryDto {
-  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
-  repository: string;
-
+  @Repository() repository: string;
   @PageNumber() page?: number;
   @PerPage() per_page?: number;
 }
@@ -101,10 +92,7 @@ export class UserInstallationsQueryDto {
 export class BranchesPageDto {
   @ApiProperty({ type: [BranchDto] }) branches: BranchDto[];
   @ApiProperty({ example: false }) has_next_page: boolean;
-
-  @ApiProperty({ type: 'integer', description: 'The next page has the number after it.', example: 1 })
-  current_page: number;
-
+  @Shown('The next page has the number after it.', 1, { type: 'integer' }) current_page: number;
   @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT }) per_page: number;
   @ApiProperty({ type: 'null', description: 'Not counted.', example: null }) total_count: null;
 }

@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { ANY_OBJECT, REQUEST_ID, Shown, ShownOrNull, USER_ID } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Choice, Identifier, Instant, Text } from '../../common/validation/text-fields.js';
 import {
@@ -15,17 +16,21 @@ import {
 import type { AuditDetails, AuditEntry } from '../audit.repository.js';
 import type { AuditFilter } from '../audit.queries.js';
 
+const USER = { example: USER_ID };
+
+function RequestId(description: string, example: string): PropertyDecorator {
+  const expected = 'Expected the id of a request.';
+  return Text(description, { example, pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected } });
+}
+
 export class AuditQueryDto extends PageQuery('Entries on a page.') {
-  @Identifier('Only what this user did, or what a sandbox of theirs did. The user may have been removed.', {
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
+  @Identifier(
+    'Only what this user did, or what a sandbox of theirs did. The user may have been removed.',
+    USER,
+  )
   actor_user_id?: string;
 
-  @Identifier('Only what was done to things of this user, by whomever.', {
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
-  owner_user_id?: string;
-
+  @Identifier('Only what was done to things of this user, by whomever.', USER) owner_user_id?: string;
   @Choice('Only this action.', { values: AUDIT_ACTION_NAMES, example: 'secret.create' }) action?: AuditAction;
 
   @Choice('Only things of this type.', { values: AUDIT_RESOURCES, example: 'secret' })
@@ -37,16 +42,9 @@ export class AuditQueryDto extends PageQuery('Entries on a page.') {
   })
   resource_id?: string;
 
-  @Text('Only what was done in this request: `request_id` of the log.', {
-    example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
-    pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected: 'Expected the id of a request.' },
-  })
-  request_id?: string;
+  @RequestId('Only what was done in this request: `request_id` of the log.', REQUEST_ID) request_id?: string;
 
-  @Text('Only what was done in requests whose callers gave them this `X-Request-Id`.', {
-    example: 'deploy-4217',
-    pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected: 'Expected the id of a request.' },
-  })
+  @RequestId('Only what was done in requests whose callers gave them this `X-Request-Id`.', 'deploy-4217')
   caller_request_id?: string;
 
   @Instant('Only from this time on.', { example: '2026-11-21T00:00:00Z' }) since?: Date;
@@ -68,114 +66,62 @@ export function toAuditFilter(query: AuditQueryDto): AuditFilter {
 }
 
 export class AuditActorDto {
-  @ApiProperty({
-    enum: ACTOR_KINDS,
-    enumName: 'AuditActorKind',
-    description:
-      'A key of a user, the key of a sandbox, the command line of the operator (`npm run keys`), or the service by itself.',
-    example: 'user',
-  })
+  @Shown(
+    'A key of a user, the key of a sandbox, the command line of the operator (`npm run keys`), or the service by itself.',
+    'user',
+    { enum: ACTOR_KINDS, enumName: 'AuditActorKind' },
+  )
   kind: ActorKind;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
+  @ShownOrNull('The user, or the owner of the sandbox; null for `operator` and `service`.', USER_ID, {
     format: 'uuid',
-    description: 'The user, or the owner of the sandbox; null for `operator` and `service`.',
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
   })
   user_id: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Id of the API key, of the session (`ses_…`), or of the sandbox whose key it was.',
-    example: '4nKxq0Zt',
-  })
+  @ShownOrNull('Id of the API key, of the session (`ses_…`), or of the sandbox whose key it was.', '4nKxq0Zt')
   key_id: string | null;
 }
 
 export class AuditedResourceDto {
   @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' }) type: AuditResource;
-
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Id or name; null where the type says it all.',
-    example: 'DEPLOY_TOKEN',
-  })
-  id: string | null;
+  @ShownOrNull('Id or name; null where the type says it all.', 'DEPLOY_TOKEN') id: string | null;
 }
 
 export class AuditEntryDto {
   @ApiProperty({ format: 'uuid', example: '9c1f7a64-1a35-4e0a-8f0e-6b8f3c0f5d11' }) id: string;
+  @Shown('By the clock of the database.', '2026-11-21T09:30:00.000Z', { format: 'date-time' }) time: string;
 
-  @ApiProperty({
-    format: 'date-time',
-    description: 'By the clock of the database.',
-    example: '2026-11-21T09:30:00.000Z',
-  })
-  time: string;
-
-  @ApiProperty({
+  @Shown('docs/operations.md says what each means.', 'secret.create', {
     enum: AUDIT_ACTION_NAMES,
     enumName: 'AuditAction',
-    description: 'docs/operations.md says what each means.',
-    example: 'secret.create',
   })
   action: AuditAction;
 
-  @ApiProperty({
-    enum: AUDIT_OUTCOMES,
-    enumName: 'AuditOutcome',
-    description:
-      '`done`: changed. `requested`: accepted, and the work follows. `failed`: the agent server did not do what was requested.',
-    example: 'done',
-  })
+  @Shown(
+    '`done`: changed. `requested`: accepted, and the work follows. `failed`: the agent server did not do what was requested.',
+    'done',
+    { enum: AUDIT_OUTCOMES, enumName: 'AuditOutcome' },
+  )
   outcome: AuditOutcome;
 
   @ApiProperty({ type: AuditActorDto }) actor: AuditActorDto;
   @ApiProperty({ type: AuditedResourceDto }) resource: AuditedResourceDto;
+  @ShownOrNull('Whose it is.', USER_ID, { format: 'uuid' }) owner_user_id: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    format: 'uuid',
-    description: 'Whose it is.',
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
-  owner_user_id: string | null;
-
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Id of the request, which the service has given it; null when there was none.',
-    example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
-  })
+  @ShownOrNull('Id of the request, which the service has given it; null when there was none.', REQUEST_ID)
   request_id: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: '`X-Request-Id` of the caller, who may have given it to other requests too.',
-    example: null,
-  })
+  @ShownOrNull('`X-Request-Id` of the caller, who may have given it to other requests too.', null)
   caller_request_id: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Where the connection came from: behind a reverse proxy, its address.',
-    example: '10.0.3.17',
-  })
+  @ShownOrNull('Where the connection came from: behind a reverse proxy, its address.', '10.0.3.17')
   client_address: string | null;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: 'Names of what was changed, and why the service acted. Never a value that somebody stored.',
-    example: { members: ['value', 'description'] },
-  })
+  @Shown(
+    'Names of what was changed, and why the service acted. Never a value that somebody stored.',
+    { members: ['value', 'description'] },
+    ANY_OBJECT,
+  )
   details: AuditDetails;
 }
 

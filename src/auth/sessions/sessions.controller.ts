@@ -2,24 +2,18 @@ import { Body, Controller, Get, Header, Post, Req, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
-import { ServiceAddress } from '../../config/service-address.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
-import { type AuthUser, Public } from '../auth.decorators.js';
+import { Public } from '../auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from '../one-time-codes.js';
 import { FOREIGN_PAGE, NO_CSRF_TOKEN, RequestAuthenticator } from '../request-authenticator.js';
-import { isCsrfToken, presentedSession, sessionSetCookie } from './session-cookie.js';
+import { BrowserSessions } from './browser-sessions.js';
 import { EXAMPLE_CODE, ExchangeCodeDto, SessionDto, SignInWithKeyDto, toSessionDto } from './sessions.dto.js';
-import { SessionsService } from './sessions.service.js';
 
 const WRONG_KEY =
   'This is not a valid API key: it may be misspelt, revoked or expired. The first start writes one to .data/api-key.';
-const FOREIGN: DocumentedProblem = {
-  status: 403,
-  detail: FOREIGN_PAGE,
-  description: 'A page of another origin asks',
-};
+const FOREIGN = documented(403, FOREIGN_PAGE, 'A page of another origin asks');
 const SIGNED_IN = {
   type: SessionDto,
   description: 'Signed in: the cookie `slipway_session` is set, and an earlier session of the browser ended',
@@ -31,11 +25,10 @@ const SIGNED_IN = {
 @Controller('auth')
 export class SessionsController {
   constructor(
-    private readonly sessions: SessionsService,
+    private readonly sessions: BrowserSessions,
     private readonly authenticator: RequestAuthenticator,
     private readonly keys: ApiKeyVerifier,
     private readonly codes: OneTimeCodes,
-    private readonly address: ServiceAddress,
   ) {}
 
   @Get('session')
@@ -45,11 +38,7 @@ export class SessionsController {
     answer: { type: SessionDto, description: 'The user, or null' },
   })
   async show(@Req() request: Request): Promise<SessionDto> {
-    const session = presentedSession(request.headers);
-    const user = session === null ? null : await this.sessions.verify(session);
-    return session !== null && user !== null
-      ? toSessionDto(user, session.csrfToken)
-      : { user: null, csrf_token: null };
+    return toSessionDto(await this.sessions.find(request));
   }
 
   @Post('key')
@@ -70,7 +59,7 @@ export class SessionsController {
     if (!user) {
       throw new DomainError('unauthorized', 'unauthorized', WRONG_KEY);
     }
-    return this.signIn(request, response, user);
+    return toSessionDto(await this.sessions.begin(request, response, user));
   }
 
   @Post('code')
@@ -89,7 +78,7 @@ export class SessionsController {
   ): Promise<SessionDto> {
     this.authenticator.requireOwnOrigin(request);
     const { user } = await this.codes.exchange(code, 'session');
-    return this.signIn(request, response, user);
+    return toSessionDto(await this.sessions.begin(request, response, user));
   }
 
   @Post('logout')
@@ -101,28 +90,6 @@ export class SessionsController {
   })
   async signOut(@Req() request: Request, @Res({ passthrough: true }) response: Response): Promise<void> {
     this.authenticator.requireOwnOrigin(request);
-    const session = presentedSession(request.headers);
-    if (session !== null && (await this.sessions.verify(session)) !== null) {
-      if (!isCsrfToken(request.headers['x-csrf-token'], session)) {
-        throw new DomainError('forbidden', 'forbidden', NO_CSRF_TOKEN);
-      }
-      await this.sessions.end(session);
-    }
-    response.setHeader('Set-Cookie', sessionSetCookie(null, this.isSecure(request)));
-  }
-
-  /** Never continues a session that the browser has brought along: others may know its secret. */
-  private async signIn(request: Request, response: Response, user: AuthUser): Promise<SessionDto> {
-    const opened = await this.sessions.open(user);
-    const earlier = presentedSession(request.headers);
-    if (earlier !== null) {
-      await this.sessions.end(earlier);
-    }
-    response.setHeader('Set-Cookie', sessionSetCookie(opened.value, this.isSecure(request)));
-    return toSessionDto(opened.user, opened.csrfToken);
-  }
-
-  private isSecure({ headers }: Request): boolean {
-    return this.address.publicUrl.startsWith('https:') || headers['x-forwarded-proto'] === 'https';
+    await this.sessions.end(request, response);
   }
 }

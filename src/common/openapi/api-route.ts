@@ -26,6 +26,11 @@ export interface DocumentedProblem {
   extensions?: Record<string, unknown>;
 }
 
+/** A problem with the usual code of its status; 409 is a conflict. */
+export function documented(status: number, detail: string, description?: string): DocumentedProblem {
+  return { status, detail, description, ...(status === 409 && { code: 'conflict' }) };
+}
+
 interface BodyExample {
   summary: string;
   value: object;

@@ -1,86 +1,70 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/domain-error.js';
+import { Shown, ShownOrNull } from './responses.js';
 
 export class ProblemDto {
   @ApiProperty({ example: 'urn:slipway:problem:unauthorized' }) type: string;
   @ApiProperty({ example: 'Unauthorized' }) title: string;
   @ApiProperty({ type: 'integer', example: 401 }) status: number;
   @ApiProperty({ description: 'What went wrong and what to do.', example: 'Unauthorized' }) detail: string;
-
-  @ApiProperty({
-    description: 'Same text as `detail`, for clients that read this member.',
-    example: 'Unauthorized',
-  })
-  error: string;
-
+  @Shown('Same text as `detail`, for clients that read this member.', 'Unauthorized') error: string;
   @ApiProperty({ enum: ERROR_CODES, enumName: 'ErrorCode', example: 'unauthorized' }) code: ErrorCode;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Also in the header X-Request-Id and in the log.',
-    example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
-  })
+  @ShownOrNull('Also in the header X-Request-Id and in the log.', '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50')
   request_id: string | null;
 
-  @ApiProperty({
-    type: 'array',
-    items: {
-      type: 'object',
-      properties: {
-        provider: { type: 'string', description: 'Which git provider.' },
-        code: { type: 'string', description: 'Why, as in X-Provider-Status.' },
-        retry_after: { type: ['integer', 'null'], description: 'Seconds to wait.' },
-        detail: { type: 'string', description: 'What the host said of it; absent when it said nothing.' },
+  @Shown(
+    'With the code git_providers_failed: each of them.',
+    [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
+    {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          provider: { type: 'string', description: 'Which git provider.' },
+          code: { type: 'string', description: 'Why, as in X-Provider-Status.' },
+          retry_after: { type: ['integer', 'null'], description: 'Seconds to wait.' },
+          detail: { type: 'string', description: 'What the host said of it; absent when it said nothing.' },
+        },
+        required: ['provider', 'code', 'retry_after'],
       },
-      required: ['provider', 'code', 'retry_after'],
+      required: false,
     },
-    required: false,
-    description: 'With the code git_providers_failed: each of them.',
-    example: [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
-  })
+  )
   errors?: { provider: string; code: string; retry_after: number | null; detail?: string }[];
 
-  @ApiProperty({
-    type: 'array',
-    items: { type: 'object', additionalProperties: true },
-    required: false,
-    description: 'Of `GET /health/ready` alone: each part, as its 200 has them.',
-    example: [{ name: 'database', status: 'failed', required: true, advice: 'Try again.' }],
-  })
+  @Shown(
+    'Of `GET /health/ready` alone: each part, as its 200 has them.',
+    [{ name: 'database', status: 'failed', required: true, advice: 'Try again.' }],
+    { type: 'array', items: { type: 'object', additionalProperties: true }, required: false },
+  )
   parts?: Record<string, unknown>[];
 
-  @ApiProperty({
-    required: false,
-    description:
-      'With the code invalid_git_token: what the host said of the token; absent when it said nothing.',
-    example: 'Bad credentials',
-  })
+  @Shown(
+    'With the code invalid_git_token: what the host said of the token; absent when it said nothing.',
+    'Bad credentials',
+    { required: false },
+  )
   reason?: string;
 
-  @ApiProperty({
-    required: false,
-    description: 'Same text as `detail`, where clients of the secrets read this member.',
-    example: 'A secret named DEPLOY_TOKEN exists already.',
-  })
+  @Shown(
+    'Same text as `detail`, where clients of the secrets read this member.',
+    'A secret named DEPLOY_TOKEN exists already.',
+    { required: false },
+  )
   message?: string;
 }
 
 @ApiSchema({ name: 'ValidationError' })
 class ValidationErrorItemDto {
-  @ApiProperty({
-    type: [String],
-    description: 'Path to the value; starts with body, query, path or header. List indices are strings too.',
-    example: ['body', 'max_iterations'],
-  })
+  @Shown(
+    'Path to the value; starts with body, query, path or header. List indices are strings too.',
+    ['body', 'max_iterations'],
+    { type: [String] },
+  )
   loc: string[];
 
-  @ApiProperty({
-    description: 'What would be right.',
-    example: 'Expected a whole number; this text is not one.',
-  })
-  msg: string;
-
+  @Shown('What would be right.', 'Expected a whole number; this text is not one.') msg: string;
   @ApiProperty({ description: 'Machine type of the failure.', example: 'int_parsing' }) type: string;
 }
 

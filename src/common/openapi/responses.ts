@@ -1,5 +1,47 @@
-import { ApiProperty, type ApiResponseSchemaHost, getSchemaPath } from '@nestjs/swagger';
+import {
+  ApiProperty,
+  type ApiPropertyOptions,
+  type ApiResponseSchemaHost,
+  getSchemaPath,
+} from '@nestjs/swagger';
 import type { DtoClass } from '../validation/field.js';
+
+/** Ids that examples share. */
+export const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
+export const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
+
+export const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
+export const TEXT_MAP = { type: 'object' as const, additionalProperties: { type: 'string' } };
+
+/** A member of a response that its name does not explain; one that it does is an `ApiProperty` with an example. */
+export function Shown(
+  description: string,
+  example: unknown,
+  more: ApiPropertyOptions = {},
+): PropertyDecorator {
+  return ApiProperty(Object.assign({}, more, { description, example }));
+}
+
+export function ShownOrNull(
+  description: string,
+  example: string | null,
+  more: ApiPropertyOptions = {},
+): PropertyDecorator {
+  return Shown(description, example, Object.assign({ type: String, nullable: true }, more));
+}
+
+/** A response, or a part of one, that is always the same. */
+export function Always<T extends object>(values: T): DtoClass<T> {
+  class AlwaysDto {
+    [member: string]: unknown;
+  }
+  for (const [name, value] of Object.entries(values) as [string, unknown][]) {
+    const text = typeof value === 'string' ? { type: String, enum: [value] } : { type: Boolean };
+    const schema = value === null ? { type: 'null' as const } : text;
+    ApiProperty({ ...schema, example: value })(AlwaysDto.prototype, name);
+  }
+  return AlwaysDto as unknown as DtoClass<T>;
+}
 
 export class SuccessDto {
   @ApiProperty({ example: true })

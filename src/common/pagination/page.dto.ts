@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import type { DtoClass } from '../validation/field.js';
 import { Integer } from '../validation/number-fields.js';
-import { Text } from '../validation/text-fields.js';
+import { RepeatedText, Text } from '../validation/text-fields.js';
 import type { Page } from './page.js';
 
 const MAX_LIMIT = 100;
@@ -19,6 +19,18 @@ export function NextPageId(): PropertyDecorator {
   });
 }
 
+export function PageLimit(description: string, usual = MAX_LIMIT): PropertyDecorator {
+  return Integer(description, { minimum: 1, maximum: MAX_LIMIT, default: usual });
+}
+
+export function LookupIds(what: string, example: string): PropertyDecorator {
+  return RepeatedText(`${what}; repeat it for more, at most 100.`, {
+    required: true,
+    most: 100,
+    example: [example],
+  });
+}
+
 interface PageQueryMembers {
   page_id?: string;
   limit?: number;
@@ -26,11 +38,8 @@ interface PageQueryMembers {
 
 export function PageQuery(limit: string, usual = MAX_LIMIT): DtoClass<PageQueryMembers> {
   class PageQueryDto implements PageQueryMembers {
-    @PageId()
-    page_id?: string;
-
-    @Integer(limit, { minimum: 1, maximum: MAX_LIMIT, default: usual })
-    limit?: number;
+    @PageId() page_id?: string;
+    @Integer(limit, { minimum: 1, maximum: MAX_LIMIT, default: usual }) limit?: number;
   }
   return PageQueryDto;
 }
@@ -42,11 +51,8 @@ interface PageMembers<Item> {
 
 export function PageOf<Item extends object>(type: DtoClass<Item>): DtoClass<PageMembers<Item>> {
   class PageDto implements PageMembers<Item> {
-    @ApiProperty({ type: [type] })
-    items: Item[];
-
-    @NextPageId()
-    next_page_id: string | null;
+    @ApiProperty({ type: [type] }) items: Item[];
+    @NextPageId() next_page_id: string | null;
   }
   return PageDto;
 }

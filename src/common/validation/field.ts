@@ -3,7 +3,9 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { type ClassTransformOptions, Expose, plainToInstance, Transform, Type } from 'class-transformer';
 import {
   ArrayMaxSize,
+  IsArray,
   IsDefined,
+  IsInstance,
   IsOptional,
   ValidateBy,
   ValidateIf,
@@ -58,9 +60,7 @@ export interface FieldOptions {
   nullIsAbsent?: boolean;
 }
 
-export interface FieldDefinition {
-  description: string;
-  options?: FieldOptions;
+export interface FieldKind {
   schema: ApiPropertyOptions;
   coerce?: (value: unknown) => unknown;
   is: (why: ValidationOptions) => PropertyDecorator;
@@ -73,15 +73,11 @@ export interface FieldDefinition {
 const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.' };
 
 /** Makes the property a member of the input, and documents it; absent members pass unless required. */
-export function field({
-  description,
-  options = {},
-  schema,
-  coerce = (value) => value,
-  is,
-  otherwise,
-  rules = [],
-}: FieldDefinition): PropertyDecorator {
+export function field(
+  description: string,
+  options: FieldOptions,
+  { schema, coerce = (value) => value, is, otherwise, rules = [] }: FieldKind,
+): PropertyDecorator {
   const { required = false, nullable = false, nullIsAbsent = false, example } = options;
   const presence = nullable ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
   const describe: DescribeProblems = (value) =>
@@ -132,19 +128,63 @@ export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): PropertyDecora
   return ArrayMaxSize(most, because({ type: 'too_long', msg: `Expected at most ${most} ${noun}.` }));
 }
 
-export function maxEntries(most = MAX_ELEMENTS): PropertyDecorator {
+interface Elements {
+  /** Of one element. */
+  schema: Record<string, unknown>;
+  noun: string;
+  judge: (element: unknown, key: string) => FieldProblem[];
+  convert?: (element: unknown) => unknown;
+}
+
+export function listOf({ schema, noun, judge, convert }: Elements): FieldKind {
+  return {
+    schema: { type: 'array', maxItems: MAX_ELEMENTS, items: schema },
+    coerce: (value) => toList(value, convert),
+    is: IsArray,
+    otherwise: { type: 'list_type', msg: `Expected a list of ${noun}.` },
+    rules: [maxItems(), customRule('elements', elementProblems(judge))],
+  };
+}
+
+interface Entries extends Elements {
+  /** For OpenAPI only: `judge` checks the keys too. */
+  keySchema: KeySchema | undefined;
+  most?: number;
+}
+
+export interface KeySchema {
+  enum?: readonly string[];
+  pattern?: string;
+  maxLength?: number;
+}
+
+/** Arrives as a `Map`, so no key can reach a prototype. */
+export function mapOf({ schema, keySchema, noun, judge, convert, most = MAX_ELEMENTS }: Entries): FieldKind {
   const tooMany = { type: 'too_long', msg: `Expected at most ${most} elements.` };
-  return customRule('maxEntries', (map) => (map instanceof Map && map.size > most ? [tooMany] : []));
+  return {
+    schema: mapSchema(schema, keySchema, most),
+    coerce: (value) => toMap(value, convert),
+    is: (why) => IsInstance(Map, why),
+    otherwise: { type: 'dict_type', msg: `Expected an object${noun}.` },
+    rules: [
+      customRule('maxEntries', (map) => (map instanceof Map && map.size > most ? [tooMany] : [])),
+      customRule('entries', elementProblems(judge)),
+    ],
+  };
+}
+
+/** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
+export function mapSchema(values: object, keys?: KeySchema, most = MAX_ELEMENTS): ApiPropertyOptions {
+  const map = { type: 'object' as const, additionalProperties: { ...values }, maxProperties: most };
+  return keys ? Object.assign(map, { propertyNames: keys }) : map;
 }
 
 /** Judges the elements of a list or map, and says which they are. */
-export function elementProblems(
-  describe: (element: unknown, key: string) => FieldProblem[],
-): DescribeProblems {
+export function elementProblems(judge: Elements['judge']): DescribeProblems {
   return (value) =>
     Array.isArray(value) || value instanceof Map
       ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) =>
-          describe(element, String(key)).map((problem) => ({
+          judge(element, String(key)).map((problem) => ({
             ...problem,
             path: [String(key), ...(problem.path ?? [])],
           })),

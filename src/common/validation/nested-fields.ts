@@ -1,6 +1,6 @@
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
 import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import {
   because,
   customRule,
@@ -9,43 +9,36 @@ import {
   field,
   type FieldOptions,
   type FieldProblem,
+  type KeySchema,
+  mapOf,
+  mapSchema,
   MAX_ELEMENTS,
-  maxEntries,
   maxItems,
   toDto,
   toList,
-  toMap,
 } from './field.js';
 import { SchemaRules } from '../openapi/schema-rules.js';
-import { type KeySchema, mapSchema, type TextForm, valueError } from './text-fields.js';
+import { type TextForm, valueError } from './text-fields.js';
 
 const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
-const NO_MAP: FieldProblem = { type: 'dict_type', msg: 'Expected an object.' };
 
-interface FreeObjectOptions extends FieldOptions {
-  /** Characters of JSON. */
-  maxLength: number;
-}
-
-/** An object that is kept as it is. */
+/** An object that is kept as it is. @param options `maxLength`: characters of JSON */
 export function FreeObject(
   description: string,
-  { maxLength, ...options }: FreeObjectOptions,
+  { maxLength, ...options }: FieldOptions & { maxLength: number },
 ): PropertyDecorator {
-  const sizeProblems = (value: JsonObject): FieldProblem[] => {
-    if (Object.keys(value).length > MAX_ELEMENTS) {
+  const sizeProblems = (value: unknown): FieldProblem[] => {
+    if (isJsonObject(value) && Object.keys(value).length > MAX_ELEMENTS) {
       return [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} members.` }];
     }
-    const isLong = JSON.stringify(value).length > maxLength;
+    const isLong = isJsonObject(value) && JSON.stringify(value).length > maxLength;
     return isLong ? [valueError(`Expected at most ${maxLength} characters of JSON.`)] : [];
   };
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: mapSchema({}),
     is: IsObject,
-    otherwise: NO_MAP,
-    rules: [customRule('jsonLength', (value) => (isJsonObject(value) ? sizeProblems(value) : []))],
+    otherwise: { type: 'dict_type', msg: 'Expected an object.' },
+    rules: [customRule('jsonLength', sizeProblems)],
   });
 }
 
@@ -65,9 +58,7 @@ export function Nested(
   if (onlyMembers) {
     SchemaRules({ additionalProperties: false })(type);
   }
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type },
     coerce: (value) => {
       const dto = toElement({ type }, value);
@@ -120,9 +111,7 @@ export function NestedList<T extends object>(
     const elements = Array.isArray(list) ? list.map((element, index) => ({ index, element })) : [];
     return [...noObjects(list), ...listRule(elements.filter(({ element }) => element instanceof type))];
   };
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: 'array', items, maxItems: MAX_ELEMENTS, ...options.form },
     coerce: (value) => toList(value, (element) => toElement(options, element)),
     is: IsArray,
@@ -146,21 +135,18 @@ interface NestedMapOptions extends FieldOptions, ElementOptions {
   schema: Record<string, unknown>;
 }
 
-/** Arrives as a `Map`, so no key can reach a prototype. */
 export function NestedMap(description: string, options: NestedMapOptions): PropertyDecorator {
-  const { type, keyRule, nullableValues = false } = options;
-  const badEntries = elementProblems((entry, key) => {
-    const keyProblem = keyRule(key);
-    const isGood = entry instanceof type || (entry === null && nullableValues);
-    return [...(keyProblem ? [{ ...keyProblem, path: ['[key]'] }] : []), ...(isGood ? [] : [NO_OBJECT])];
+  const { type, keyRule, keySchema, nullableValues = false, schema } = options;
+  const { rules = [], ...map } = mapOf({
+    schema,
+    keySchema,
+    noun: '',
+    convert: (entry) => toElement(options, entry),
+    judge: (entry, key) => {
+      const keyProblem = keyRule(key);
+      const isGood = entry instanceof type || (entry === null && nullableValues);
+      return [...(keyProblem ? [{ ...keyProblem, path: ['[key]'] }] : []), ...(isGood ? [] : [NO_OBJECT])];
+    },
   });
-  return field({
-    description,
-    options,
-    schema: mapSchema(options.schema, options.keySchema),
-    coerce: (value) => toMap(value, (entry) => toElement(options, entry)),
-    is: (why) => IsInstance(Map, why),
-    otherwise: NO_MAP,
-    rules: [ValidateNested({ each: true }), maxEntries(), customRule('mapEntries', badEntries)],
-  });
+  return field(description, options, { ...map, rules: [ValidateNested({ each: true }), ...rules] });
 }

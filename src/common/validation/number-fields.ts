@@ -1,17 +1,8 @@
 import { applyDecorators } from '@nestjs/common';
-import { IsArray, IsBoolean, IsInt, IsNumber, Max, Min, type ValidationOptions } from 'class-validator';
-import {
-  because,
-  elementProblems,
-  field,
-  type FieldOptions,
-  type FieldProblem,
-  MAX_ELEMENTS,
-  maxItems,
-  toList,
-} from './field.js';
+import { IsBoolean, IsInt, IsNumber, Max, Min } from 'class-validator';
+import { field, type FieldOptions, type FieldProblem, listOf } from './field.js';
 
-interface NumberOptions extends FieldOptions {
+interface IntegerOptions extends FieldOptions {
   minimum?: number;
   maximum?: number;
 }
@@ -20,51 +11,37 @@ interface NumberOptions extends FieldOptions {
 const MAX_INTEGER = 2_147_483_647;
 
 /** A whole number, or its decimal digits as text (`"5"`). */
-export function Integer(description: string, options: NumberOptions = {}): PropertyDecorator {
-  const { minimum = -MAX_INTEGER, maximum = MAX_INTEGER } = options;
-  return field({
-    description,
-    options,
+export function Integer(
+  description: string,
+  { minimum = -MAX_INTEGER, maximum = MAX_INTEGER, ...options }: IntegerOptions = {},
+): PropertyDecorator {
+  return field(description, options, {
     schema: { type: 'integer', minimum, maximum },
     coerce: coerceInteger,
-    is: (why) => applyDecorators(IsInt(why), ...bounds({ minimum, maximum }, why)),
-    otherwise: (value) => integerProblems(value, { minimum, maximum }),
+    is: (why) => applyDecorators(IsInt(why), Min(minimum, why), Max(maximum, why)),
+    otherwise: (value) => integerProblems(value, minimum, maximum),
   });
 }
 
 /** The bounds are each element's. */
-export function IntegerList(description: string, options: NumberOptions = {}): PropertyDecorator {
-  const { minimum = -MAX_INTEGER, maximum = MAX_INTEGER } = options;
-  const badElements = elementProblems((element) => integerProblems(element, { minimum, maximum }));
-  const each = because(badElements, { each: true });
-  return field({
-    description,
-    options,
-    schema: { type: 'array', maxItems: MAX_ELEMENTS, items: { type: 'integer', minimum, maximum } },
-    coerce: (value) => toList(value, coerceInteger),
-    is: IsArray,
-    otherwise: { type: 'list_type', msg: 'Expected a list of whole numbers.' },
-    rules: [maxItems(), IsInt(each), ...bounds({ minimum, maximum }, each)],
+export function IntegerList(
+  description: string,
+  { minimum = -MAX_INTEGER, maximum = MAX_INTEGER, ...options }: IntegerOptions = {},
+): PropertyDecorator {
+  const list = listOf({
+    noun: 'whole numbers',
+    schema: { type: 'integer', minimum, maximum },
+    convert: coerceInteger,
+    judge: (element) => integerProblems(element, minimum, maximum),
   });
-}
-
-type Bounds = Pick<NumberOptions, 'minimum' | 'maximum'>;
-
-function bounds(
-  { minimum = -Infinity, maximum = Infinity }: Bounds,
-  why: ValidationOptions,
-): PropertyDecorator[] {
-  return [
-    ...(minimum === -Infinity ? [] : [Min(minimum, why)]),
-    ...(maximum === Infinity ? [] : [Max(maximum, why)]),
-  ];
+  return field(description, options, list);
 }
 
 function coerceInteger(value: unknown): unknown {
   return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-function integerProblems(value: unknown, within: Bounds): FieldProblem[] {
+function integerProblems(value: unknown, minimum: number, maximum: number): FieldProblem[] {
   if (typeof value === 'string' && !/^-?\d+$/.test(value)) {
     return [{ type: 'int_parsing', msg: 'Expected a whole number; this text is not one.' }];
   }
@@ -75,11 +52,11 @@ function integerProblems(value: unknown, within: Bounds): FieldProblem[] {
     return [{ type: 'int_parsing_size', msg: `Expected a whole number of at most ${MAX_INTEGER}.` }];
   }
   return Number.isInteger(value)
-    ? boundsProblems(value, within)
+    ? boundsProblems(value, minimum, maximum)
     : [{ type: 'int_from_float', msg: 'Expected a whole number, without a fraction.' }];
 }
 
-function boundsProblems(value: number, { minimum = -Infinity, maximum = Infinity }: Bounds): FieldProblem[] {
+function boundsProblems(value: number, minimum: number, maximum = Infinity): FieldProblem[] {
   if (value < minimum) {
     return [{ type: 'greater_than_equal', msg: `Expected a number of at least ${minimum}.` }];
   }
@@ -91,27 +68,26 @@ function boundsProblems(value: number, { minimum = -Infinity, maximum = Infinity
 const DECIMAL = /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
 
 /** A finite number, or one as text (`"1.5"`). */
-export function Decimal(description: string, options: NumberOptions = {}): PropertyDecorator {
-  const { minimum, maximum } = options;
-  const within = { ...(minimum !== undefined && { minimum }), ...(maximum !== undefined && { maximum }) };
-  return field({
-    description,
-    options,
-    schema: { type: 'number', ...within },
+export function Decimal(
+  description: string,
+  { minimum, ...options }: FieldOptions & { minimum: number },
+): PropertyDecorator {
+  return field(description, options, {
+    schema: { type: 'number', minimum },
     coerce: (value) => (typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value),
-    is: (why) => applyDecorators(IsNumber({}, why), ...bounds(within, why)),
-    otherwise: (value) => decimalProblems(value, within),
+    is: (why) => applyDecorators(IsNumber({}, why), Min(minimum, why)),
+    otherwise: (value) => decimalProblems(value, minimum),
   });
 }
 
-function decimalProblems(value: unknown, within: Bounds): FieldProblem[] {
+function decimalProblems(value: unknown, minimum: number): FieldProblem[] {
   if (typeof value !== 'number') {
     return typeof value === 'string'
       ? [{ type: 'float_parsing', msg: 'Expected a number; this text is not one.' }]
       : [{ type: 'float_type', msg: 'Expected a number.' }];
   }
   return Number.isFinite(value)
-    ? boundsProblems(value, within)
+    ? boundsProblems(value, minimum)
     : [{ type: 'finite_number', msg: 'Expected a finite number.' }];
 }
 
@@ -124,9 +100,7 @@ const FLAG_VALUES = new Map<unknown, boolean>([
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
 export function Flag(description: string, options: FieldOptions = {}): PropertyDecorator {
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: Boolean },
     coerce: (value) => FLAG_VALUES.get(value) ?? value,
     is: IsBoolean,

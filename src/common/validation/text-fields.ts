@@ -1,18 +1,16 @@
-import type { ApiPropertyOptions } from '@nestjs/swagger';
-import { IsArray, IsDate, IsIn, IsInstance, IsString, Matches, MaxLength } from 'class-validator';
+import { IsArray, IsDate, IsIn, IsString, Matches, MaxLength } from 'class-validator';
 import {
   because,
   customRule,
   elementProblems,
   field,
-  type FieldDefinition,
+  type FieldKind,
   type FieldOptions,
   type FieldProblem,
-  MAX_ELEMENTS,
-  maxEntries,
+  type KeySchema,
+  listOf,
+  mapOf,
   maxItems,
-  toList,
-  toMap,
 } from './field.js';
 
 /** For OpenAPI only: a `rule` checks it. Lengths in characters. */
@@ -26,8 +24,8 @@ interface TextOptions extends FieldOptions {
   secret?: boolean;
   format?: string;
   trim?: boolean;
-  /** In characters; without effect beside a `rule` with a `form`. */
-  maxLength?: number | { value: number; expected: string };
+  /** In characters; by default `MAX_TEXT`, unless the `form` of a `rule` has it. */
+  maxLength?: number;
   pattern?: { regex: RegExp; expected: string };
   /** The sentence for a text that breaks it, or null. */
   rule?: (text: string) => string | null;
@@ -43,44 +41,46 @@ export const MAX_SECRET = 65_536;
 export const MAX_EMAIL = 320;
 
 export function Text(description: string, options: TextOptions = {}): PropertyDecorator {
-  const { form, pattern, rule, trim = false, format } = options;
-  const { maxLength = form?.maxLength === undefined ? MAX_TEXT : undefined } = options;
-  const most = typeof maxLength === 'number' ? { value: maxLength, expected: atMost(maxLength) } : maxLength;
-  return field({
-    description,
-    options,
+  const { form, format, pattern, rule, secret, trim = false } = options;
+  const most = options.maxLength ?? (form?.maxLength === undefined ? MAX_TEXT : Infinity);
+  return field(description, options, {
     schema: {
       type: String,
       ...form,
-      ...(most && { maxLength: most.value }),
+      ...(most !== Infinity && { maxLength: most }),
       ...(pattern && { pattern: patternText(pattern.regex, trim) }),
       ...(format !== undefined && { format }),
-      ...(options.secret === true && { format: 'password', writeOnly: true }),
+      ...(secret === true && { format: 'password', writeOnly: true }),
     },
     coerce: (value) => (trim && typeof value === 'string' ? value.trim() : value),
     is: IsString,
     otherwise: NOT_TEXT,
     rules: [
+      ...(most === Infinity ? [] : [MaxLength(most, because(valueError(atMost(most))))]),
       // `MaxLength` does not count variation selectors, so a text that it admits can still be of any size.
-      ...(most ? [MaxLength(most.value, because(valueError(most.expected)))] : []),
-      ...(most ? [sentenceRule('maxSize', (text) => (text.length > most.value ? most.expected : null))] : []),
+      sentenceRule('maxSize', (text) => (text.length > most ? atMost(most) : null)),
       ...(pattern ? [Matches(pattern.regex, because(valueError(pattern.expected)))] : []),
       ...(rule ? [sentenceRule('rule', rule)] : []),
     ],
   });
 }
 
+/** Stored encrypted, and never shown. */
+export function Secret(description: string, example: string, presence: FieldOptions): PropertyDecorator {
+  return Text(description, { secret: true, example, maxLength: MAX_SECRET, ...presence });
+}
+
 export function valueError(msg: string): FieldProblem {
   return { type: 'value_error', msg };
+}
+
+export function atMost(most: number): string {
+  return `Expected at most ${most} characters.`;
 }
 
 /** White space that does not count may stand around what matches. */
 function patternText({ source }: RegExp, isTrimmed: boolean): string {
   return isTrimmed ? source.replace(/^\^/, String.raw`^\s*`).replace(/\$$/, String.raw`\s*$`) : source;
-}
-
-export function atMost(most: number): string {
-  return `Expected at most ${most} characters.`;
 }
 
 /** Only for strings; `IsString` refuses other values. */
@@ -95,9 +95,7 @@ const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$
 
 export function Identifier(description: string, options: FieldOptions = {}): PropertyDecorator {
   const noUuid: FieldProblem = { type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' };
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: String, format: 'uuid' },
     is: IsString,
     otherwise: { type: 'uuid_type', msg: 'Expected a UUID as text.' },
@@ -107,9 +105,7 @@ export function Identifier(description: string, options: FieldOptions = {}): Pro
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
 export function Instant(description: string, options: FieldOptions = {}): PropertyDecorator {
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: String, format: 'date-time' },
     coerce: (value) => (typeof value === 'string' ? (parseInstant(value) ?? value) : value),
     is: IsDate,
@@ -131,132 +127,95 @@ function parseInstant(text: string): Date | null {
   return isReal ? date : null;
 }
 
-interface ChoiceOptions extends FieldOptions {
-  values: readonly string[];
-  /** Names a schema that other members share. */
-  enumName?: string;
-}
-
+/** @param options `enumName` names a schema that other members share */
 export function Choice(
   description: string,
-  { values, enumName, ...options }: ChoiceOptions,
+  { values, enumName, ...options }: FieldOptions & { values: readonly string[]; enumName?: string },
 ): PropertyDecorator {
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
     is: (why) => IsIn([...values], why),
     otherwise: { type: 'enum', msg: `Expected one of: ${values.join(', ')}.` },
   });
 }
 
-interface RepeatedTextOptions extends FieldOptions {
-  most: number;
-  form?: TextForm;
-}
-
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export function RepeatedText(
   description: string,
-  { most, form, ...options }: RepeatedTextOptions,
+  { most, form, ...options }: FieldOptions & { most: number; form?: TextForm },
 ): PropertyDecorator {
   const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
-  return field({
-    description,
-    options,
+  return field(description, options, {
     schema: { type: 'array', items: { type: 'string', maxLength: MAX_TEXT, ...form }, maxItems: most },
     coerce: (value) => (typeof value === 'string' ? [value] : value),
     is: IsArray,
     otherwise: noList,
     rules: [
       IsString(because(noList, { each: true })),
-      customRule('texts', elementProblems(textProblems(form?.maxLength))),
+      customRule(
+        'texts',
+        elementProblems((text) => textProblems(text, form?.maxLength)),
+      ),
       maxItems(most, 'values'),
     ],
   });
 }
 
-function textProblems(most = MAX_TEXT): (text: unknown) => FieldProblem[] {
-  return (text) => {
-    if (typeof text !== 'string') {
-      return [NOT_TEXT];
-    }
-    return text.length > most ? [valueError(atMost(most))] : [];
-  };
+function textProblems(text: unknown, most = MAX_TEXT): FieldProblem[] {
+  if (typeof text !== 'string') {
+    return [NOT_TEXT];
+  }
+  return text.length > most ? [valueError(atMost(most))] : [];
 }
 
-interface TextListOptions extends FieldOptions {
+interface TextListForm {
   itemLength?: number;
   form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } | { $ref: string } };
 }
 
-export function textList(
+export function textList({ form, itemLength = MAX_TEXT }: TextListForm): FieldKind {
+  const { schema, ...list } = listOf({
+    schema:
+      form?.items && '$ref' in form.items
+        ? form.items
+        : { type: 'string', maxLength: itemLength, ...form?.items },
+    noun: 'strings',
+    judge: (text) => textProblems(text, itemLength),
+  });
+  return { ...list, schema: Object.assign({}, form, schema) };
+}
+
+export function TextList(
   description: string,
-  { form, itemLength = MAX_TEXT, ...options }: TextListOptions = {},
-): FieldDefinition {
-  const items =
-    form?.items && '$ref' in form.items
-      ? form.items
-      : { type: 'string' as const, maxLength: itemLength, ...form?.items };
-  return {
-    description,
-    options,
-    schema: { type: 'array', maxItems: MAX_ELEMENTS, ...form, items },
-    coerce: toList,
-    is: IsArray,
-    otherwise: { type: 'list_type', msg: 'Expected a list of strings.' },
-    rules: [maxItems(), customRule('texts', elementProblems(textProblems(itemLength)))],
-  };
+  { form, itemLength, ...options }: FieldOptions & TextListForm = {},
+): PropertyDecorator {
+  return field(description, options, textList({ form, itemLength }));
 }
 
-export function TextList(...given: Parameters<typeof textList>): PropertyDecorator {
-  return field(textList(...given));
-}
-
-export interface KeySchema {
-  enum?: readonly string[];
-  pattern?: string;
-  maxLength?: number;
-}
-
-/** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
-export function mapSchema(
-  values: Record<string, unknown>,
-  keys?: KeySchema,
-  most = MAX_ELEMENTS,
-): ApiPropertyOptions {
-  const map = { type: 'object' as const, additionalProperties: values, maxProperties: most };
-  return keys ? Object.assign(map, { propertyNames: keys }) : map;
-}
-
-interface TextMapOptions extends FieldOptions {
+interface TextMapForm {
   most?: number;
   valueLength?: number;
-  /** For OpenAPI only; `keyRule` checks the keys. */
   keySchema?: KeySchema;
   keyRule: (key: string) => string | null;
 }
 
-/** An object whose values are strings; arrives as a `Map`. */
-export function textMap(
-  description: string,
-  { keyRule, keySchema, most, valueLength = MAX_TEXT, ...options }: TextMapOptions,
-): FieldDefinition {
-  const badEntries = elementProblems((entry, key) => {
-    const sentence = keyRule(key);
-    return sentence === null ? textProblems(valueLength)(entry) : [valueError(sentence)];
+/** An object whose values are strings. */
+export function textMap({ keyRule, keySchema, most, valueLength = MAX_TEXT }: TextMapForm): FieldKind {
+  return mapOf({
+    schema: { type: 'string', maxLength: valueLength },
+    keySchema,
+    most,
+    noun: ' whose values are strings',
+    judge: (entry, key) => {
+      const sentence = keyRule(key);
+      return sentence === null ? textProblems(entry, valueLength) : [valueError(sentence)];
+    },
   });
-  return {
-    description,
-    options,
-    schema: mapSchema({ type: 'string', maxLength: valueLength }, keySchema, most),
-    coerce: toMap,
-    is: (why) => IsInstance(Map, why),
-    otherwise: { type: 'dict_type', msg: 'Expected an object whose values are strings.' },
-    rules: [maxEntries(most), customRule('mapEntries', badEntries)],
-  };
 }
 
-export function TextMap(...given: Parameters<typeof textMap>): PropertyDecorator {
-  return field(textMap(...given));
+export function TextMap(
+  description: string,
+  { keyRule, keySchema, most, valueLength, ...options }: FieldOptions & TextMapForm,
+): PropertyDecorator {
+  return field(description, options, textMap({ keyRule, keySchema, most, valueLength }));
 }

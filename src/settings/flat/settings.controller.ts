@@ -3,6 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
+import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
 import { SHOWN_ONLY, unknownMembers } from '../member-warnings.js';
 import { SETTINGS } from '../settings-table.js';
 import { SettingsDto, SettingsStoredDto, toSettingsStoredDto } from './settings.dto.js';
@@ -38,20 +39,7 @@ export const SETTINGS_EXAMPLES = {
   },
   toolServers: {
     summary: 'Tool servers',
-    value: {
-      mcp_config: {
-        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
-        stdio_servers: [
-          {
-            name: 'files',
-            command: 'npx',
-            args: ['-y', 'files-server'],
-            env: { API_TOKEN: 'token-example' },
-          },
-        ],
-        shttp_servers: [],
-      },
-    },
+    value: { mcp_config: MCP_CONFIG_EXAMPLE },
   },
   tokensAndSecrets: {
     summary: 'A git-provider token and a custom secret along with settings',

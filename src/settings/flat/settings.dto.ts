@@ -2,10 +2,11 @@ import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/s
 import { Equals } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
-import { field, MAX_ELEMENTS } from '../../common/validation/field.js';
+import { Shown } from '../../common/openapi/responses.js';
+import { field, mapSchema, MAX_ELEMENTS } from '../../common/validation/field.js';
 import { Nested, NestedMap } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
-import { mapSchema, MAX_EMAIL, MAX_SECRET, MAX_URL, Text } from '../../common/validation/text-fields.js';
+import { MAX_EMAIL, MAX_SECRET, MAX_URL, Secret, Text } from '../../common/validation/text-fields.js';
 import { ProviderTokenWarningDto } from '../../git-providers/git-providers.dto.js';
 import type {
   ProviderTokenInputs,
@@ -21,7 +22,7 @@ import {
   CustomSecretValueDto,
   secretWarning,
 } from '../secrets/secrets.dto.js';
-import { SETTINGS } from '../settings-table.js';
+import { type Setting, SETTINGS } from '../settings-table.js';
 
 /** What an address of a model looks like, in a pattern. */
 export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*`;
@@ -80,13 +81,11 @@ export class SettingsStoredDto {
   })
   warnings?: StoredWarning[];
 
-  @ApiProperty({
-    type: [String],
-    required: false,
-    description:
-      'Custom secrets whose values will not be hidden in events and outputs, and why; absent when there are none.',
-    example: [unmaskableWarning('DEPLOY_TOKEN', 'word')],
-  })
+  @Shown(
+    'Custom secrets whose values will not be hidden in events and outputs, and why; absent when there are none.',
+    [unmaskableWarning('DEPLOY_TOKEN', 'word')],
+    { type: [String], required: false },
+  )
   secret_warnings?: string[];
 }
 
@@ -105,8 +104,20 @@ export function toSettingsStoredDto(
   };
 }
 
+const SIZES = { minimum: 1, maximum: 8 };
 const KEPT = 'null keeps the stored value, blank text clears it.';
 const KEY_KEPT = 'null and the mask `**********` keep the stored key, blank text clears it.';
+
+function Switch(description: string): PropertyDecorator {
+  return (target, property) => {
+    const { default: preset } = SETTINGS[property as keyof typeof SETTINGS] as Setting;
+    Flag(description, { default: preset, example: preset })(target, property);
+  };
+}
+
+function Image(description: string, example: string): PropertyDecorator {
+  return Text(description, { nullable: true, example });
+}
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored, and named in `warnings`. */
 export class SettingsDto {
@@ -127,13 +138,8 @@ export class SettingsDto {
   @Text(`Model of new conversations. ${KEPT}`, { nullable: true, example: 'provider/model-1' })
   llm_model?: string | null;
 
-  @Text(`Key for the model. ${KEY_KEPT}`, {
-    nullable: true,
-    secret: true,
-    example: 'llm-key-example',
-    maxLength: MAX_SECRET,
-  })
-  llm_api_key?: string | null;
+  @Secret(`Key for the model. ${KEY_KEPT}`, 'llm-key-example', { nullable: true }) llm_api_key?:
+    string | null;
 
   @Text(`Absolute http or https address of the model's API, without credentials in it. ${KEPT}`, {
     nullable: true,
@@ -145,12 +151,7 @@ export class SettingsDto {
   })
   llm_base_url?: string | null;
 
-  @Integer('Size of sandboxes, as a multiple of the smallest.', {
-    nullable: true,
-    minimum: 1,
-    maximum: 8,
-    example: 1,
-  })
+  @Integer('Size of sandboxes, as a multiple of the smallest.', { ...SIZES, nullable: true, example: 1 })
   remote_runtime_resource_factor?: number | null;
 
   @Nested('Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.', {
@@ -160,29 +161,10 @@ export class SettingsDto {
   })
   secrets_store?: SecretsStoreDto;
 
-  @Flag('Whether long histories are condensed.', {
-    default: SETTINGS.enable_default_condenser.default,
-    example: true,
-  })
-  enable_default_condenser?: boolean;
-
-  @Flag('Whether the user interface plays sounds.', {
-    default: SETTINGS.enable_sound_notifications.default,
-    example: false,
-  })
-  enable_sound_notifications?: boolean;
-
-  @Flag('Whether conversations are offered unasked.', {
-    default: SETTINGS.enable_proactive_conversation_starters.default,
-    example: true,
-  })
-  enable_proactive_conversation_starters?: boolean;
-
-  @Flag('Whether issues are judged for how solvable they are.', {
-    default: SETTINGS.enable_solvability_analysis.default,
-    example: true,
-  })
-  enable_solvability_analysis?: boolean;
+  @Switch('Whether long histories are condensed.') enable_default_condenser?: boolean;
+  @Switch('Whether the user interface plays sounds.') enable_sound_notifications?: boolean;
+  @Switch('Whether conversations are offered unasked.') enable_proactive_conversation_starters?: boolean;
+  @Switch('Whether issues are judged for how solvable they are.') enable_solvability_analysis?: boolean;
 
   @Flag('Whether the user agreed to analytics. null keeps the stored value.', {
     nullable: true,
@@ -190,10 +172,10 @@ export class SettingsDto {
   })
   user_consents_to_analytics?: boolean | null;
 
-  @Text('Image that sandboxes run where `sandbox_runtime_container_image` names none.', {
-    nullable: true,
-    example: 'docker.io/library/debian:13',
-  })
+  @Image(
+    'Image that sandboxes run where `sandbox_runtime_container_image` names none.',
+    'docker.io/library/debian:13',
+  )
   sandbox_base_container_image?: string | null;
 
   @Text('Image that sandboxes run. One without an agent server gets that of the service.', {
@@ -204,20 +186,18 @@ export class SettingsDto {
 
   @McpConfigField() mcp_config?: McpConfigDto | null;
 
-  @Text(`Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`, {
-    nullable: true,
-    secret: true,
-    example: 'search-key-example',
-    maxLength: MAX_SECRET,
-  })
+  @Secret(
+    `Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`,
+    'search-key-example',
+    { nullable: true },
+  )
   search_api_key?: string | null;
 
-  @Text(`Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`, {
-    nullable: true,
-    secret: true,
-    example: 'sandbox-key-example',
-    maxLength: MAX_SECRET,
-  })
+  @Secret(
+    `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`,
+    'sandbox-key-example',
+    { nullable: true },
+  )
   sandbox_api_key?: string | null;
 
   @Decimal('Most that one task may cost, in US dollars.', { nullable: true, minimum: 0, example: 2.5 })
@@ -236,14 +216,15 @@ export class SettingsDto {
   git_user_email?: string | null;
 
   // Nothing of it is kept, so all that matters is how much of it there is.
-  @field({
-    description:
-      'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
-    options: { example: { github: null } },
-    schema: mapSchema({}),
-    coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
-    is: (why) => Equals(true, why),
-    otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
-  })
+  @field(
+    'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
+    { example: { github: null } },
+    {
+      schema: mapSchema({}),
+      coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
+      is: (why) => Equals(true, why),
+      otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
+    },
+  )
   provider_tokens_set?: true;
 }

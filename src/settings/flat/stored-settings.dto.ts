@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Shown } from '../../common/openapi/responses.js';
 import { StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
 
@@ -19,9 +20,7 @@ export class StoredSettingsDto implements ShownSettings {
   @ApiProperty({ type: String, nullable: true, example: 'llm' }) security_analyzer: string | null;
   @ApiProperty({ type: Boolean, nullable: true, example: false }) confirmation_mode: boolean | null;
   @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' }) llm_model: string | null;
-
-  @ApiProperty({ type: 'null', description: 'Always null; see llm_api_key_set.', example: null })
-  llm_api_key: null;
+  @Shown('Always null; see llm_api_key_set.', null, { type: 'null' }) llm_api_key: null;
 
   @ApiProperty({ type: String, nullable: true, example: 'https://llm.example.com/v1' })
   llm_base_url: string | null;
@@ -44,13 +43,8 @@ export class StoredSettingsDto implements ShownSettings {
   sandbox_runtime_container_image: string | null;
 
   @ApiProperty({ type: StoredMcpConfigDto, nullable: true }) mcp_config: StoredMcpConfigDto | null;
-
-  @ApiProperty({ type: 'null', description: 'Always null; see search_api_key_set.', example: null })
-  search_api_key: null;
-
-  @ApiProperty({ type: 'null', description: 'Always null; see sandbox_api_key_set.', example: null })
-  sandbox_api_key: null;
-
+  @Shown('Always null; see search_api_key_set.', null, { type: 'null' }) search_api_key: null;
+  @Shown('Always null; see sandbox_api_key_set.', null, { type: 'null' }) sandbox_api_key: null;
   @ApiProperty({ type: Number, nullable: true, example: 2.5 }) max_budget_per_task: number | null;
   @ApiProperty({ type: String, nullable: true, example: 'ada@example.com' }) email: string | null;
   @ApiProperty({ type: Boolean, nullable: true, example: true }) email_verified: boolean | null;
@@ -60,12 +54,11 @@ export class StoredSettingsDto implements ShownSettings {
   @ApiProperty({ example: false }) search_api_key_set: boolean;
   @ApiProperty({ example: false }) sandbox_api_key_set: boolean;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string', nullable: true },
-    description: 'Providers with a stored token, and the host it is for (null: the public service).',
-    example: { github: null, gitlab: 'git.example.com' },
-  })
+  @Shown(
+    'Providers with a stored token, and the host it is for (null: the public service).',
+    { github: null, gitlab: 'git.example.com' },
+    { type: 'object', additionalProperties: { type: 'string', nullable: true } },
+  )
   provider_tokens_set: Record<string, string | null>;
 }
 

@@ -1,4 +1,4 @@
-import { describing, field, type FieldDefinition } from '../../common/validation/field.js';
+import { describing, type FieldKind } from '../../common/validation/field.js';
 import { atMost, MAX_SECRET, valueError } from '../../common/validation/text-fields.js';
 
 /** A name that shells accept for a variable. */
@@ -26,17 +26,17 @@ export function variableNameProblem(name: string): string | null {
 type FromText<Value> = { value: Value; problem: null } | { problem: string };
 
 /** Takes one text for the whole list or map too; `pattern` says in OpenAPI what `read` accepts. */
-export function fieldOrText(
-  definition: FieldDefinition,
+export function orText(
+  kind: FieldKind,
   read: (text: string) => FromText<unknown>,
   pattern: string,
-): PropertyDecorator {
-  const { schema, coerce = (value) => value, otherwise } = definition;
+): FieldKind {
+  const { schema, coerce = (value) => value, otherwise } = kind;
   const choice: object = {
     oneOf: [schema, { type: 'string', maxLength: MAX_SECRET, pattern }, { type: 'null' }],
   };
-  return field({
-    ...definition,
+  return {
+    ...kind,
     // Without a type, the generator would describe the class Map.
     schema: { type: Object, ...choice },
     coerce: (value) => {
@@ -50,7 +50,7 @@ export function fieldOrText(
       const problem = value.length > MAX_SECRET ? atMost(MAX_SECRET) : read(value).problem;
       return problem === null ? describing(otherwise)(value) : [valueError(problem)];
     },
-  });
+  };
 }
 
 /**

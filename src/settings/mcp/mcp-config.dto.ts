@@ -1,10 +1,12 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
-import type { FieldProblem } from '../../common/validation/field.js';
+import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js';
+import { field, type FieldProblem } from '../../common/validation/field.js';
 import { Nested, NestedList } from '../../common/validation/nested-fields.js';
 import {
   MAX_SECRET,
   MAX_URL,
+  Secret,
   Text,
   TextList,
   textList,
@@ -13,8 +15,8 @@ import {
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,
-  fieldOrText,
   MAX_VARIABLE_NAME,
+  orText,
   VARIABLE_NAME,
   variableNameProblem,
   VARIABLES_TEXT,
@@ -37,10 +39,7 @@ function ShownTools(): PropertyDecorator {
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
   @ApiProperty({ example: 'https://mcp.example.com/sse' }) url: string;
-
-  @ApiProperty({ type: String, nullable: true, description: 'null, or the mask.', example: '**********' })
-  api_key: string | null;
-
+  @ShownOrNull('null, or the mask.', '**********') api_key: string | null;
   @ShownTools() tools?: string[];
 }
 
@@ -49,15 +48,7 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   @ApiProperty({ example: 'files' }) name: string;
   @ApiProperty({ example: 'npx' }) command: string;
   @ApiProperty({ type: [String], example: ['-y', 'files-server'] }) args: string[];
-
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description: 'Every value is the mask.',
-    example: { API_TOKEN: '**********' },
-  })
-  env: Record<string, string>;
-
+  @Shown('Every value is the mask.', { API_TOKEN: '**********' }, TEXT_MAP) env: Record<string, string>;
   @ShownTools() tools?: string[];
 }
 
@@ -102,14 +93,21 @@ export class RemoteMcpServerDto {
   )
   url: string;
 
-  @Text(
+  @Secret(
     'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
-    { nullable: true, secret: true, example: 'mcp-key-example', maxLength: MAX_SECRET },
+    'mcp-key-example',
+    { nullable: true },
   )
   api_key?: string | null;
 
   @AllowedTools() tools?: string[] | null;
 }
+
+const VARIABLES = {
+  valueLength: MAX_SECRET,
+  keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
+  keyRule: variableNameProblem,
+};
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
 @ApiSchema({ name: 'MCPStdioServerConfig' })
@@ -136,48 +134,36 @@ export class StdioMcpServerDto {
   })
   command: string;
 
-  @fieldOrText(
-    textList(
-      'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
-      {
-        nullIsAbsent: true,
-        itemLength: MAX_ARGUMENT,
-        example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'],
-      },
-    ),
-    argumentsFromText,
-    ARGUMENTS_TEXT,
+  @field(
+    'Arguments, one string each, or all of them in one string with the quotes of a shell; shown in clear.',
+    { nullIsAbsent: true, example: ['-y', '@modelcontextprotocol/server-filesystem', '/workspace'] },
+    orText(textList({ itemLength: MAX_ARGUMENT }), argumentsFromText, ARGUMENTS_TEXT),
   )
   args?: string[];
 
-  @fieldOrText(
-    textMap(
-      'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
-      {
-        nullIsAbsent: true,
-        example: { API_TOKEN: 'token-example' },
-        valueLength: MAX_SECRET,
-        keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
-        keyRule: variableNameProblem,
-      },
-    ),
-    variablesFromText,
-    VARIABLES_TEXT,
+  @field(
+    'Environment variables; one string such as `A=1,B=2` is taken too. Values are shown as `**********`, and that mask sent back for the same server and variable keeps the stored value.',
+    { nullIsAbsent: true, example: { API_TOKEN: 'token-example' } },
+    orText(textMap(VARIABLES), variablesFromText, VARIABLES_TEXT),
   )
   env?: Map<string, string>;
 
   @AllowedTools() tools?: string[] | null;
 }
 
-/** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
-@ApiSchema({ name: 'MCPConfig' })
-export class McpConfigDto {
-  @NestedList('Servers reached by server-sent events; an element may be the bare address.', {
+function RemoteServers(description: string): PropertyDecorator {
+  return NestedList(description, {
     type: RemoteMcpServerDto,
     fromText: (url) => ({ url }),
     textForm: ADDRESS_FORM,
     listRule: (elements) => repeated(elements, 'url'),
-  })
+  });
+}
+
+/** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
+@ApiSchema({ name: 'MCPConfig' })
+export class McpConfigDto {
+  @RemoteServers('Servers reached by server-sent events; an element may be the bare address.')
   sse_servers?: RemoteMcpServerDto[];
 
   @NestedList('Commands added to the tool router that runs inside the sandbox.', {
@@ -186,12 +172,7 @@ export class McpConfigDto {
   })
   stdio_servers?: StdioMcpServerDto[];
 
-  @NestedList('Servers reached by streamable HTTP; an element may be the bare address.', {
-    type: RemoteMcpServerDto,
-    fromText: (url) => ({ url }),
-    textForm: ADDRESS_FORM,
-    listRule: (elements) => repeated(elements, 'url'),
-  })
+  @RemoteServers('Servers reached by streamable HTTP; an element may be the bare address.')
   shttp_servers?: RemoteMcpServerDto[];
 }
 
@@ -220,6 +201,14 @@ function repeated<Member extends string>(
   });
 }
 
+export const MCP_CONFIG_EXAMPLE = {
+  sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
+  stdio_servers: [
+    { name: 'files', command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: 'token-example' } },
+  ],
+  shttp_servers: [],
+};
+
 /** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
 export function McpConfigField(): PropertyDecorator {
   return Nested(
@@ -228,18 +217,7 @@ export function McpConfigField(): PropertyDecorator {
       type: McpConfigDto,
       nullable: true,
       onlyMembers: MCP_CONFIG_MEMBERS,
-      example: {
-        sse_servers: [{ url: 'https://mcp.example.com/sse', api_key: 'mcp-key-example' }],
-        stdio_servers: [
-          {
-            name: 'files',
-            command: 'npx',
-            args: ['-y', 'files-server'],
-            env: { API_TOKEN: 'token-example' },
-          },
-        ],
-        shttp_servers: [],
-      },
+      example: MCP_CONFIG_EXAMPLE,
     },
   );
 }

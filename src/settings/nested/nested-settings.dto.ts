@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-merge.js';
+import { ANY_OBJECT, Shown } from '../../common/openapi/responses.js';
 import { FreeObject } from '../../common/validation/nested-fields.js';
 import { SettingsDto } from '../flat/settings.dto.js';
 import { StoredSettingsDto } from '../flat/stored-settings.dto.js';
@@ -50,14 +51,7 @@ export const APP_DEFAULTS = {
 
 @ApiSchema({ name: 'LLMProfiles' })
 export class ShownProfilesDto {
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: 'By name; keys are never shown.',
-    example: {},
-  })
-  profiles: JsonObject;
-
+  @Shown('By name; keys are never shown.', {}, ANY_OBJECT) profiles: JsonObject;
   @ApiProperty({ type: String, nullable: true, example: null }) active: string | null;
 }
 
@@ -109,12 +103,8 @@ export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) 
   @Preference('default_sandbox_spec_id') default_sandbox_spec_id: unknown;
   @Preference('registered_marketplaces') registered_marketplaces: unknown;
   @ApiProperty({ type: 'null', description: 'Always null.', example: null }) active_agent_profile_id: null;
-
-  @ApiProperty({ type: 'null', description: 'Always null.', example: null })
-  active_agent_profile_revision: null;
-
-  @ApiProperty({ type: 'array', items: {}, maxItems: 0, description: 'Always empty.', example: [] })
-  inherited_marketplaces: never[];
+  @Shown('Always null.', null, { type: 'null' }) active_agent_profile_revision: null;
+  @Shown('Always empty.', [], { type: 'array', items: {}, maxItems: 0 }) inherited_marketplaces: never[];
 
   [preference: string]: unknown;
 }

@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/c
 import { ApiExcludeController, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
 import {
   ActivateProfileDto,
@@ -20,23 +20,13 @@ import {
 import { ProfilesService } from './profiles.service.js';
 
 const UNKNOWN = { status: 404, detail: "Profile 'fast' not found", description: 'Unknown name' };
-const NOTHING_TO_SAVE = {
-  status: 404,
-  detail: 'Settings not found',
-  description: 'Nothing is stored that could be saved',
-};
-const TOO_MANY: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'Profile limit reached (100). Delete a profile before saving a new one.',
-  description: 'Too many profiles',
-};
-const NAME_TAKEN: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: "Profile 'quick' already exists",
-  description: 'The name is taken',
-};
+const NOTHING_TO_SAVE = documented(404, 'Settings not found', 'Nothing is stored that could be saved');
+const TOO_MANY = documented(
+  409,
+  'Profile limit reached (100). Delete a profile before saving a new one.',
+  'Too many profiles',
+);
+const NAME_TAKEN = documented(409, "Profile 'quick' already exists", 'The name is taken');
 const BAD_NAME = {
   loc: ['path', 'name'],
   type: 'value_error',

@@ -1,6 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { IsObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { field } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
@@ -52,17 +53,20 @@ const LLM_PROPERTIES = {
 export class SaveProfileDto {
   @Flag('Whether keys are saved too.', { default: true, example: true }) include_secrets?: boolean;
 
-  @field({
-    description:
-      "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
-    options: {
-      nullable: true,
-      example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' },
+  @field(
+    "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
+    { nullable: true, example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
+    {
+      schema: {
+        type: 'object',
+        properties: LLM_PROPERTIES,
+        required: ['model'],
+        additionalProperties: false,
+      },
+      is: IsObject,
+      otherwise: { type: 'dict_type', msg: 'Expected an object.' },
     },
-    schema: { type: 'object', properties: LLM_PROPERTIES, required: ['model'], additionalProperties: false },
-    is: IsObject,
-    otherwise: { type: 'dict_type', msg: 'Expected an object.' },
-  })
+  )
   llm?: JsonObject | null;
 
   @Flag('Whether a profile of that name keeps its key, whatever else is saved.', {
@@ -82,26 +86,18 @@ class ProfileInfoDto {
 @ApiSchema({ name: 'ProfileListResponse' })
 export class ProfileListDto {
   @ApiProperty({ type: [ProfileInfoDto] }) profiles: ProfileInfoDto[];
-
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'The profile that the settings are the same as.',
-    example: 'fast',
-  })
-  active_profile: string | null;
+  @ShownOrNull('The profile that the settings are the same as.', 'fast') active_profile: string | null;
 }
 
 @ApiSchema({ name: 'ProfileDetailResponse' })
 export class ProfileDetailDto {
   @ApiProperty({ example: 'fast' }) name: string;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: 'Keys are never shown; the mask of another secret, sent back, keeps it.',
-    example: { model: 'anthropic/claude-sonnet-4-5', api_key: null },
-  })
+  @Shown(
+    'Keys are never shown; the mask of another secret, sent back, keeps it.',
+    { model: 'anthropic/claude-sonnet-4-5', api_key: null },
+    ANY_OBJECT,
+  )
   config: JsonObject;
 
   @ApiProperty({ example: true }) api_key_set: boolean;

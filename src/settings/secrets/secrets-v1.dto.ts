@@ -3,7 +3,7 @@ import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
-import { CustomSecretName, SecretWarningProperty } from './secrets.dto.js';
+import { CustomSecretName, SecretDescriptionDto, SecretWarningProperty } from './secrets.dto.js';
 
 export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
   @Text('Part of the name; upper and lower case do not matter.', { example: 'TOKEN' })
@@ -15,12 +15,7 @@ export class SecretIdDto {
 }
 
 @ApiSchema({ name: 'CustomSecretWithoutValue' })
-class SecretWithoutValueDto implements SecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
-  description: string | null;
-}
+class SecretWithoutValueDto extends SecretDescriptionDto {}
 
 /** Response of `GET /api/v1/secrets/search`; it never contains values. */
 @ApiSchema({ name: 'CustomSecretPage' })

@@ -1,8 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import type { DocumentedProblem } from '../../common/openapi/api-route.js';
-import { MAX_SECRET, Text } from '../../common/validation/text-fields.js';
+import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { Secret, Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
@@ -13,15 +13,15 @@ const NAME_PATTERN = {
 };
 
 /** Names are index entries, which PostgreSQL keeps below a third of a page. */
-const NAME_LENGTH = { value: 255, expected: 'Expected a name of at most 255 characters.' };
+const MAX_NAME = 255;
 
 /** The rules of a name in the words of OpenAPI. */
-export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: NAME_LENGTH.value };
+export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: MAX_NAME };
 
-/** The same as a function, for keys of maps: the sentence against a text that cannot name a custom secret, or null. */
+/** The sentence against a text that cannot name a custom secret, or null. */
 export function customSecretNameProblem(name: string): string | null {
-  if (name.length > NAME_LENGTH.value) {
-    return NAME_LENGTH.expected;
+  if (name.length > MAX_NAME) {
+    return `Expected a name of at most ${MAX_NAME} characters.`;
   }
   return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
 }
@@ -34,11 +34,7 @@ export const SECRET_NAME_TAKEN: DocumentedProblem = {
   extensions: { message: 'A secret named DEPLOY_TOKEN exists already.' },
 };
 
-export const UNKNOWN_SECRET: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no secret named DEPLOY_TOKEN.',
-  description: 'Unknown name',
-};
+export const UNKNOWN_SECRET = documented(404, 'There is no secret named DEPLOY_TOKEN.', 'Unknown name');
 
 /** What is said of a name that no secret can have. */
 export function badSecretName(place: 'body' | 'path', member: string): InputProblem {
@@ -52,37 +48,27 @@ export function CustomSecretName(description: string): PropertyDecorator {
     // Not a name that a user has: "Try it out" offers it.
     example: 'EXAMPLE_TOKEN',
     form: CUSTOM_SECRET_FORM,
-    maxLength: NAME_LENGTH,
-    pattern: NAME_PATTERN,
+    rule: customSecretNameProblem,
   });
+}
+
+function Purpose(
+  description = 'What it is for; absent keeps the stored text, null clears it.',
+): PropertyDecorator {
+  return Text(description, { nullable: true, example: 'Token of the deployment service' });
 }
 
 @ApiSchema({ name: 'CreateCustomSecret' })
 export class CreateSecretDto {
   @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
-
-  @Text('The value; may be empty.', {
-    required: true,
-    secret: true,
-    example: 'secret-example',
-    maxLength: MAX_SECRET,
-  })
-  value: string;
-
-  @Text('What it is for.', { nullable: true, example: 'Token of the deployment service' })
-  description?: string | null;
+  @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
+  @Purpose('What it is for.') description?: string | null;
 }
 
 /** One entry of a `custom_secrets` map. Members it does not list are ignored. */
 export class CustomSecretValueDto {
-  @Text('The value.', { required: true, secret: true, example: 'secret-example', maxLength: MAX_SECRET })
-  secret: string;
-
-  @Text('What it is for; absent keeps the stored text, null clears it.', {
-    nullable: true,
-    example: 'Token of the deployment service',
-  })
-  description?: string | null;
+  @Secret('The value.', 'secret-example', { required: true }) secret: string;
+  @Purpose() description?: string | null;
 }
 
 @ApiSchema({ name: 'CustomSecretMessage' })
@@ -115,23 +101,14 @@ export class SecretNameDto {
 export class UpdateSecretDto {
   @CustomSecretName('The name from now on; the present one to keep it.') name: string;
 
-  @Text('A new value; absent or null keeps the stored one.', {
-    nullable: true,
-    secret: true,
-    example: 'secret-example',
-    maxLength: MAX_SECRET,
-  })
+  @Secret('A new value; absent or null keeps the stored one.', 'secret-example', { nullable: true })
   value?: string | null;
 
-  @Text('What it is for; absent keeps the stored text, null clears it.', {
-    nullable: true,
-    example: 'Token of the deployment service',
-  })
-  description?: string | null;
+  @Purpose() description?: string | null;
 }
 
 @ApiSchema({ name: 'CustomSecretDescription' })
-class SecretDescriptionDto implements SecretDescription {
+export class SecretDescriptionDto implements SecretDescription {
   @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
 
   @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })

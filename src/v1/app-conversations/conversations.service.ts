@@ -41,6 +41,15 @@ export class ConversationsService {
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
   }
 
+  /** @throws DomainError not_found */
+  async find(userId: string, id: string): Promise<ConversationRow> {
+    const [row] = await this.findAll(userId, [id]);
+    if (!row) {
+      throw unknownConversation();
+    }
+    return row;
+  }
+
   /** Returns the changed conversation. Throws DomainError not_found. */
   async update(userId: string, givenId: string, change: UpdateConversationDto): Promise<ConversationRow> {
     const id = parseHexId(givenId);

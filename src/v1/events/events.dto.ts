@@ -3,12 +3,11 @@ import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import { ValidateBy } from 'class-validator';
 import { z } from 'zod';
-import type { DocumentedProblem } from '../../common/openapi/api-route.js';
+import { documented } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { NextPageId, PageId } from '../../common/pagination/page.dto.js';
+import { NextPageId, PageId, PageLimit } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { field, type FieldOptions } from '../../common/validation/field.js';
-import { Integer } from '../../common/validation/number-fields.js';
+import { field } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import type { EventSearch } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
@@ -29,40 +28,29 @@ export const EVENT_EXAMPLE: MessageEvent = {
   extended_content: [],
 };
 
-export const UNKNOWN_CONVERSATION: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no conversation with this id.',
-  description: 'Unknown, or not yours',
-};
+export const UNKNOWN_CONVERSATION = documented(
+  404,
+  'There is no conversation with this id.',
+  'Unknown, or not yours',
+);
+
+function ConversationId(): PropertyDecorator {
+  const example = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
+  return Text('Id of the conversation, with or without dashes.', { required: true, example });
+}
 
 export class ConversationPathDto {
-  @Text('Id of the conversation, with or without dashes.', {
-    required: true,
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
-  id: string;
+  @ConversationId() id: string;
 }
 
 export class CountEventsQueryDto {
   @Text('Only events of this kind.', { example: 'MessageEvent' }) kind__eq?: string;
-
-  @EventTime('Only events from this moment on; without a time zone it is UTC.', {
-    example: '2026-11-21T09:30:00Z',
-  })
-  timestamp__gte?: string;
-
-  @EventTime('Only events before this moment; without a time zone it is UTC.', {
-    example: '2026-11-22T00:00:00Z',
-  })
-  timestamp__lt?: string;
+  @EventTime('Only events from this moment on', '2026-11-21T09:30:00Z') timestamp__gte?: string;
+  @EventTime('Only events before this moment', '2026-11-22T00:00:00Z') timestamp__lt?: string;
 }
 
 export class CountConversationEventsQueryDto extends CountEventsQueryDto {
-  @Text('Id of the conversation, with or without dashes.', {
-    required: true,
-    example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f',
-  })
-  conversation_id__eq: string;
+  @ConversationId() conversation_id__eq: string;
 }
 
 export class EventIdsQueryDto {
@@ -79,9 +67,7 @@ export class SearchEventsQueryDto extends CountEventsQueryDto {
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 
   @PageId() page_id?: string;
-
-  @Integer('Events on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
+  @PageLimit('Events on a page; one of 4 MiB ends earlier.') limit?: number;
 }
 
 /** The id of an event of a stream, or nothing, as an OpenAPI pattern. */
@@ -140,14 +126,16 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
 }
 
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
-function EventTime(description: string, options: FieldOptions): PropertyDecorator {
+function EventTime(description: string, example: string): PropertyDecorator {
   const isTime = { validate: (value: unknown) => typeof value === 'string' && toInstant(value) === value };
-  return field({
-    description,
-    options,
-    schema: { type: String, format: 'date-time' },
-    coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
-    is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
-    otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
-  });
+  return field(
+    `${description}; without a time zone it is UTC.`,
+    { example },
+    {
+      schema: { type: String, format: 'date-time' },
+      coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
+      is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
+      otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
+    },
+  );
 }

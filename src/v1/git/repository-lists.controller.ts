@@ -2,13 +2,9 @@ import { Controller, Get, Query, Res } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import type { DtoClass } from '../../common/validation/field.js';
-import {
-  type ProviderListing,
-  RepositoryListsService,
-} from '../../git-providers/repository-lists.service.js';
-import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
+import { RepositoryListsService } from '../../git-providers/repository-lists.service.js';
 import { PROVIDER_STATUS_HEADER } from '../../suggested-tasks/suggested-tasks.dto.js';
 import {
   BranchPageDto,
@@ -18,20 +14,23 @@ import {
   SearchBranchesQueryDto,
   SearchInstallationsQueryDto,
   SearchRepositoriesQueryDto,
+  UNKNOWN_REPOSITORY,
+} from './repository-lists.dto.js';
+import {
   toBranchDto,
   toBranchQuery,
   toListPage,
   toListRange,
   toRepositoryDto,
   toRepositoryQuery,
-  UNKNOWN_REPOSITORY,
-} from './repository-lists.dto.js';
+  withStatus,
+} from './repository-lists.mapper.js';
 
-const UNKNOWN_INSTALLATION = {
-  status: 404,
-  detail: 'At github, there is no such installation, or the token cannot see it.',
-  description: 'Unknown to the provider, or not for this token',
-};
+const UNKNOWN_INSTALLATION = documented(
+  404,
+  'At github, there is no such installation, or the token cannot see it.',
+  'Unknown to the provider, or not for this token',
+);
 
 @ApiTags('Git providers')
 @Controller('api/v1/git')
@@ -96,20 +95,6 @@ export class RepositoryListsController {
     );
     return toListPage('installations', withStatus(response, found), (id) => id);
   }
-}
-
-/** Sets the header that says how old the list is, as suggested tasks do. */
-function withStatus<T>(response: Response, listing: ProviderListing<T>): ProviderListing<T> {
-  const { provider, read } = listing;
-  const { stale, age, value } = read;
-  const count = value.items.length;
-  response.set(
-    'X-Provider-Status',
-    providerStatusHeader([
-      stale ? { provider, status: 'stale', age, count } : { provider, status: 'ok', count },
-    ]),
-  );
-  return listing;
 }
 
 function pageOf(type: DtoClass, description: string): ApiResponseNoStatusOptions {

@@ -1,26 +1,13 @@
 import { ApiProperty } from '@nestjs/swagger';
-import type { DocumentedProblem } from '../../common/openapi/api-route.js';
-import { NextPageId, PageId, PageOf } from '../../common/pagination/page.dto.js';
-import { encodePageId, parseNumberCursor, parsePageId } from '../../common/pagination/page.js';
-import { Integer } from '../../common/validation/number-fields.js';
+import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { Shown, ShownOrNull } from '../../common/openapi/responses.js';
+import { NextPageId, PageId, PageLimit, PageOf } from '../../common/pagination/page.dto.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
-import {
-  type BranchQuery,
-  type FoundBranch,
-  type FoundRepository,
-  type ListRange,
-  REPOSITORY_SORTS,
-  type RepositoryQuery,
-  type RepositorySort,
-} from '../../git-providers/repository-lists.js';
-import type { ProviderListing } from '../../git-providers/repository-lists.service.js';
+import { REPOSITORY_SORTS, type RepositorySort } from '../../git-providers/repository-lists.js';
 
-const DEFAULT_LIMIT = 100;
-const DEFAULT_BRANCHES = 30;
+export const DEFAULT_BRANCHES = 30;
 const MAX_QUERY_LENGTH = 256;
-/** A page id holds where the provider's next part begins, at most here. */
-const MAX_POSITION = 999_999_999;
 
 export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
   {
@@ -38,11 +25,11 @@ export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
   504,
 ];
 
-export const UNKNOWN_REPOSITORY: DocumentedProblem = {
-  status: 404,
-  detail: 'At github, there is no such repository, or the token cannot see it.',
-  description: 'Unknown to the provider, or not for this token',
-};
+export const UNKNOWN_REPOSITORY = documented(
+  404,
+  'At github, there is no such repository, or the token cannot see it.',
+  'Unknown to the provider, or not for this token',
+);
 
 function Provider(): PropertyDecorator {
   return Choice('Which of the providers that the user has a token for.', {
@@ -50,6 +37,19 @@ function Provider(): PropertyDecorator {
     values: PROVIDER_TYPES,
     example: 'github',
   });
+}
+
+export function Installation(): PropertyDecorator {
+  const description = 'Only repositories of this installation, workspace or project.';
+  return Text(description, { maxLength: MAX_QUERY_LENGTH, example: 'acme' });
+}
+
+export function Repository(): PropertyDecorator {
+  return Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' });
+}
+
+export function BranchPart(description: string): PropertyDecorator {
+  return Text(description, { required: true, maxLength: MAX_QUERY_LENGTH, example: 'release' });
 }
 
 export class SearchRepositoriesQueryDto {
@@ -61,15 +61,9 @@ export class SearchRepositoriesQueryDto {
   )
   query?: string;
 
-  @Text('Only repositories of this installation, workspace or project.', {
-    maxLength: MAX_QUERY_LENGTH,
-    example: 'acme',
-  })
-  installation_id?: string;
-
+  @Installation() installation_id?: string;
   @PageId() page_id?: string;
-
-  @Integer('Repositories on a page.', { minimum: 1, maximum: 100, default: DEFAULT_LIMIT }) limit?: number;
+  @PageLimit('Repositories on a page.') limit?: number;
 
   @Choice('Order of what a query finds, as far as the provider knows it.', {
     values: REPOSITORY_SORTS,
@@ -80,27 +74,16 @@ export class SearchRepositoriesQueryDto {
 
 export class SearchBranchesQueryDto {
   @Provider() provider: ProviderType;
-
-  @Text('Full name of the repository.', { required: true, maxLength: 512, example: 'acme/checkout' })
-  repository: string;
-
-  @Text('Part of a name; empty for all branches.', {
-    required: true,
-    maxLength: MAX_QUERY_LENGTH,
-    example: 'release',
-  })
-  query: string;
-
+  @Repository() repository: string;
+  @BranchPart('Part of a name; empty for all branches.') query: string;
   @PageId() page_id?: string;
-
-  @Integer('Branches on a page.', { minimum: 1, maximum: 100, default: DEFAULT_BRANCHES }) limit?: number;
+  @PageLimit('Branches on a page.', DEFAULT_BRANCHES) limit?: number;
 }
 
 export class SearchInstallationsQueryDto {
   @Provider() provider: ProviderType;
   @PageId() page_id?: string;
-
-  @Integer('Installations on a page.', { minimum: 1, maximum: 100, default: DEFAULT_LIMIT }) limit?: number;
+  @PageLimit('Installations on a page.') limit?: number;
 }
 
 export class RepositoryDto {
@@ -112,14 +95,7 @@ export class RepositoryDto {
 
   @ApiProperty({ example: false }) is_public: boolean;
   @ApiProperty({ type: 'integer', nullable: true, example: 12 }) stargazers_count: number | null;
-
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Null here; the older routes name the next page in it.',
-    example: null,
-  })
-  link_header: string | null;
+  @ShownOrNull('Null here; the older routes name the next page in it.', null) link_header: string | null;
 
   @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
   pushed_at: string | null;
@@ -132,8 +108,7 @@ export class RepositoryDto {
   })
   owner_type: 'user' | 'organization' | null;
 
-  @ApiProperty({ type: String, nullable: true, description: 'The default branch.', example: 'main' })
-  main_branch: string | null;
+  @ShownOrNull('The default branch.', 'main') main_branch: string | null;
 }
 
 export class RepositoryPageDto extends PageOf(RepositoryDto) {}
@@ -150,85 +125,12 @@ export class BranchDto {
 export class BranchPageDto extends PageOf(BranchDto) {}
 
 export class InstallationPageDto {
-  @ApiProperty({
-    type: [String],
-    description:
-      "Ids of a GitHub App's installations, slugs of Bitbucket's workspaces, or keys of its projects.",
-    example: ['acme'],
-  })
+  @Shown(
+    "Ids of a GitHub App's installations, slugs of Bitbucket's workspaces, or keys of its projects.",
+    ['acme'],
+    { type: [String] },
+  )
   items: string[];
 
   @NextPageId() next_page_id: string | null;
-}
-
-export function toRepositoryQuery(query: SearchRepositoriesQueryDto): RepositoryQuery {
-  return {
-    text: orNull(query.query),
-    installation: orNull(query.installation_id),
-    sort: query.sort_order ?? null,
-    ...toListRange('repositories', query, DEFAULT_LIMIT),
-  };
-}
-
-export function toBranchQuery(query: SearchBranchesQueryDto): BranchQuery {
-  return {
-    repository: query.repository,
-    text: orNull(query.query.trim()),
-    ...toListRange('branches', query, DEFAULT_BRANCHES),
-  };
-}
-
-type ListName = 'repositories' | 'branches' | 'installations';
-
-/** @throws InvalidInputError for a page id that is not of this list */
-export function toListRange(
-  list: ListName,
-  { page_id: pageId, limit }: { page_id?: string; limit?: number },
-  usual = DEFAULT_LIMIT,
-): ListRange {
-  const position = parsePageId(list, pageId, parseNumberCursor(MAX_POSITION)) ?? 1;
-  return { position, limit: limit ?? usual };
-}
-
-export function toListPage<Found, Dto>(
-  list: ListName,
-  { provider, read }: ProviderListing<Found>,
-  toDto: (found: Found, provider: ProviderType) => Dto,
-): { items: Dto[]; next_page_id: string | null } {
-  const { items, next } = read.value;
-  return {
-    items: items.map((found) => toDto(found, provider)),
-    next_page_id: next === null ? null : encodePageId(list, String(next)),
-  };
-}
-
-/** @param link names the next page; only the older routes set it */
-export function toRepositoryDto(
-  found: FoundRepository,
-  provider: ProviderType,
-  link: string | null = null,
-): RepositoryDto {
-  return {
-    id: found.id,
-    full_name: found.name,
-    git_provider: provider,
-    is_public: found.isPublic,
-    stargazers_count: found.stars,
-    link_header: link,
-    pushed_at: toTime(found.activeAt),
-    owner_type: found.ownerType,
-    main_branch: found.defaultBranch,
-  };
-}
-
-export function toBranchDto({ name, commit, isProtected, committedAt }: FoundBranch): BranchDto {
-  return { name, commit_sha: commit, protected: isProtected, last_push_date: toTime(committedAt) };
-}
-
-function toTime(milliseconds: number | null): string | null {
-  return milliseconds === null ? null : new Date(milliseconds).toISOString();
-}
-
-function orNull(text: string | undefined): string | null {
-  return text === undefined || text === '' ? null : text;
 }

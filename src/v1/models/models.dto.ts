@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import { Flag } from '../../common/validation/number-fields.js';
@@ -9,7 +10,6 @@ const DEFAULT_LIMIT = 50;
 
 export class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', DEFAULT_LIMIT) {
   @Text('Part of the name; upper and lower case do not matter.', { example: 'sonnet' }) query?: string;
-
   @Flag('Only verified ones, or only the others.', { example: true }) verified__eq?: boolean;
 }
 
@@ -25,12 +25,8 @@ export class ModelDto {
   @ApiProperty({ type: String, nullable: true, example: 'anthropic' }) provider: string | null;
   @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' }) name: string;
   @ApiProperty({ description: VERIFIED, example: true }) verified: boolean;
-
-  @ApiProperty({ description: 'Always false: every listed model may be offered.', example: false })
-  hidden: boolean;
-
-  @ApiProperty({ type: 'null', description: 'Always null: no model is an alias.', example: null })
-  canonical: null;
+  @Shown('Always false: every listed model may be offered.', false) hidden: boolean;
+  @Shown('Always null: no model is an alias.', null, { type: 'null' }) canonical: null;
 }
 
 @ApiSchema({ name: 'LLMModelPage' })

@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import type { FieldOptions } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
@@ -8,6 +9,32 @@ export const MAX_PULL_REQUEST_TITLE = 256;
 /** GitHub's limit. */
 const MAX_BODY_LENGTH = 65_536;
 
+function Title(description: string, presence: FieldOptions): PropertyDecorator {
+  return Text(description, {
+    ...presence,
+    example: 'Read empty files without a crash',
+    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE, pattern: String.raw`\S` },
+    rule: (title) =>
+      title.trim() === '' || title.length > MAX_PULL_REQUEST_TITLE
+        ? `Expected a title of 1 to ${MAX_PULL_REQUEST_TITLE} characters.`
+        : null,
+  });
+}
+
+function Body(description: string, presence: FieldOptions): PropertyDecorator {
+  const example = 'An empty file has no first line.';
+  return Text(description, { ...presence, example, maxLength: MAX_BODY_LENGTH });
+}
+
+function Draft(): PropertyDecorator {
+  return Flag('Whether it is not ready for review yet.', { default: false, example: false });
+}
+
+function TargetBranch(): PropertyDecorator {
+  const description = "Where the changes shall go; by default the repository's default branch.";
+  return BranchName(description, { nullable: true });
+}
+
 export class OpenPullRequestDto {
   @Identifier('The conversation that works on the repository.', {
     required: true,
@@ -15,56 +42,20 @@ export class OpenPullRequestDto {
   })
   conversation_id: string;
 
-  @BranchName('The branch with the changes, pushed already.', {
-    required: true,
-    example: 'fix/parser',
-  })
+  @BranchName('The branch with the changes, pushed already.', { required: true, example: 'fix/parser' })
   source_branch: string;
 
-  @BranchName("Where the changes shall go; by default the repository's default branch.", {
-    nullable: true,
-  })
-  target_branch?: string | null;
-
-  @Text('One line.', {
-    required: true,
-    example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE, pattern: String.raw`\S` },
-    rule: titleProblem,
-  })
-  title: string;
-
-  @Text('What changed and why, in Markdown; may be empty.', {
-    required: true,
-    example: 'An empty file has no first line.',
-    form: { maxLength: MAX_BODY_LENGTH },
-    rule: bodyProblem,
-  })
-  body: string;
-
-  @Flag('Whether it is not ready for review yet.', { default: false, example: false }) draft?: boolean;
+  @TargetBranch() target_branch?: string | null;
+  @Title('One line.', { required: true }) title: string;
+  @Body('What changed and why, in Markdown; may be empty.', { required: true }) body: string;
+  @Draft() draft?: boolean;
 }
 
 /** All that is left out is what the conversation suggests. */
 export class OpenConversationPullRequestDto {
-  @Text("One line; by default the conversation's title.", {
-    nullable: true,
-    example: 'Read empty files without a crash',
-    form: { minLength: 1, maxLength: MAX_PULL_REQUEST_TITLE, pattern: String.raw`\S` },
-    rule: titleProblem,
-  })
-  title?: string | null;
-
-  @Text('What changed and why, in Markdown.', {
-    nullable: true,
-    example: 'An empty file has no first line.',
-    form: { maxLength: MAX_BODY_LENGTH },
-    rule: bodyProblem,
-  })
-  body?: string | null;
-
-  @Flag('Whether it is not ready for review yet.', { default: false, example: false })
-  draft?: boolean;
+  @Title("One line; by default the conversation's title.", { nullable: true }) title?: string | null;
+  @Body('What changed and why, in Markdown.', { nullable: true }) body?: string | null;
+  @Draft() draft?: boolean;
 
   @BranchName('The branch with the commits, which is pushed; by default the one that is checked out.', {
     nullable: true,
@@ -72,23 +63,10 @@ export class OpenConversationPullRequestDto {
   })
   source_branch?: string | null;
 
-  @BranchName("Where the changes shall go; by default the repository's default branch.", {
-    nullable: true,
-  })
-  target_branch?: string | null;
+  @TargetBranch() target_branch?: string | null;
 }
 
 export class OpenedPullRequestDto implements OpenedChangeRequest {
   @ApiProperty({ type: 'integer', example: 17 }) number: number;
   @ApiProperty({ format: 'uri', example: 'https://github.com/octo/app/pull/17' }) url: string;
-}
-
-function titleProblem(title: string): string | null {
-  return title.trim() === '' || title.length > MAX_PULL_REQUEST_TITLE
-    ? `Expected a title of 1 to ${MAX_PULL_REQUEST_TITLE} characters.`
-    : null;
-}
-
-function bodyProblem(body: string): string | null {
-  return body.length > MAX_BODY_LENGTH ? `Expected at most ${MAX_BODY_LENGTH} characters.` : null;
 }

@@ -1,7 +1,7 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
 import { ConversationIdDto } from '../app-conversations/api/dto/conversation.dto.js';
@@ -21,17 +21,16 @@ const GIT_PROBLEMS: (number | DocumentedProblem)[] = [
     code: 'invalid_git_token',
     detail: 'Invalid token. Please make sure it is a valid github token.',
   },
-  {
-    status: 403,
-    detail: 'The github token may not do this: Resource not accessible by personal access token.',
-    description: 'The git token lacks a permission',
-  },
-  {
-    status: 409,
-    code: 'conflict',
-    detail: 'The git provider github refuses: No commits between main and fix/parser.',
-    description: 'No repository, no git token, or the git provider refuses',
-  },
+  documented(
+    403,
+    'The github token may not do this: Resource not accessible by personal access token.',
+    'The git token lacks a permission',
+  ),
+  documented(
+    409,
+    'The git provider github refuses: No commits between main and fix/parser.',
+    'No repository, no git token, or the git provider refuses',
+  ),
   {
     status: 409,
     code: 'no_git_provider',
@@ -43,11 +42,11 @@ const GIT_PROBLEMS: (number | DocumentedProblem)[] = [
 
 const PROBLEMS: (number | DocumentedProblem)[] = [
   { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox, or the git token is refused' },
-  {
-    status: 404,
-    detail: 'The sandbox has no conversation with this id.',
-    description: 'Unknown conversation, or one of another sandbox',
-  },
+  documented(
+    404,
+    'The sandbox has no conversation with this id.',
+    'Unknown conversation, or one of another sandbox',
+  ),
   ...GIT_PROBLEMS,
 ];
 const INVALID_BRANCH = {

@@ -2,7 +2,7 @@ import { Body, Controller, Post, Req, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { CloudProxyDto } from './cloud-proxy.dto.js';
 import { CloudProxyService } from './cloud-proxy.service.js';
 
@@ -28,11 +28,11 @@ const NO_SUCH_SANDBOX: DocumentedProblem = {
     'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.',
   description: 'There is no such sandbox, it does not run, or it belongs to somebody else',
 };
-const NO_ANSWER = {
-  status: 502,
-  detail: 'The agent server of the sandbox did not answer.',
-  description: 'The agent server did not answer',
-};
+const NO_ANSWER = documented(
+  502,
+  'The agent server of the sandbox did not answer.',
+  'The agent server did not answer',
+);
 
 @ApiTags('Sandboxes')
 @Controller('api/cloud-proxy')

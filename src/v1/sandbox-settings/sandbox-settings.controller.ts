@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { badSecretName, UNKNOWN_SECRET } from '../../settings/secrets/secrets.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -14,26 +14,22 @@ import {
 } from './sandbox-settings.dto.js';
 import { SandboxSettingsService } from './sandbox-settings.service.js';
 
-const NO_KEY = {
-  status: 401,
-  detail: 'Unauthorized',
-  description: 'No valid key, or secrets are asked for without the key of a running sandbox',
-};
-const SANDBOX_OF_ANOTHER = {
-  status: 403,
-  detail: 'The sandbox belongs to another user.',
-  description: "The key of another user's sandbox",
-};
-const NO_SANDBOX_KEY = {
-  status: 401,
-  detail: 'Unauthorized',
-  description: 'No key, not the key of a sandbox, or the sandbox is not running',
-};
-const OTHER_SANDBOX = {
-  status: 403,
-  detail: 'The key belongs to another sandbox.',
-  description: 'The key of another sandbox',
-};
+const NO_KEY = documented(
+  401,
+  'Unauthorized',
+  'No valid key, or secrets are asked for without the key of a running sandbox',
+);
+const SANDBOX_OF_ANOTHER = documented(
+  403,
+  'The sandbox belongs to another user.',
+  "The key of another user's sandbox",
+);
+const NO_SANDBOX_KEY = documented(
+  401,
+  'Unauthorized',
+  'No key, not the key of a sandbox, or the sandbox is not running',
+);
+const OTHER_SANDBOX = documented(403, 'The key belongs to another sandbox.', 'The key of another sandbox');
 
 @ApiTags('Settings')
 @BesideSandboxKey()

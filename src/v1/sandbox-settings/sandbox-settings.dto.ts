@@ -1,12 +1,12 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
+import { ANY_OBJECT, Shown } from '../../common/openapi/responses.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { StoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
 import { ANY_VALUE, ShownProfilesDto } from '../../settings/nested/nested-settings.dto.js';
-import type { AgentSecretDescription } from '../../settings/secrets/agent-secrets.reader.js';
-import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../settings/secrets/secrets.dto.js';
+import { CustomSecretName, SecretDescriptionDto } from '../../settings/secrets/secrets.dto.js';
 
 export class SandboxIdDto {
   @Text('Id of the sandbox whose key is presented.', {
@@ -19,22 +19,11 @@ export class SandboxIdDto {
 }
 
 export class SandboxSecretPathDto extends SandboxIdDto {
-  @Text('Name of the secret.', {
-    required: true,
-    example: 'DEPLOY_TOKEN',
-    form: CUSTOM_SECRET_FORM,
-    rule: customSecretNameProblem,
-  })
-  secret_name: string;
+  @CustomSecretName('Name of the secret.') secret_name: string;
 }
 
 @ApiSchema({ name: 'SecretNameItem' })
-class SandboxSecretDto implements AgentSecretDescription {
-  @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
-  description: string | null;
-}
+class SandboxSecretDto extends SecretDescriptionDto {}
 
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {
@@ -71,13 +60,11 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   @ApiProperty(KEY_PROPERTY) search_api_key: string | null;
   @ApiProperty(KEY_PROPERTY) sandbox_api_key: string | null;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description:
-      'As `GET /api/v1/settings` shows them, but for its keys: masked, or with `expose_secrets` in clear.',
-    example: { agent: 'CodeActAgent' },
-  })
+  @Shown(
+    'As `GET /api/v1/settings` shows them, but for its keys: masked, or with `expose_secrets` in clear.',
+    { agent: 'CodeActAgent' },
+    ANY_OBJECT,
+  )
   agent_settings: JsonObject;
 
   @ApiProperty({ type: 'object', additionalProperties: true, example: { max_iterations: 500 } })

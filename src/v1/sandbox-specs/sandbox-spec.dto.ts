@@ -1,47 +1,28 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import { RepeatedText } from '../../common/validation/text-fields.js';
+import { Shown, TEXT_MAP } from '../../common/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { SandboxSpec } from './sandbox-specs.js';
 
 export class SandboxSpecIdsQueryDto {
-  @RepeatedText('Id of a specification; repeat it for more, at most 100.', {
-    required: true,
-    most: 100,
-    example: ['slipway'],
-  })
-  id: string[];
+  @LookupIds('Id of a specification', 'slipway') id: string[];
 }
 
 @ApiSchema({ name: 'SandboxSpecInfo' })
 export class SandboxSpecDto {
-  @ApiProperty({
-    description: 'What `sandbox_spec_id` names. The first of the list is the default.',
-    example: 'slipway',
-  })
-  id: string;
+  @Shown('What `sandbox_spec_id` names. The first of the list is the default.', 'slipway') id: string;
 
-  @ApiProperty({
+  @Shown('Program and arguments; null for the agent server that comes with the service.', null, {
     type: [String],
     nullable: true,
-    description: 'Program and arguments; null for the agent server that comes with the service.',
-    example: null,
   })
   command: string[] | null;
 
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    description: 'Variables that the program gets. Everybody can read them: they hold no secrets.',
-    example: {},
-  })
+  @Shown('Variables that the program gets. Everybody can read them: they hold no secrets.', {}, TEXT_MAP)
   initial_env: Record<string, string>;
 
-  @ApiProperty({
-    description: 'Where conversations work; a relative path lies in the folder of the sandbox.',
-    example: '/workspace/project',
-  })
+  @Shown('Where conversations work; a relative path lies in the folder of the sandbox.', '/workspace/project')
   working_dir: string;
 }
 

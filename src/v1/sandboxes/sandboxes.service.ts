@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { AuthUser } from '../../auth/auth.decorators.js';
 import { Clock } from '../../common/clock.js';
-import { DomainError } from '../../common/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import type { Page } from '../../common/pagination/page.js';
 import { AppConfig } from '../../config/app-config.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
@@ -17,6 +18,13 @@ import { SandboxRepository } from './sandbox.repository.js';
 const WAKE_MS = 60_000;
 const PAUSE_MS = 10_000;
 const POLL_MS = 50;
+
+export const ONLY_ADMINISTRATORS_LIST_ALL = 'Only administrators may list the sandboxes of all users.';
+export const OTHER_ID = {
+  loc: ['query', 'sandbox_id'],
+  msg: 'Expected the same id as in the path, or none.',
+  type: 'value_error',
+};
 
 const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
 
@@ -57,6 +65,14 @@ export class SandboxesService {
       throw new DomainError('gone', 'not_found', 'The sandbox that this Idempotency-Key made was deleted.');
     }
     return view;
+  }
+
+  /** @throws DomainError forbidden unless an administrator asks */
+  async searchAll({ isAdmin }: AuthUser, limit: number, pageId?: string): Promise<Page<SandboxView>> {
+    if (!isAdmin) {
+      throw new DomainError('forbidden', 'forbidden', ONLY_ADMINISTRATORS_LIST_ALL);
+    }
+    return this.queries.searchAll(limit, pageId);
   }
 
   /** Whose sandbox an actor may act on by this id: administrators may on all. */
@@ -190,4 +206,11 @@ export class SandboxesService {
 /** 404 for another user's sandbox too. */
 function unknownSandbox(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no sandbox with this id.');
+}
+
+/** Some clients repeat the id of the path in the query. A mismatch is refused: the wrong sandbox might be deleted. */
+export function requireSameId(id: string, repeatedId: string | undefined): void {
+  if (repeatedId !== undefined && repeatedId !== id) {
+    throw new InvalidInputError([OTHER_ID]);
+  }
 }

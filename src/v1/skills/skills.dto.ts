@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import type { OperatorSkill } from './operator-skills.js';
@@ -8,11 +9,10 @@ export class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}
 class SkillInfoDto {
   @ApiProperty({ example: 'release-notes' }) name: string;
 
-  @ApiProperty({
-    description:
-      'repo: always part of the prompt. knowledge: given to the agent with a message that has a trigger.',
-    example: 'knowledge',
-  })
+  @Shown(
+    'repo: always part of the prompt. knowledge: given to the agent with a message that has a trigger.',
+    'knowledge',
+  )
   type: string;
 
   @ApiProperty({ description: 'Who has it: the operator, for everybody.', example: 'global' }) source: string;

@@ -1,7 +1,7 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiBody, ApiTags } from '@nestjs/swagger';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
 import { ConversationPathDto, EVENT_EXAMPLE } from '../events/events.dto.js';
@@ -11,11 +11,7 @@ import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
 const PROBLEMS: DocumentedProblem[] = [
   { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox' },
-  {
-    status: 404,
-    detail: 'The sandbox has no conversation with this id.',
-    description: 'No id of a conversation',
-  },
+  documented(404, 'The sandbox has no conversation with this id.', 'No id of a conversation'),
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];
 /** Of all events of a request together. */

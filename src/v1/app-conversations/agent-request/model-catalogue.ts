@@ -53,6 +53,13 @@ export class ModelCatalogue implements OnModuleInit {
     return this.models;
   }
 
+  /** As the settings take them. */
+  async verifiedNames(): Promise<string[]> {
+    const verified = (await this.list()).filter((model) => model.verified);
+    const names = verified.map(({ name, provider }) => (provider === null ? name : `${provider}/${name}`));
+    return [...new Set(names)].toSorted();
+  }
+
   private async readModels(): Promise<readonly ListedModel[]> {
     const models = new Map<string, ListedModel>();
     for (const model of await catalogueModels(await loadCatalogue())) {

@@ -1,7 +1,7 @@
 import { Body, Controller, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { AcpModelService } from '../acp-model.service.js';
@@ -20,11 +20,7 @@ import {
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
 const PROBLEMS = [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS];
-const UNKNOWN_PROFILE = {
-  status: 404,
-  detail: "Profile 'fast' not found",
-  description: 'Unknown conversation or profile',
-};
+const UNKNOWN_PROFILE = documented(404, "Profile 'fast' not found", 'Unknown conversation or profile');
 const PROFILE_CONFLICT: DocumentedProblem = {
   status: 409,
   code: 'sandbox_not_running',
@@ -37,11 +33,11 @@ const NO_ACP_AGENT: DocumentedProblem = {
   detail: 'The conversation has no ACP agent: start another one with the model that you want.',
   description: 'No ACP agent, or one that keeps its model; in the words of the agent server',
 };
-const SLOW_AGENT = {
-  status: 504,
-  detail: 'The program of the agent did not answer in time: try again.',
-  description: 'The program of the agent is too slow',
-};
+const SLOW_AGENT = documented(
+  504,
+  'The program of the agent did not answer in time: try again.',
+  'The program of the agent is too slow',
+);
 const MESSAGES = {
   text: {
     summary: 'A text',

@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
 import { DownloadSender } from './download.sender.js';
@@ -10,20 +10,15 @@ import { FileQueryDto, GitQueryDto, SANDBOX_PROBLEMS } from './dto/conversation-
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
 const PROBLEMS: DocumentedProblem[] = [
-  {
-    status: 403,
-    detail: 'Path is outside of the workspace',
-    description: 'The path leads out of the sandbox',
-  },
+  documented(403, 'Path is outside of the workspace', 'The path leads out of the sandbox'),
   UNKNOWN_CONVERSATION,
   ...SANDBOX_PROBLEMS,
 ];
-const FILE_TOO_LARGE = {
-  status: 413,
-  detail:
-    "The file has 300 MiB; at most 256 MiB can be read as a JSON string. Download it with the sandbox's session_api_key: GET /api/v1/sandboxes/3Yv5mQ8hZk2LrTnBx7Wc0d/agent-server/api/file/download?path=…",
-  description: 'The file is too large for one JSON string',
-};
+const FILE_TOO_LARGE = documented(
+  413,
+  "The file has 300 MiB; at most 256 MiB can be read as a JSON string. Download it with the sandbox's session_api_key: GET /api/v1/sandboxes/3Yv5mQ8hZk2LrTnBx7Wc0d/agent-server/api/file/download?path=…",
+  'The file is too large for one JSON string',
+);
 const READ_FILE =
   'A file in the folder that the agent works in, up to 256 MiB: a text (UTF-8, by its first 64 KiB) as a JSON string, ' +
   'any other file as its bytes, and a text too with `Accept: application/octet-stream`. A text with other bytes further ' +

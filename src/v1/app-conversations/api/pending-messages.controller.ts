@@ -1,7 +1,7 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService } from '../pending/pending-messages.service.js';
@@ -12,12 +12,11 @@ const DESCRIPTION =
   'The id is that of a conversation, or `task-` and the id of its start task. The message is kept, and the agent ' +
   'gets it once, after those before it: when the start is READY, or at once where it is. While the sandbox is ' +
   'paused it waits for the resume. Messages of a start that fails are dropped.';
-const START_FAILED: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'The conversation could not be started (its start task says why): start another one.',
-  description: 'The start failed',
-};
+const START_FAILED = documented(
+  409,
+  'The conversation could not be started (its start task says why): start another one.',
+  'The start failed',
+);
 const SANDBOX_GONE: DocumentedProblem = {
   status: 410,
   code: 'sandbox_not_running',

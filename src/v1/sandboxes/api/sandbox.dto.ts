@@ -1,9 +1,12 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { DocumentedProblem } from '../../../common/openapi/api-route.js';
-import { PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
+import { Shown, ShownOrNull } from '../../../common/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import { Flag } from '../../../common/validation/number-fields.js';
-import { RepeatedText, Text } from '../../../common/validation/text-fields.js';
+import { Text } from '../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
+
+const SANDBOX_ID = '3Yv5mQ8hZk2LrTnBx7Wc0d';
 
 export const TOO_MANY_SANDBOXES: DocumentedProblem = {
   status: 409,
@@ -23,9 +26,7 @@ export class CreateSandboxDto {
 }
 
 export class DeleteSandboxQueryDto {
-  @Text('The id once more: older clients send it. It must be the one of the path.', {
-    example: '3Yv5mQ8hZk2LrTnBx7Wc0d',
-  })
+  @Text('The id once more: older clients send it. It must be the one of the path.', { example: SANDBOX_ID })
   sandbox_id?: string;
 }
 
@@ -42,44 +43,32 @@ export class ExposedUrlDto {
 }
 
 export class SandboxIdsQueryDto {
-  @RepeatedText('Id of a sandbox; repeat it for more, at most 100.', {
-    required: true,
-    most: 100,
-    example: ['3Yv5mQ8hZk2LrTnBx7Wc0d'],
-  })
-  id: string[];
+  @LookupIds('Id of a sandbox', SANDBOX_ID) id: string[];
 }
 
 @ApiSchema({ name: 'SandboxInfo' })
 export class SandboxDto {
-  @ApiProperty({ example: '3Yv5mQ8hZk2LrTnBx7Wc0d' }) id: string;
+  @ApiProperty({ example: SANDBOX_ID }) id: string;
   @ApiProperty({ example: 'c56a4180-65aa-42ec-a945-5fd21dec0538' }) created_by_user_id: string;
   @ApiProperty({ example: 'slipway' }) sandbox_spec_id: string;
 
-  @ApiProperty({
-    enum: SANDBOX_STATUSES,
-    enumName: 'SandboxStatus',
-    description:
-      'RUNNING only once the agent server inside has answered. MISSING: its files are gone; in conversations also, that the sandbox was deleted.',
-    example: 'RUNNING',
-  })
+  @Shown(
+    'RUNNING only once the agent server inside has answered. MISSING: its files are gone; in conversations also, that the sandbox was deleted.',
+    'RUNNING',
+    { enum: SANDBOX_STATUSES, enumName: 'SandboxStatus' },
+  )
   status: SandboxStatus;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description:
-      'Why it has this status: what was paused to make room for it, progress of the start, cause and exit code of an error, last log lines.',
-    example: null,
-  })
+  @ShownOrNull(
+    'Why it has this status: what was paused to make room for it, progress of the start, cause and exit code of an error, last log lines.',
+    null,
+  )
   status_detail: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'What its agent server wants to see in `X-Session-API-Key`; only while it is RUNNING.',
-    example: 'iLq0Rz7gqj1mS5bq3cW9xYh2VtKd8PnEoUaFfGsJ4Me',
-  })
+  @ShownOrNull(
+    'What its agent server wants to see in `X-Session-API-Key`; only while it is RUNNING.',
+    'iLq0Rz7gqj1mS5bq3cW9xYh2VtKd8PnEoUaFfGsJ4Me',
+  )
   session_api_key: string | null;
 
   @ApiProperty({

@@ -1,13 +1,17 @@
 import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
 import { ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
-import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
-import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { SandboxQueries } from '../sandbox.queries.js';
-import { SandboxesService } from '../sandboxes.service.js';
+import {
+  ONLY_ADMINISTRATORS_LIST_ALL,
+  OTHER_ID,
+  requireSameId,
+  SandboxesService,
+} from '../sandboxes.service.js';
 import {
   CreateSandboxDto,
   DeleteSandboxQueryDto,
@@ -40,11 +44,11 @@ const RESUME =
   BY_ADMINISTRATORS;
 
 const UNKNOWN: DocumentedProblem = { status: 404, detail: 'There is no sandbox with this id.' };
-const UNKNOWN_SPECIFICATION: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
-  description: 'Unknown specification',
-};
+const UNKNOWN_SPECIFICATION = documented(
+  404,
+  'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
+  'Unknown specification',
+);
 const DELETED: DocumentedProblem = {
   status: 410,
   code: 'not_found',
@@ -59,17 +63,16 @@ const ALL_BUSY: DocumentedProblem = {
     'Too many requests, or no place for one more sandbox: all are busy, or none is paused to make room here ' +
     '(SANDBOX_LIMIT_POLICY)',
 };
-const NOT_SEPARATED: DocumentedProblem = {
-  status: 403,
-  detail: 'Another user has sandboxes, and nothing separates sandboxes on this machine from each other.',
-  description: 'The operator has to allow this (ALLOW_UNSANDBOXED)',
-};
-const ALL_FOR_ADMINISTRATORS: DocumentedProblem = {
-  status: 403,
-  detail: 'Only administrators may list the sandboxes of all users.',
-  description: '`all`, and you are no administrator',
-};
-const OTHER_ID = 'Expected the same id as in the path, or none.';
+const NOT_SEPARATED = documented(
+  403,
+  'Another user has sandboxes, and nothing separates sandboxes on this machine from each other.',
+  'The operator has to allow this (ALLOW_UNSANDBOXED)',
+);
+const ALL_FOR_ADMINISTRATORS = documented(
+  403,
+  ONLY_ADMINISTRATORS_LIST_ALL,
+  '`all`, and you are no administrator',
+);
 
 function SandboxId(): MethodDecorator {
   return ApiParam({
@@ -99,8 +102,7 @@ export class SandboxesController {
     @Query() { limit = DEFAULT_LIMIT, page_id: pageId, all = false }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
     if (all) {
-      requireAdministrator(user);
-      return this.presenter.pageOfAll(user.id, await this.queries.searchAll(limit, pageId));
+      return this.presenter.pageOfAll(user.id, await this.sandboxes.searchAll(user, limit, pageId));
     }
     return this.presenter.page(await this.queries.search(user.id, limit, pageId));
   }
@@ -181,7 +183,7 @@ export class SandboxesController {
       BY_ADMINISTRATORS,
     answer: { type: SuccessDto, description: 'It is unknown from now on; its files go in the background' },
     problems: [UNKNOWN],
-    invalid: { loc: ['query', 'sandbox_id'], type: 'value_error', msg: OTHER_ID },
+    invalid: OTHER_ID,
   })
   async remove(
     @CurrentUser() user: AuthUser,
@@ -191,22 +193,5 @@ export class SandboxesController {
     requireSameId(id, repeatedId);
     await this.sandboxes.remove(await this.sandboxes.ownerFor(user, id), id);
     return SUCCESS;
-  }
-}
-
-function requireAdministrator({ isAdmin }: AuthUser): void {
-  if (!isAdmin) {
-    throw new DomainError(
-      'forbidden',
-      'forbidden',
-      'Only administrators may list the sandboxes of all users.',
-    );
-  }
-}
-
-/** Some clients repeat the id of the path in the query. A mismatch is refused: the wrong sandbox might be deleted. */
-function requireSameId(id: string, repeatedId: string | undefined): void {
-  if (repeatedId !== undefined && repeatedId !== id) {
-    throw new InvalidInputError([{ loc: ['query', 'sandbox_id'], msg: OTHER_ID, type: 'value_error' }]);
   }
 }

@@ -1,13 +1,15 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { DocumentedProblem } from '../../../../common/openapi/api-route.js';
+import { Shown } from '../../../../common/openapi/responses.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
+import type { FieldOptions } from '../../../../common/validation/field.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';
 
-export const MAX_PATH_LENGTH = 4096;
+const MAX_PATH_LENGTH = 4096;
 const MAX_REASON = 65_536;
 /** Characters of all texts of a start, and of one text of any message. */
 export const MAX_MESSAGE_TEXT = 262_144;
@@ -42,6 +44,20 @@ export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
     description: 'The sandbox failed, or the service is not available at the moment',
   },
 ];
+
+function ShortName(description: string, most: number, example: string): PropertyDecorator {
+  return Text(description, {
+    required: true,
+    example,
+    form: { minLength: 1, maxLength: most },
+    rule: (name) =>
+      name === '' || name.length > most ? `Expected a name of 1 to ${most} characters.` : null,
+  });
+}
+
+export function WorkspacePath(description: string, options: FieldOptions): PropertyDecorator {
+  return Text(description, { ...options, maxLength: MAX_PATH_LENGTH });
+}
 
 class ImageUrlDto {
   @Text('Address (http, https) or the image itself as a data URL.', {
@@ -106,9 +122,7 @@ export class PendingMessageDto extends UserMessageDto {}
 export class MessageQueuedDto {
   @ApiProperty({ format: 'uuid', example: '1c2d3e4f-5061-4728-8394-a5b6c7d8e9f0' }) id: string;
   @ApiProperty({ example: true }) queued: boolean;
-
-  @ApiProperty({ type: 'integer', description: 'Its place among those that wait, from 1.', example: 1 })
-  position: number;
+  @Shown('Its place among those that wait, from 1.', 1, { type: 'integer' }) position: number;
 }
 
 @ApiSchema({ name: 'SendMessageRequest' })
@@ -130,31 +144,19 @@ export class ConfirmationResponseDto {
 
 @ApiSchema({ name: 'SwitchAcpModelRequest' })
 export class SwitchAcpModelDto {
-  @Text('Model that the program of the agent offers.', {
-    required: true,
-    example: 'claude-sonnet-4-5',
-    form: { minLength: 1, maxLength: 500 },
-    rule: (model) => (model === '' || model.length > 500 ? 'Expected a name of 1 to 500 characters.' : null),
-  })
-  model: string;
+  @ShortName('Model that the program of the agent offers.', 500, 'claude-sonnet-4-5') model: string;
 }
 
 @ApiSchema({ name: 'SwitchProfileRequest' })
 export class SwitchProfileDto {
-  @Text('Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.', {
-    required: true,
-    example: 'fast',
-    form: { minLength: 1, maxLength: 64 },
-    rule: (name) => (name === '' || name.length > 64 ? 'Expected a name of 1 to 64 characters.' : null),
-  })
+  @ShortName('Name of a profile stored with `POST /api/v1/settings/profiles/{name}`.', 64, 'fast')
   profile_name: string;
 }
 
 export class FileQueryDto {
-  @Text("Path of the file: absolute, or below the conversation's folder.", {
+  @WorkspacePath("Path of the file: absolute, or below the conversation's folder.", {
     default: 'PLAN.md',
     example: 'PLAN.md',
-    maxLength: MAX_PATH_LENGTH,
   })
   file_path?: string;
 }
@@ -168,10 +170,9 @@ export class ResumeQueryDto {
 }
 
 export class GitQueryDto extends ResumeQueryDto {
-  @Text("Path: absolute, or below the conversation's folder, which is `.`.", {
+  @WorkspacePath("Path: absolute, or below the conversation's folder, which is `.`.", {
     required: true,
     example: '.',
-    maxLength: MAX_PATH_LENGTH,
   })
   path: string;
 

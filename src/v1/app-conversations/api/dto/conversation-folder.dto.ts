@@ -1,13 +1,12 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Text } from '../../../../common/validation/text-fields.js';
+import { Shown } from '../../../../common/openapi/responses.js';
 import type { ConversationSkill, HookEvent } from '../../conversation-folder.service.js';
-import { MAX_PATH_LENGTH } from './conversation-actions.dto.js';
+import { WorkspacePath } from './conversation-actions.dto.js';
 
 export class FilesQueryDto {
-  @Text("Folder: absolute, or below the conversation's folder, which is the default.", {
+  @WorkspacePath("Folder: absolute, or below the conversation's folder, which is the default.", {
     default: '.',
     example: '/workspace/project',
-    maxLength: MAX_PATH_LENGTH,
   })
   path?: string;
 }
@@ -16,12 +15,11 @@ export class FilesQueryDto {
 class SkillDto implements ConversationSkill {
   @ApiProperty({ example: 'release-notes' }) name: string;
 
-  @ApiProperty({
-    enum: ['repo', 'knowledge', 'agentskills'],
-    description:
-      'repo: always part of the prompt. knowledge: given to the agent with a message that has one of its words. agentskills: read by the agent when it needs it.',
-    example: 'knowledge',
-  })
+  @Shown(
+    'repo: always part of the prompt. knowledge: given to the agent with a message that has one of its words. agentskills: read by the agent when it needs it.',
+    'knowledge',
+    { enum: ['repo', 'knowledge', 'agentskills'] },
+  )
   type: ConversationSkill['type'];
 
   @ApiProperty({ example: 'Write one line per change, the user first.' }) content: string;
@@ -43,9 +41,7 @@ class HookDto {
 
 @ApiSchema({ name: 'HookMatcherResponse' })
 class HookMatcherDto {
-  @ApiProperty({ description: 'Which tools: `*`, a name or a pattern.', example: 'terminal' })
-  matcher: string;
-
+  @Shown('Which tools: `*`, a name or a pattern.', 'terminal') matcher: string;
   @ApiProperty({ type: [HookDto] }) hooks: HookDto[];
 }
 

@@ -6,9 +6,9 @@ import {
   type MetricsSnapshot,
   type TokenUsage,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { PageId, PageOf } from '../../../../common/pagination/page.dto.js';
-import { FreeObject } from '../../../../common/validation/nested-fields.js';
-import { Flag, Integer } from '../../../../common/validation/number-fields.js';
+import { Shown, ShownOrNull } from '../../../../common/openapi/responses.js';
+import { PageId, PageLimit, PageOf } from '../../../../common/pagination/page.dto.js';
+import { Flag } from '../../../../common/validation/number-fields.js';
 import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
@@ -19,7 +19,7 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
-import { MAX_METADATA_LENGTH, parseTagFilter, TagFilter, Tags } from './labels.dto.js';
+import { Metadata, parseTagFilter, TagFilter, Tags } from './label-fields.js';
 
 export class ConversationIdDto {
   @Text('Id of the conversation: 32 hexadecimal digits, with or without dashes.', {
@@ -36,15 +36,12 @@ export class ConversationFilterQueryDto {
   @Instant('Changed at this moment or later.', { example: '2026-11-01T00:00:00Z' }) updated_at__gte?: Date;
   @Instant('Changed before this moment.', { example: '2026-12-01T00:00:00Z' }) updated_at__lt?: Date;
   @Text('Only those in this sandbox.', { example: '3kTMd9ZpQ2sVbX7cRfLw1A' }) sandbox_id__eq?: string;
-
   @TagFilter() tag?: string[];
 }
 
 export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
   @PageId() page_id?: string;
-
-  @Integer('Conversations on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
+  @PageLimit('Conversations on a page; one of 4 MiB ends earlier.') limit?: number;
 
   @Flag('Also those that are part of another one.', { default: false, example: true })
   include_sub_conversations?: boolean;
@@ -98,17 +95,10 @@ export class UpdateConversationDto {
   @BranchName('Branch it is about.', { nullable: true }) selected_branch?: string | null;
   @ProviderName('Where the repository is.', { nullable: true }) git_provider?: ProviderType | null;
 
-  @Tags('All tags from now on; null: none.', {
-    nullable: true,
-    example: { team: 'checkout', state: 'reviewed' },
-  })
+  @Tags('All tags from now on; null: none.', { team: 'checkout', state: 'reviewed' })
   tags?: ReadonlyMap<string, string> | null;
 
-  @FreeObject('All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.', {
-    nullable: true,
-    example: { ticket: { id: 4711 } },
-    maxLength: MAX_METADATA_LENGTH,
-  })
+  @Metadata('All of what you keep with the conversation; null: nothing. At most 16 KiB as JSON.')
   metadata?: Record<string, unknown> | null;
 }
 
@@ -124,10 +114,7 @@ class TokenUsageDto implements TokenUsage {
   @ApiProperty({ type: 'integer', example: 12_000 }) cache_read_tokens: number;
   @ApiProperty({ type: 'integer', example: 0 }) cache_write_tokens: number;
   @ApiProperty({ type: 'integer', example: 0 }) reasoning_tokens: number;
-
-  @ApiProperty({ type: 'integer', description: 'Of the model; 0 when it is not known.', example: 160_000 })
-  context_window: number;
-
+  @Shown('Of the model; 0 when it is not known.', 160_000, { type: 'integer' }) context_window: number;
   @ApiProperty({ type: 'integer', description: 'Of the last call.', example: 5_100 }) per_turn_token: number;
   @ApiProperty({ example: '' }) response_id: string;
 }
@@ -136,10 +123,7 @@ class TokenUsageDto implements TokenUsage {
 class MetricsDto implements MetricsSnapshot {
   @ApiProperty({ example: 'provider/model-1' }) model_name: string;
   @ApiProperty({ description: 'USD.', example: 0.42 }) accumulated_cost: number;
-
-  @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 5 })
-  max_budget_per_task: number | null;
-
+  @Shown('USD.', 5, { type: Number, nullable: true }) max_budget_per_task: number | null;
   @ApiProperty({ type: TokenUsageDto, nullable: true }) accumulated_token_usage: TokenUsageDto | null;
 }
 
@@ -161,15 +145,12 @@ class ConversationPullRequestDto implements ConversationPullRequest {
 }
 
 export class AppConversationDto {
-  @ApiProperty({ description: '32 hexadecimal digits.', example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f' })
-  id: string;
+  @Shown('32 hexadecimal digits.', '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f') id: string;
 
   @ApiProperty({ type: String, nullable: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   created_by_user_id: string | null;
 
-  @ApiProperty({ description: 'It stays when the sandbox is gone.', example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
-  sandbox_id: string;
-
+  @Shown('It stays when the sandbox is gone.', '3kTMd9ZpQ2sVbX7cRfLw1A') sandbox_id: string;
   @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) selected_repository: string | null;
   @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
 
@@ -186,12 +167,7 @@ export class AppConversationDto {
   })
   trigger: string | null;
 
-  @ApiProperty({
-    type: 'array',
-    items: { type: 'integer' },
-    description: 'Pull requests it is about or has opened.',
-    example: [7],
-  })
+  @Shown('Pull requests it is about or has opened.', [7], { type: 'array', items: { type: 'integer' } })
   pr_number: number[];
 
   @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' }) llm_model: string | null;
@@ -199,7 +175,7 @@ export class AppConversationDto {
   @ApiProperty({ type: MetricsDto, nullable: true }) metrics: MetricsDto | null;
   @ApiProperty({ type: String, nullable: true, example: null }) parent_conversation_id: string | null;
 
-  @ApiProperty({ type: [String], description: 'Only where conversations are asked for by id.', example: [] })
+  @Shown('Only where conversations are asked for by id.', [], { type: [String] })
   sub_conversation_ids: string[];
 
   @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
@@ -209,79 +185,59 @@ export class AppConversationDto {
 
   @ApiProperty({ type: 'object', additionalProperties: true, example: {} }) metadata: Record<string, unknown>;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description:
-      'Branch that it works on: the one that was made for it, or that its last pull request is from.',
-    example: 'openhands-workspace-5d2f8c1e',
-  })
+  @ShownOrNull(
+    'Branch that it works on: the one that was made for it, or that its last pull request is from.',
+    'openhands-workspace-5d2f8c1e',
+  )
   branch: string | null;
 
   @ApiProperty({ type: [ConversationPullRequestDto], description: 'Those that its agent has opened.' })
   pull_requests: ConversationPullRequestDto[];
 
-  @ApiProperty({
-    nullable: true,
-    description: 'What the agent has finished with, where `result_schema` asked for it; null until then.',
-    example: { passed: true },
-  })
+  @Shown(
+    'What the agent has finished with, where `result_schema` asked for it; null until then.',
+    { passed: true },
+    { nullable: true },
+  )
   result: unknown;
 
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' }) updated_at: string;
 
-  @ApiProperty({
+  @Shown('MISSING: the sandbox or its files are gone; the conversation can be read only.', 'RUNNING', {
     enum: SANDBOX_STATUSES,
     enumName: 'SandboxStatus',
-    description: 'MISSING: the sandbox or its files are gone; the conversation can be read only.',
-    example: 'RUNNING',
   })
   sandbox_status: SandboxStatus;
 
-  @ApiProperty({
+  @Shown('What the agent does; null unless the sandbox is RUNNING.', 'running', {
     enum: CONVERSATION_STATUSES,
     enumName: 'ConversationExecutionStatus',
     nullable: true,
-    description: 'What the agent does; null unless the sandbox is RUNNING.',
-    example: 'running',
   })
   execution_status: ConversationStatus | null;
 
-  @ApiProperty({
+  @Shown('Why it ended in `error` or `stuck`, also while its sandbox is paused; null otherwise.', null, {
     type: ConversationFailureDto,
     nullable: true,
-    description: 'Why it ended in `error` or `stuck`, also while its sandbox is paused; null otherwise.',
-    example: null,
   })
   error: ConversationFailureDto | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'The conversation at its agent server; null unless the sandbox is RUNNING.',
-    example:
-      'http://localhost:3000/api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/agent-server/api/conversations/5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
-  })
+  @ShownOrNull(
+    'The conversation at its agent server; null unless the sandbox is RUNNING.',
+    'http://localhost:3000/api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/agent-server/api/conversations/5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
+  )
   conversation_url: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING.',
-    example: 'sandbox-key-example',
-  })
+  @ShownOrNull(
+    'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING.',
+    'sandbox-key-example',
+  )
   session_api_key: string | null;
 
-  @ApiProperty({ type: String, nullable: true, description: 'Always null here.', example: null })
-  acp_server: string | null;
+  @ShownOrNull('Always null here.', null) acp_server: string | null;
 
-  @ApiProperty({
-    type: LaunchedAgentProfileDto,
-    nullable: true,
-    description: 'Always null here.',
-    example: null,
-  })
+  @Shown('Always null here.', null, { type: LaunchedAgentProfileDto, nullable: true })
   launched_agent_profile: LaunchedAgentProfileDto | null;
 }
 

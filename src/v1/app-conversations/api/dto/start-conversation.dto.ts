@@ -20,7 +20,7 @@ import {
 } from '../../conversation.entity.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
-import { MAX_METADATA_LENGTH, Tags } from './labels.dto.js';
+import { MAX_METADATA_LENGTH, Metadata, Tags } from './label-fields.js';
 
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;
@@ -38,9 +38,7 @@ class ProcessorDto {
 @ApiSchema({ name: 'PluginSpec' })
 class PluginDto {
   @Text('Where it comes from.', { required: true, example: 'github:octo/plugins' }) source: string;
-
   @Text('Branch, tag or commit.', { nullable: true, example: 'main' }) ref?: string | null;
-
   @Text('Folder in the repository.', { nullable: true, example: 'plugins/lint' }) repo_path?: string | null;
 }
 
@@ -193,9 +191,7 @@ export class StartConversationDto {
   observability_metadata?: Record<string, unknown> | null;
 
   @TextList(NO_EFFECT, { nullable: true, example: [] }) observability_tags?: string[] | null;
-
   @Text(NO_EFFECT, { nullable: true, example: 'nightly' }) observability_span_name?: string | null;
-
   @NestedList(NO_EFFECT, { type: PluginDto, nullable: true }) plugins?: PluginDto[] | null;
 
   @TextMap('Further secrets for this conversation alone, by name; they win over stored ones.', {
@@ -213,17 +209,10 @@ export class StartConversationDto {
   )
   secret_names?: string[] | null;
 
-  @Tags('Short texts by name, to find the conversation by.', {
-    nullable: true,
-    example: { team: 'checkout' },
-  })
+  @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;
 
-  @FreeObject('Anything that you want to keep with the conversation; at most 16 KiB as JSON.', {
-    nullable: true,
-    example: { ticket: { id: 4711 } },
-    maxLength: MAX_METADATA_LENGTH,
-  })
+  @Metadata('Anything that you want to keep with the conversation; at most 16 KiB as JSON.')
   metadata?: Record<string, unknown> | null;
 
   @FreeObject(

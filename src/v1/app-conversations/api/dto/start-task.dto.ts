@@ -1,13 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { parseHexId } from '../../../../common/identifiers.js';
-import { PageId, PageOf } from '../../../../common/pagination/page.dto.js';
-import { Integer } from '../../../../common/validation/number-fields.js';
-import { Choice, Identifier, Instant, RepeatedText } from '../../../../common/validation/text-fields.js';
+import { ANY_OBJECT, Shown, ShownOrNull } from '../../../../common/openapi/responses.js';
+import { LookupIds, PageId, PageLimit, PageOf } from '../../../../common/pagination/page.dto.js';
+import { Choice, Identifier, Instant } from '../../../../common/validation/text-fields.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
-
-const ANY_OBJECT = { type: 'object' as const, additionalProperties: true };
 
 @ApiSchema({ name: 'AppConversationStartRequestEcho' })
 class StartRequestEchoDto {
@@ -48,13 +46,11 @@ class StartRequestEchoDto {
   @ApiProperty({ type: String, nullable: true, example: null }) observability_span_name: unknown;
   @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) plugins: unknown;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: { type: 'string' },
-    nullable: true,
-    description: 'Names only; the values are masked.',
-    example: { DEPLOY_TOKEN: MASK },
-  })
+  @Shown(
+    'Names only; the values are masked.',
+    { DEPLOY_TOKEN: MASK },
+    { type: 'object', additionalProperties: { type: 'string' }, nullable: true },
+  )
   secrets: Record<string, string> | null;
 
   @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
@@ -71,51 +67,27 @@ class StartRequestEchoDto {
 
 @ApiSchema({ name: 'AppConversationStartTask' })
 export class StartTaskDto {
-  @ApiProperty({ description: '32 hexadecimal digits.', example: 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9' })
-  id: string;
+  @Shown('32 hexadecimal digits.', 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9') id: string;
 
   @ApiProperty({ type: String, nullable: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   created_by_user_id: string | null;
 
-  @ApiProperty({
+  @Shown('In this order; ERROR can follow each but READY.', 'WORKING', {
     enum: START_TASK_STATUSES,
     enumName: 'AppConversationStartTaskStatus',
-    description: 'In this order; ERROR can follow each but READY.',
-    example: 'WORKING',
   })
   status: StartTaskStatus;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description:
-      'What it waits for, why it failed, which sandboxes were paused to make room, and what of the request has no effect.',
-    example: null,
-  })
+  @ShownOrNull(
+    'What it waits for, why it failed, which sandboxes were paused to make room, and what of the request has no effect.',
+    null,
+  )
   detail: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'The conversation, from READY on.',
-    example: null,
-  })
-  app_conversation_id: string | null;
+  @ShownOrNull('The conversation, from READY on.', null) app_conversation_id: string | null;
+  @ShownOrNull('The sandbox, from WAITING_FOR_SANDBOX on.', null) sandbox_id: string | null;
 
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'The sandbox, from WAITING_FOR_SANDBOX on.',
-    example: null,
-  })
-  sandbox_id: string | null;
-
-  @ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Its agent server, from STARTING_CONVERSATION on, while it runs.',
-    example: null,
-  })
+  @ShownOrNull('Its agent server, from STARTING_CONVERSATION on, while it runs.', null)
   agent_server_url: string | null;
 
   @ApiProperty({ type: StartRequestEchoDto }) request: StartRequestEchoDto;
@@ -138,18 +110,11 @@ export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
   sort_order?: StartTaskOrder;
 
   @PageId() page_id?: string;
-
-  @Integer('Tasks on a page; one of 4 MiB ends earlier.', { minimum: 1, maximum: 100, default: 100 })
-  limit?: number;
+  @PageLimit('Tasks on a page; one of 4 MiB ends earlier.') limit?: number;
 }
 
 export class StartTaskIdsQueryDto {
-  @RepeatedText('Id of a start task; repeat it for more, at most 100.', {
-    required: true,
-    most: 100,
-    example: ['c4b1f0e29d3a4857b6c5d4e3f2a1b0c9'],
-  })
-  ids: string[];
+  @LookupIds('Id of a start task', 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9') ids: string[];
 }
 
 export function toStartTaskFilter(query: StartTaskFilterQueryDto): StartTaskFilter {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { sandboxLaunch } from '../../../../../test/support/sandbox-launch.js';
 import { SandboxBackendError, type SandboxLaunch, type SandboxProgram } from '../sandbox-backend.js';
 import {
   needsAssignedPort,
@@ -23,21 +24,7 @@ describe('programAddress', () => {
 });
 
 function launch(program: SandboxProgram, changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
-  return {
-    id: 'a',
-    sessionKey: 'the-key',
-    program,
-    env: {},
-    workingDir: 'workspace',
-    cpu: null,
-    memoryMb: null,
-    runtime: null,
-    network: null,
-    pod: null,
-    ports: {},
-    callbackUrl: null,
-    ...changes,
-  };
+  return sandboxLaunch({ id: 'a', sessionKey: 'the-key', program, workingDir: 'workspace', ...changes });
 }
 
 const NATIVE: SandboxProgram = { kind: 'native', image: null };

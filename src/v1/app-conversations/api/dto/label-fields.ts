@@ -1,4 +1,6 @@
-import { customRule, type FieldOptions } from '../../../../common/validation/field.js';
+import { applyDecorators } from '@nestjs/common';
+import { customRule } from '../../../../common/validation/field.js';
+import { FreeObject } from '../../../../common/validation/nested-fields.js';
 import { RepeatedText, TextMap } from '../../../../common/validation/text-fields.js';
 
 const MAX_TAGS = 32;
@@ -16,14 +18,20 @@ function tagNameProblem(name: string): string | null {
 }
 
 /** Arrives as a `Map`. */
-export function Tags(description: string, options: FieldOptions): PropertyDecorator {
+export function Tags(description: string, example: Record<string, string>): PropertyDecorator {
   return TextMap(description, {
-    ...options,
+    nullable: true,
+    example,
     most: MAX_TAGS,
     valueLength: MAX_TAG_LENGTH,
     keySchema: { pattern: TAG_NAME.source },
     keyRule: tagNameProblem,
   });
+}
+
+export function Metadata(description: string): PropertyDecorator {
+  const example = { ticket: { id: 4711 } };
+  return FreeObject(description, { nullable: true, example, maxLength: MAX_METADATA_LENGTH });
 }
 
 /** Tags that a conversation must have, each as `name:value`. */
@@ -39,10 +47,7 @@ export function TagFilter(): PropertyDecorator {
       ? [{ type: 'value_error', msg: 'Expected a tag such as team:checkout.' }]
       : [],
   );
-  return (target, property) => {
-    list(target, property);
-    form(target, property);
-  };
+  return applyDecorators(list, form);
 }
 
 /** Tags by name; absent without any. */
