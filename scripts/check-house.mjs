@@ -10,15 +10,15 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 710,
+  files: 750,
   medianLinesAtLeast: 98,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 10,
   foreignReads: 6,
   filesOfATable: 4,
-  linesOfAnOperation: 65,
-  kilobytesOfOpenApi: 470,
+  linesOfAnOperation: 67,
+  kilobytesOfOpenApi: 560,
   linesOfTheConsole: 3000,
 };
 
@@ -52,6 +52,8 @@ const TABLE_OWNERS = {
   service_state: 'database',
   webhook_endpoints: 'outbound-webhooks',
   webhook_deliveries: 'outbound-webhooks',
+  automations: 'automations',
+  automation_runs: 'automations',
 };
 const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 

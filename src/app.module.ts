@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { AuditModule } from './audit/audit.module.js';
 import { AuthModule } from './auth/auth.module.js';
+import { AutomationsModule } from './automations/automations.module.js';
 import { CryptoModule, type CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
@@ -55,6 +56,7 @@ export class AppModule {
         PullRequestsModule,
         WebClientModule,
         WebhooksModule,
+        AutomationsModule,
         V0Module,
         HealthModule,
         ObservabilityModule,

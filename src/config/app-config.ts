@@ -18,6 +18,7 @@ import {
   PathVariable,
   PortVariable,
   PostgresUrlVariable,
+  SecondsVariable,
   Satisfies,
   SwitchVariable,
   TextVariable,
@@ -142,6 +143,9 @@ export class DatabaseConfig {
     message: 'must be a whole number of days up to 36500, 0 to keep all events',
   })
   eventRetentionDays: number;
+
+  @SecondsVariable('AUTOMATION_RUN_RETENTION_SECONDS', '7776000')
+  automationRunRetentionSeconds: number;
 }
 
 export class TrustConfig {

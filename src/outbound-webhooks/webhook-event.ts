@@ -8,6 +8,7 @@ export const WEBHOOK_EVENT_TYPES = [
   'conversation.error',
   'conversation.stuck',
   'pull_request.opened',
+  'automation.run.finished',
 ] as const;
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];

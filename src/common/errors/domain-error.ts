@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   'unavailable',
   'overloaded',
   'storage_full',
+  'not_offered',
   'internal',
 ] as const;
 
@@ -37,6 +38,7 @@ export type ErrorKind =
   | 'bad_gateway'
   | 'gateway_timeout'
   | 'unavailable'
+  | 'not_offered'
   | 'bad_request';
 
 interface DomainErrorOptions {

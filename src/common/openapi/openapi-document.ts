@@ -31,6 +31,7 @@ problem document (RFC 9457) whose \`code\` is stable.
 const TAGS: Record<string, string> = {
   'Suggested tasks': 'Open work across the repositories a user pushed to most recently.',
   Conversations: 'Held with agents that work in sandboxes: started, read, continued.',
+  Automations: 'Work that begins by itself: on a schedule, by an event, or by hand.',
   Skills: 'What agents know besides their instructions.',
   Events: 'What happened in conversations, searched or streamed.',
   Sandboxes: 'Where agents work: processes or containers, each with files of its own.',

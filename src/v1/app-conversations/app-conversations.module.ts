@@ -150,8 +150,10 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationPresenter,
     ConversationQueries,
     ConversationRepository,
+    ConversationStarter,
     ConversationsService,
     ModelCatalogue,
+    StartTaskQueries,
     StartTaskRepository,
   ],
 })

@@ -56,16 +56,6 @@ export class WebClientConfigDto {
   @ApiProperty({ enum: ['WebClientConfig'], example: 'WebClientConfig' }) kind: 'WebClientConfig';
 }
 
-/** Automations are not part of this service. */
-export class AutomationHealthDto {
-  @ApiProperty({ enum: ['unavailable'], example: 'unavailable' }) status: 'unavailable';
-}
-
-export class AutomationSdkVersionDto {
-  @ApiProperty({ type: 'null', description: 'There are no automations here.', example: null })
-  sdk_version: null;
-}
-
 /** Always empty: agents work with the settings of their user. */
 export class AgentProfilesDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) profiles: [];
