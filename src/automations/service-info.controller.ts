@@ -9,6 +9,7 @@ import { Readiness } from '../health/readiness.js';
 import { MAX_AUTOMATION_SECONDS } from './definitions/automation.dto.js';
 import { FILTER_FUNCTIONS } from './definitions/event-filter.js';
 import { CRON_CAPABILITIES } from './definitions/schedule.js';
+import { BUILT_IN_SOURCES } from './events/event-source.js';
 import { CurrentOwner, type Owner } from './current-owner.js';
 import { NOT_OFFERED } from './not-offered.controller.js';
 
@@ -121,7 +122,7 @@ export class ServiceInfoController {
       ready: await this.isReady(),
       maxAutomationTimeoutSeconds: MAX_AUTOMATION_SECONDS,
       triggerKinds: ['cron', 'event'],
-      eventSources: ['github', 'gitlab', 'bitbucket', 'bitbucket_data_center'],
+      eventSources: BUILT_IN_SOURCES,
       eventTypes: EVENT_TYPES,
       triggers: {
         cron: CRON_CAPABILITIES,

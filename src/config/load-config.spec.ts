@@ -39,6 +39,7 @@ describe('parseConfig', () => {
       poolSize: 10,
       auditRetentionDays: 365,
       eventRetentionDays: 0,
+      automationRunRetentionSeconds: 7_776_000,
     });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({

@@ -275,6 +275,33 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
     actions: ['automation.cancel_run'],
     request: ({ runId }) => ({ method: 'POST', path: `${AUTOMATIONS}/runs/${runId}/cancel` }),
   },
+  create_automation_webhook: {
+    actions: ['automation_webhook.create'],
+    request: () => ({
+      method: 'POST',
+      path: `${AUTOMATIONS}/webhooks`,
+      body: { name: PLANTED.title, source: 'github', webhook_secret: PLANTED.secret },
+    }),
+  },
+  update_automation_webhook: {
+    actions: ['automation_webhook.update'],
+    request: ({ sourceId }) => ({
+      method: 'PATCH',
+      path: `${AUTOMATIONS}/webhooks/${sourceId}`,
+      body: { enabled: false },
+    }),
+  },
+  rotate_automation_webhook_secret: {
+    actions: ['automation_webhook.rotate_secret'],
+    request: ({ sourceId }) => ({
+      method: 'POST',
+      path: `${AUTOMATIONS}/webhooks/${sourceId}/rotate-secret`,
+    }),
+  },
+  delete_automation_webhook: {
+    actions: ['automation_webhook.delete'],
+    request: ({ sourceId }) => ({ method: 'DELETE', path: `${AUTOMATIONS}/webhooks/${sourceId}` }),
+  },
   create_webhook_endpoint: {
     actions: ['webhook_endpoint.create'],
     request: () => ({ method: 'POST', path: '/api/v1/webhook-endpoints', body: { url: PLANTED.webhookUrl } }),
@@ -313,6 +340,7 @@ export const NOT_AUDITED: Record<string, string> = {
   forward_to_agent_server:
     "The request goes to the agent server of the caller's own sandbox, as it would at the address of that.",
   on_conversation_update: 'An agent server reports with its session key; nobody decides anything.',
+  receive_automation_event: 'A host sends it with a signature of its own; events are kept for a day.',
   validate_automation: 'It says what an automation would do, and keeps nothing.',
   on_event: 'An agent server reports with its session key; nobody decides anything.',
 };

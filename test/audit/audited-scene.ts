@@ -40,6 +40,7 @@ const TABLES: Record<string, string> = {
   llm_profiles: '* FROM llm_profiles',
   webhook_endpoints: '* FROM webhook_endpoints',
   automations: '* FROM automations WHERE user_id = $1',
+  automation_webhooks: '* FROM automation_webhooks WHERE user_id = $1',
   automation_runs: 'id, status FROM automation_runs WHERE user_id = $1',
   sandboxes: 'id, status FROM sandboxes WHERE user_id = $1',
   conversations: '* FROM app_conversations WHERE user_id = $1',
@@ -58,6 +59,7 @@ export class AuditedScene {
     readonly endpointId: string,
     readonly automationId: string,
     readonly runId: string,
+    readonly sourceId: string,
     readonly sandboxId: string,
     readonly pausedId: string,
     readonly conversationId: string,
@@ -104,6 +106,7 @@ export class AuditedScene {
     const endpointId = (endpoint as { id: string }).id;
     const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);
     const automationId = (automation as { id: string }).id;
+    const source = await post('/api/automation/v1/webhooks', { name: PLANTED.title, source: 'gitlab' });
     const runId = randomUUID();
     await app.dataSource.query(
       `INSERT INTO automation_runs (id, automation_id, user_id, cause, trigger_source, status, work)
@@ -119,6 +122,7 @@ export class AuditedScene {
       endpointId,
       automationId,
       runId,
+      (source as { id: string }).id,
       sandbox.id,
       paused.id,
       id,

@@ -22,18 +22,25 @@ const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/
 
 export const MAX_AUTOMATION_SECONDS = MAX_TIMEOUT_SECONDS;
 
-function isTextOrTexts(on: unknown): boolean {
-  return typeof on === 'string' || (Array.isArray(on) && on.every((each) => typeof each === 'string'));
+const MAX_PATTERN = 520;
+const MAX_PATTERNS = 50;
+
+function isPattern(each: unknown): boolean {
+  return typeof each === 'string' && each.length <= MAX_PATTERN;
+}
+
+function arePatterns(on: unknown): boolean {
+  return Array.isArray(on) ? on.length <= MAX_PATTERNS && on.every(isPattern) : isPattern(on);
 }
 
 function KeyPatterns(description: string): PropertyDecorator {
   const noKeys: FieldProblem = { type: 'string_type', msg: 'Expected an event key, or a list of them.' };
-  const text = { type: 'string', maxLength: 520 };
+  const text = { type: 'string', maxLength: MAX_PATTERN };
   return field({
     description,
     options: { example: 'issues.labeled' },
-    schema: { oneOf: [text, { type: 'array', items: text, maxItems: 50 }] },
-    is: (why) => ValidateBy({ name: 'keyPatterns', validator: { validate: isTextOrTexts } }, why),
+    schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
+    is: (why) => ValidateBy({ name: 'keyPatterns', validator: { validate: arePatterns } }, why),
     otherwise: noKeys,
   });
 }

@@ -131,6 +131,11 @@ export class AutomationRepository extends Repository<Automation> {
     return this.existsBy({ state: 'ACTIVE', nextRunAt: LessThanOrEqual(now) });
   }
 
+  /** All of an organization that wait for events of the source, in the order in which they are to be locked. */
+  async ofSource(orgId: string, eventSource: string): Promise<Automation[]> {
+    return this.find({ where: { orgId, eventSource }, order: { id: 'ASC' } });
+  }
+
   /** Locked, without those that another replica has locked. */
   async lockDue(manager: EntityManager, now: Date, limit: number): Promise<Automation[]> {
     return manager.find(Automation, {

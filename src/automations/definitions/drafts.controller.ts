@@ -30,7 +30,10 @@ export class ValidateDraftDto {
   })
   trigger?: Record<string, unknown>;
 
-  @Nested('An event that the trigger is tried with.', { type: SampleEventDto, nullable: true })
+  @Nested('An event that the trigger is tried with; by default the last one of the source.', {
+    type: SampleEventDto,
+    nullable: true,
+  })
   event?: SampleEventDto | null;
 
   @Text('Where the draft is going to be sent.', { example: '/v1/preset/prompt', maxLength: 100 })

@@ -3,6 +3,7 @@ import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import type { Owner } from '../current-owner.js';
+import { AutomationEventRepository } from '../events/automation-event.repository.js';
 import { CreateAutomationDto, TriggerDraftDto } from './automation.dto.js';
 import type { DraftReportDto, ValidateDraftDto } from './drafts.controller.js';
 import { type IncomingEvent, mismatch } from './event-match.js';
@@ -19,13 +20,16 @@ export class DraftsService {
   private readonly drafts = new InputValidationPipe(CreateAutomationDto);
   private readonly triggers = new InputValidationPipe(TriggerDraftDto);
 
-  constructor(private readonly clock: Clock) {}
+  constructor(
+    private readonly clock: Clock,
+    private readonly events: AutomationEventRepository,
+  ) {}
 
-  async validate(_owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
+  async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
     const errors = await this.problems(given);
     const isGood = errors.every(({ field }) => field?.startsWith('trigger') !== true);
     const trigger = isGood ? triggerOf(given) : null;
-    const event = trigger === null || isCron(trigger) ? null : sampleOf(given, trigger);
+    const event = trigger === null || isCron(trigger) ? null : await this.eventFor(owner, given, trigger);
     const reason = trigger === null || event === null ? null : mismatch(trigger, event);
     const matched = event === null ? null : reason === null;
     return {
@@ -39,6 +43,18 @@ export class DraftsService {
       reasons: reason === null ? [] : [reason],
       sampleEventMatched: matched,
     };
+  }
+
+  /** The one that is given, else the last one of the source. */
+  private async eventFor(
+    owner: Owner,
+    given: ValidateDraftDto,
+    trigger: Trigger,
+  ): Promise<IncomingEvent | null> {
+    const { source } = trigger as EventTrigger;
+    const sample = sampleOf(given, source);
+    const last = sample === null ? await this.events.last(owner, source) : null;
+    return last === null ? sample : { source, key: last.eventKey, payload: last.payload };
   }
 
   private async problems({ draft, endpoint, trigger }: ValidateDraftDto): Promise<Problem[]> {
@@ -70,8 +86,7 @@ function triggerOf({ draft, trigger }: ValidateDraftDto): Trigger {
   return toTrigger((draft?.['trigger'] ?? trigger) as unknown as Trigger);
 }
 
-function sampleOf({ event, sampleEvent }: ValidateDraftDto, trigger: Trigger): IncomingEvent | null {
-  const { source } = trigger as EventTrigger;
+function sampleOf({ event, sampleEvent }: ValidateDraftDto, source: string): IncomingEvent | null {
   if (event) {
     return { source, key: event.key, payload: event.payload };
   }

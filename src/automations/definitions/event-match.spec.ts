@@ -103,7 +103,7 @@ describe('an event', () => {
       'Its filter failed: the expression takes too long for this event.',
     ],
   ])('%s starts it, or says why not', (_what, members, reason) => {
-    expect(mismatch({ type: 'event', source: 'github', on: '*', ...members }, event)).toBe(reason);
+    expect(mismatch({ type: 'event', source: 'github', ...members }, event)).toBe(reason);
   });
 
   it('starts no schedule', () => {

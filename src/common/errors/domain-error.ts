@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   'unavailable',
   'overloaded',
   'storage_full',
+  'invalid_signature',
   'not_offered',
   'internal',
 ] as const;

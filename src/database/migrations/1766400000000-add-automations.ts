@@ -48,12 +48,50 @@ const AUTOMATION_TABLES = `
   CREATE INDEX automation_runs_stop_idx ON automation_runs (created_at) WHERE stop_pending;
   CREATE INDEX automation_runs_created_at_idx ON automation_runs (created_at);`;
 
+const EVENT_TABLES = `
+  CREATE TABLE automation_webhooks (
+    id uuid CONSTRAINT automation_webhooks_pkey PRIMARY KEY,
+    user_id uuid NOT NULL CONSTRAINT automation_webhooks_user_id_fkey REFERENCES users (id) ON DELETE CASCADE,
+    org_id uuid NOT NULL,
+    name text NOT NULL,
+    source text NOT NULL,
+    event_key_expr text NOT NULL,
+    signature_header text NOT NULL,
+    signature_scheme text NOT NULL,
+    event_id_header text,
+    enabled boolean NOT NULL DEFAULT true,
+    secret text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE UNIQUE INDEX automation_webhooks_source_key ON automation_webhooks (org_id, source);
+  CREATE INDEX automation_webhooks_user_id_idx ON automation_webhooks (user_id);
+
+  CREATE TABLE automation_events (
+    id uuid CONSTRAINT automation_events_pkey PRIMARY KEY,
+    user_id uuid NOT NULL CONSTRAINT automation_events_user_id_fkey REFERENCES users (id) ON DELETE CASCADE,
+    org_id uuid NOT NULL,
+    source text NOT NULL,
+    delivery_id text NOT NULL,
+    event_key text NOT NULL,
+    payload json NOT NULL,
+    outcomes jsonb NOT NULL DEFAULT '[]',
+    created_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE UNIQUE INDEX automation_events_delivery_key ON automation_events (org_id, source, delivery_id);
+  CREATE INDEX automation_events_list_idx ON automation_events (org_id, created_at, id);
+  CREATE INDEX automation_events_created_at_idx ON automation_events (created_at);
+  CREATE INDEX automation_events_user_id_idx ON automation_events (user_id);`;
+
 export class AddAutomations1766400000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(AUTOMATION_TABLES);
+    await queryRunner.query(EVENT_TABLES);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query('DROP TABLE automation_runs, automations');
+    await queryRunner.query(
+      'DROP TABLE automation_events, automation_webhooks, automation_runs, automations',
+    );
   }
 }
