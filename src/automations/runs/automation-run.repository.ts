@@ -48,9 +48,10 @@ const RECENT_TASKS = `
 
 /** Runs whose end depends on their conversations, or whose conversations have to be paused. */
 const UNSETTLED = `
-  SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
-  UNION SELECT id FROM automation_runs WHERE stop_pending
-  LIMIT $1`;
+  SELECT id FROM (
+    SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
+    UNION SELECT id FROM automation_runs WHERE stop_pending) AS run
+  WHERE id > $1 ORDER BY id LIMIT $2`;
 
 const REMOVE_OLD = `
   DELETE FROM automation_runs WHERE id IN (
@@ -205,9 +206,11 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return rows.flatMap(({ tasks }) => tasks);
   }
 
-  async unsettled(limit: number): Promise<AutomationRun[]> {
-    const rows = await this.query<{ id: string }[]>(UNSETTLED, [limit]);
-    return rows.length === 0 ? [] : this.findBy({ id: In(rows.map(({ id }) => id)) });
+  /** In the order of their ids, beginning after one of them. */
+  async unsettled(afterId: string, limit: number): Promise<AutomationRun[]> {
+    const rows = await this.query<{ id: string }[]>(UNSETTLED, [afterId, limit]);
+    const ids = rows.map(({ id }) => id);
+    return ids.length === 0 ? [] : this.find({ where: { id: In(ids) }, order: { id: 'ASC' } });
   }
 
   async removeOlderThan(seconds: number, batch: number): Promise<number> {

@@ -17,6 +17,7 @@ import { endOfRun } from './run-outcome.js';
 
 const EVERY_MS = 2_000;
 const BATCH = 500;
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const PRUNE_EVERY_MS = 3_600_000;
 const PRUNE_BATCH = 1_000;
 const WORKING: readonly unknown[] = ['idle', 'running', 'waiting_for_confirmation'];
@@ -68,13 +69,23 @@ export class RunSettler implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   private async settle(): Promise<void> {
-    for (const run of await this.runs.unsettled(BATCH)) {
-      try {
-        await (run.stopPending ? this.stop(run) : this.settleOne(run));
-      } catch (error) {
-        // The runs of other users must not wait for it.
-        this.logger.warn('failed to settle run', { run_id: run.id, error: errorMessage(error) });
+    let batch: AutomationRun[];
+    let last = BEFORE_ALL;
+    do {
+      batch = await this.runs.unsettled(last, BATCH);
+      for (const run of batch) {
+        await this.settleAlone(run);
       }
+      last = batch.at(-1)?.id ?? last;
+    } while (batch.length === BATCH);
+  }
+
+  /** The runs of other users do not wait for one that fails. */
+  private async settleAlone(run: AutomationRun): Promise<void> {
+    try {
+      await (run.stopPending ? this.stop(run) : this.settleOne(run));
+    } catch (error) {
+      this.logger.warn('failed to settle run', { run_id: run.id, error: errorMessage(error) });
     }
   }
 
