@@ -63,10 +63,11 @@ describe('a run of suggested tasks', () => {
     );
     const id = await create(user, { providers: ['github'], limit: 2 });
 
-    const [first, second] = [await chosen(user, id), await chosen(user, id)];
+    const [first, second] = await Promise.all([chosen(user, id), chosen(user, id)]);
 
     const taken = [...(first.run_metadata.tasks ?? []), ...(second.run_metadata.tasks ?? [])];
-    expect(taken).toEqual(suggested.slice(0, 4));
+    expect(taken).toHaveLength(4);
+    expect(taken).toEqual(expect.arrayContaining(suggested.slice(0, 4)));
     expect(first.run_metadata.conversation_ids).toHaveLength(2);
     await until(async () => {
       const rows = await app.dataSource.query<{ task: Task }[]>(

@@ -34,6 +34,8 @@ export interface RunEnd {
   stops: boolean;
 }
 
+export type RunChoice = Pick<AutomationRun, 'conversationIds' | 'tasks'>;
+
 const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
     count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED')::int AS today,
@@ -130,13 +132,21 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     });
   }
 
-  /** Keeps what the run is going to start; whoever chooses first decides. */
-  async choose(id: string, conversationIds: string[], tasks: SuggestedTask[] | null): Promise<void> {
-    await this.createQueryBuilder()
-      .update({ conversationIds, tasks })
-      .where({ id, status: 'RUNNING' })
-      .andWhere(`conversation_ids = '{}'`)
-      .execute();
+  /** Keeps what the run is going to start, once. `choose` gets the tasks that its automation took up within a day. */
+  async choose(run: AutomationRun, choose: (recent: readonly SuggestedTask[]) => RunChoice): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      // Runs that begin at the same time choose one after the other.
+      await this.automations.lock(manager, { id: run.automationId });
+      const values = [run.automationId, yesterday(this.now())];
+      const rows = await manager.query<{ tasks: SuggestedTask[] }[]>(RECENT_TASKS, values);
+      await manager
+        .createQueryBuilder()
+        .update(AutomationRun)
+        .set(choose(rows.flatMap(({ tasks }) => tasks)))
+        .where({ id: run.id, status: 'RUNNING' })
+        .andWhere(`conversation_ids = '{}'`)
+        .execute();
+    });
   }
 
   /** False when the run has ended meanwhile. */
@@ -197,13 +207,6 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   async statusCounts(automationId: string): Promise<Record<string, number>> {
     const rows = await this.query<{ status: string; count: number }[]>(STATUS_COUNTS, [automationId]);
     return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
-  }
-
-  /** Suggested tasks that runs of the automation have taken up within a day. */
-  async recentTasks(automationId: string): Promise<SuggestedTask[]> {
-    const since = yesterday(this.now());
-    const rows = await this.query<{ tasks: SuggestedTask[] }[]>(RECENT_TASKS, [automationId, since]);
-    return rows.flatMap(({ tasks }) => tasks);
   }
 
   /** In the order of their ids, beginning after one of them. */

@@ -67,33 +67,31 @@ export class AutomationRunWorker implements OnModuleInit {
     if (run.conversationIds.length > 0) {
       return run;
     }
-    const tasks = run.work.tasks && (await this.openTasks(run, run.work.tasks));
-    const ids = (tasks ?? [null]).map((_task, index) => conversationIdOf(run.id, index));
-    await this.runs.choose(run.id, ids, tasks);
+    const { tasks: choice } = run.work;
+    const open = choice && (await this.openTasks(run, choice));
+    await this.runs.choose(run, (recent) => {
+      const taken = new Set(recent.map(taskName));
+      const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, choice?.limit);
+      const conversationIds = (tasks ?? [null]).map((_task, index) => conversationIdOf(run.id, index));
+      return { conversationIds, tasks };
+    });
     return this.runs.findOneByOrFail({ id: run.id });
   }
 
-  /** The most pressing ones that no run has taken up within a day. */
+  /** The most pressing first. */
   private async openTasks(run: AutomationRun, choice: TaskChoice): Promise<SuggestedTask[]> {
-    const [{ tasks }, recent] = await Promise.all([
-      this.suggestedTasks.find(run.userId, {
-        limit: TASKS_READ,
-        ...(choice.task_types && { taskTypes: choice.task_types }),
-        ...(choice.providers && { providers: choice.providers }),
-      }),
-      this.runs.recentTasks(run.automationId),
-    ]);
-    const taken = new Set(recent.map(taskName));
-    return tasks
-      .map(({ provider, type, repository, number, title }) => ({
-        git_provider: provider,
-        task_type: type,
-        repo: repository,
-        issue_number: number,
-        title,
-      }))
-      .filter((task) => !taken.has(taskName(task)))
-      .slice(0, choice.limit);
+    const { tasks } = await this.suggestedTasks.find(run.userId, {
+      limit: TASKS_READ,
+      ...(choice.task_types && { taskTypes: choice.task_types }),
+      ...(choice.providers && { providers: choice.providers }),
+    });
+    return tasks.map(({ provider, type, repository, number, title }) => ({
+      git_provider: provider,
+      task_type: type,
+      repo: repository,
+      issue_number: number,
+      title,
+    }));
   }
 
   private async start(run: AutomationRun): Promise<void> {
