@@ -10,15 +10,15 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 718,
+  files: 762,
   medianLinesAtLeast: 98,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 10,
   foreignReads: 6,
   filesOfATable: 4,
-  linesOfAnOperation: 59,
-  kilobytesOfOpenApi: 450,
+  linesOfAnOperation: 61,
+  kilobytesOfOpenApi: 515,
   linesOfTheConsole: 3000,
 };
 
@@ -52,6 +52,10 @@ const TABLE_OWNERS = {
   service_state: 'database',
   webhook_endpoints: 'outbound-webhooks',
   webhook_deliveries: 'outbound-webhooks',
+  automations: 'automations',
+  automation_runs: 'automations',
+  automation_webhooks: 'automations',
+  automation_events: 'automations',
 };
 const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 

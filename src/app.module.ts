@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { AuditModule } from './audit/audit.module.js';
 import { AuthModule } from './auth/auth.module.js';
+import { AutomationsModule } from './automations/automations.module.js';
 import { CryptoModule, type CipherKey } from './common/crypto/secret-cipher.js';
 import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
@@ -56,6 +57,7 @@ export class AppModule {
         PullRequestsModule,
         WebClientModule,
         WebhooksModule,
+        AutomationsModule,
         V0Module,
         ToolServerModule,
         HealthModule,

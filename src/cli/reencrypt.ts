@@ -9,6 +9,7 @@ import { EncryptionKeyCheck } from '../database/encryption-key-check.js';
 import { ServiceStateRepository } from '../database/service-state.repository.js';
 import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provider-token.repository.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../settings/mcp/mcp-config.repository.js';
+import { AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS } from '../automations/events/automation-webhook.repository.js';
 import { WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS } from '../outbound-webhooks/webhook-endpoint.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/secrets/custom-secret.repository.js';
 import { LLM_PROFILE_ENCRYPTED_COLUMNS } from '../settings/profiles/llm-profile.repository.js';
@@ -28,6 +29,7 @@ const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...SANDBOX_ENCRYPTED_COLUMNS,
   ...START_TASK_ENCRYPTED_COLUMNS,
   ...WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS,
+  ...AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS,
 ];
 
 /** Bounds the rounds when a service keeps writing under another key. */

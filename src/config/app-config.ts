@@ -19,6 +19,7 @@ import {
   PortVariable,
   PostgresUrlVariable,
   Satisfies,
+  SecondsVariable,
   SwitchVariable,
   TextVariable,
   UrlVariable,
@@ -145,6 +146,13 @@ export class DatabaseConfig {
     { default: '0', minimum: 0, maximum: 36_500, unit: 'days', zero: 'to keep all events' },
   )
   eventRetentionDays: number;
+
+  @SecondsVariable(
+    'AUTOMATION_RUN_RETENTION_SECONDS',
+    'Runs of automations are removed this long after their end.',
+    '7776000',
+  )
+  automationRunRetentionSeconds: number;
 }
 
 export class TrustConfig {

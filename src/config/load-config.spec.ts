@@ -39,6 +39,7 @@ describe('parseConfig', () => {
       poolSize: 10,
       auditRetentionDays: 365,
       eventRetentionDays: 0,
+      automationRunRetentionSeconds: 7_776_000,
     });
     expect(config.log).toEqual({ level: 'info', format: 'pretty', requests: true, welcome: true });
     expect(config.git).toMatchObject({
@@ -198,6 +199,7 @@ describe('parseConfig', () => {
     ['AUDIT_RETENTION_DAYS', '36501'],
     ['EVENT_RETENTION_DAYS', '-1'],
     ['EVENT_RETENTION_DAYS', '36501'],
+    ['AUTOMATION_RUN_RETENTION_SECONDS', '-1'],
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],

@@ -73,6 +73,15 @@ class PullRequestReportDto extends ReportedPullRequestDto {
   @ApiProperty({ example: 'octo/app' }) repository: string;
 }
 
+class AutomationRunReportDto {
+  @ApiProperty({ format: 'uuid', example: 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d' }) run_id: string;
+  @ApiProperty({ format: 'uuid', example: '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12' }) automation_id: string;
+  @ApiProperty({ enum: ['COMPLETED', 'FAILED', 'CANCELLED'], example: 'COMPLETED' }) status: string;
+  @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
+  @ApiProperty({ type: String, nullable: true, example: CONVERSATION_ID }) conversation_id: string | null;
+  @ApiProperty({ type: String, nullable: true, example: null }) error: string | null;
+}
+
 class TestReportDto {
   @ApiProperty({ format: 'uuid', example: '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d' }) endpoint_id: string;
 }
@@ -91,6 +100,7 @@ const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data:
   'conversation.stuck': ['The agent repeats itself, and was stopped', ConversationStatusReportDto],
   'pull_request.opened': ['The agent has opened a pull request', PullRequestReportDto],
   'budget.threshold': ['A conversation has used up 80 % or all of its budget', BudgetReportDto],
+  'automation.run.finished': ['A run of an automation is over', AutomationRunReportDto],
   [TEST_EVENT]: ['A test that was asked for', TestReportDto],
 };
 

@@ -9,6 +9,7 @@ export const WEBHOOK_EVENT_TYPES = [
   'conversation.stuck',
   'pull_request.opened',
   'budget.threshold',
+  'automation.run.finished',
 ] as const;
 
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];

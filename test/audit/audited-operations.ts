@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditAction } from '../../src/audit/audit-action.js';
 import type { TestUser } from '../support/create-test-app.js';
-import { type AuditedScene, PLANTED, type SceneRequest } from './audited-scene.js';
+import { type AuditedScene, AUTOMATION, PLANTED, type SceneRequest } from './audited-scene.js';
 
 interface AuditedOperation {
   /** Actions of the entries that the request leaves, in any order. */
@@ -14,6 +14,7 @@ const MCP = {
   stdio_servers: [{ name: 'files', command: 'files', args: [], env: { TOKEN: PLANTED.mcpVariable } }],
   shttp_servers: [],
 };
+const AUTOMATIONS = '/api/automation/v1';
 const START = { initial_message: { content: [{ text: PLANTED.message }] }, title: PLANTED.title };
 const TOKENS = (scene: AuditedScene): object => ({
   provider_tokens: { github: { token: scene.githubToken } },
@@ -250,6 +251,57 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
     actions: ['sandbox.delete'],
     request: ({ sandboxId }) => ({ method: 'DELETE', path: `/api/v1/sandboxes/${sandboxId}` }),
   },
+  create_automation: {
+    actions: ['automation.create'],
+    request: () => ({ method: 'POST', path: `${AUTOMATIONS}/preset/prompt`, body: AUTOMATION }),
+  },
+  update_automation: {
+    actions: ['automation.update'],
+    request: ({ automationId }) => ({
+      method: 'PATCH',
+      path: `${AUTOMATIONS}/${automationId}`,
+      body: AUTOMATION,
+    }),
+  },
+  delete_automation: {
+    actions: ['automation.delete'],
+    request: ({ automationId }) => ({ method: 'DELETE', path: `${AUTOMATIONS}/${automationId}` }),
+  },
+  dispatch_automation: {
+    actions: ['automation.dispatch'],
+    request: ({ automationId }) => ({ method: 'POST', path: `${AUTOMATIONS}/${automationId}/dispatch` }),
+  },
+  cancel_automation_run: {
+    actions: ['automation.cancel_run'],
+    request: ({ runId }) => ({ method: 'POST', path: `${AUTOMATIONS}/runs/${runId}/cancel` }),
+  },
+  create_automation_webhook: {
+    actions: ['automation_webhook.create'],
+    request: () => ({
+      method: 'POST',
+      path: `${AUTOMATIONS}/webhooks`,
+      body: { name: PLANTED.title, source: 'github', webhook_secret: PLANTED.secret },
+    }),
+  },
+  update_automation_webhook: {
+    actions: ['automation_webhook.update'],
+    request: ({ sourceId }) => ({
+      method: 'PATCH',
+      path: `${AUTOMATIONS}/webhooks/${sourceId}`,
+      body: { enabled: false },
+    }),
+  },
+  rotate_automation_webhook_secret: {
+    actions: ['automation_webhook.rotate_secret'],
+    request: ({ sourceId }) => ({
+      method: 'POST',
+      path: `${AUTOMATIONS}/webhooks/${sourceId}/rotate-secret`,
+    }),
+  },
+  delete_automation_webhook: {
+    actions: ['automation_webhook.delete'],
+    request: ({ sourceId }) => ({ method: 'DELETE', path: `${AUTOMATIONS}/webhooks/${sourceId}` }),
+  },
   create_webhook_endpoint: {
     actions: ['webhook_endpoint.create'],
     request: () => ({ method: 'POST', path: '/api/v1/webhook-endpoints', body: { url: PLANTED.webhookUrl } }),
@@ -288,5 +340,7 @@ export const NOT_AUDITED: Record<string, string> = {
   forward_to_agent_server:
     "The request goes to the agent server of the caller's own sandbox, as it would at the address of that.",
   on_conversation_update: 'An agent server reports with its session key; nobody decides anything.',
+  receive_automation_event: 'A host sends it with a signature of its own; events are kept for a day.',
+  validate_automation: 'It says what an automation would do, and keeps nothing.',
   on_event: 'An agent server reports with its session key; nobody decides anything.',
 };

@@ -20,6 +20,13 @@ export const PLANTED = {
   webhookUrl: 'https://planted-webhook.example.com/path',
   message: 'planted first message',
   title: 'planted title of a conversation',
+  prompt: 'planted prompt of an automation',
+} as const;
+
+export const AUTOMATION = {
+  name: PLANTED.title,
+  prompt: PLANTED.prompt,
+  trigger: { type: 'event', source: 'github', on: 'push' },
 } as const;
 
 const TABLES: Record<string, string> = {
@@ -32,6 +39,9 @@ const TABLES: Record<string, string> = {
   provider_tokens: '* FROM provider_tokens',
   llm_profiles: '* FROM llm_profiles',
   webhook_endpoints: '* FROM webhook_endpoints',
+  automations: '* FROM automations WHERE user_id = $1',
+  automation_webhooks: '* FROM automation_webhooks WHERE user_id = $1',
+  automation_runs: 'id, status FROM automation_runs WHERE user_id = $1',
   sandboxes: 'id, status FROM sandboxes WHERE user_id = $1',
   conversations: '* FROM app_conversations WHERE user_id = $1',
   starts: 'id FROM app_conversation_start_tasks WHERE user_id = $1',
@@ -47,6 +57,9 @@ export class AuditedScene {
     readonly other: TestUser,
     readonly keyId: string,
     readonly endpointId: string,
+    readonly automationId: string,
+    readonly runId: string,
+    readonly sourceId: string,
     readonly sandboxId: string,
     readonly pausedId: string,
     readonly conversationId: string,
@@ -91,6 +104,15 @@ export class AuditedScene {
     await post('/api/add-git-providers', hosts.tokens);
     const endpoint = await post('/api/v1/webhook-endpoints', { url: PLANTED.webhookUrl });
     const endpointId = (endpoint as { id: string }).id;
+    const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);
+    const automationId = (automation as { id: string }).id;
+    const source = await post('/api/automation/v1/webhooks', { name: PLANTED.title, source: 'gitlab' });
+    const runId = randomUUID();
+    await app.dataSource.query(
+      `INSERT INTO automation_runs (id, automation_id, user_id, cause, trigger_source, status, work)
+       VALUES ($1, $2, $3, 'manual:waits', 'manual', 'PENDING', '{}')`,
+      [runId, automationId, user.id],
+    );
     return new AuditedScene(
       app,
       agent,
@@ -98,6 +120,9 @@ export class AuditedScene {
       other,
       issued.record.id,
       endpointId,
+      automationId,
+      runId,
+      (source as { id: string }).id,
       sandbox.id,
       paused.id,
       id,

@@ -21,6 +21,8 @@ export const ERROR_CODES = [
   'unavailable',
   'overloaded',
   'storage_full',
+  'invalid_signature',
+  'not_offered',
   'internal',
 ] as const;
 
@@ -39,6 +41,7 @@ export type ErrorKind =
   | 'bad_gateway'
   | 'gateway_timeout'
   | 'unavailable'
+  | 'not_offered'
   | 'bad_request';
 
 interface DomainErrorOptions {

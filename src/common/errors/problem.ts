@@ -31,6 +31,7 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   too_large: 413,
   misdirected: 421,
   rate_limited: 429,
+  not_offered: 501,
   bad_gateway: 502,
   unavailable: 503,
   gateway_timeout: 504,

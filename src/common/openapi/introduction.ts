@@ -42,6 +42,7 @@ export const TAGS: Readonly<Record<string, string>> = {
 - A *confirmation* is an action that waits for you to accept or reject it.`,
   Events: 'What happened in conversations, searched or streamed.',
   'Suggested tasks': 'Open work across the repositories a user pushed to most recently.',
+  Automations: 'Work that begins by itself: on a schedule, by an event, or by hand.',
   'Git providers': "Users' tokens for GitHub, GitLab and Bitbucket, and what can be read with them.",
   Settings: 'What the sessions of a user start with.',
   'Custom secrets': "Named values for a user's agents; never shown again.",

@@ -3,13 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { GitProviderRegistry } from '../../git-providers/git-provider.registry.js';
-import {
-  AgentProfilesDto,
-  AutomationHealthDto,
-  AutomationSdkVersionDto,
-  toWebClientConfigDto,
-  WebClientConfigDto,
-} from './web-client.dto.js';
+import { AgentProfilesDto, toWebClientConfigDto, WebClientConfigDto } from './web-client.dto.js';
 
 /** The response says nothing about users or about the machine. */
 @ApiTags('Config')
@@ -41,23 +35,5 @@ export class AbsentFeaturesController {
   })
   agentProfiles(): AgentProfilesDto {
     return { profiles: [], active_agent_profile_id: null };
-  }
-
-  @Get('automation/health')
-  @ApiRoute('get_automation_health', 'Whether there are automations', {
-    description: 'There are none, so that web applications leave them out.',
-    answer: { type: AutomationHealthDto, description: 'There are none' },
-  })
-  automationHealth(): AutomationHealthDto {
-    return { status: 'unavailable' };
-  }
-
-  @Get('automation/sdk-version')
-  @ApiRoute('get_automation_sdk_version', 'Version of the SDK that automations run with', {
-    description: 'Always null.',
-    answer: { type: AutomationSdkVersionDto, description: 'There are no automations' },
-  })
-  automationSdkVersion(): AutomationSdkVersionDto {
-    return { sdk_version: null };
   }
 }

@@ -51,13 +51,6 @@ export class WebClientConfigDto extends Always(CONSTANTS) {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) acp_providers: [];
 }
 
-/** Automations are not part of this service. */
-export class AutomationHealthDto extends Always({ status: 'unavailable' as const }) {}
-
-export class AutomationSdkVersionDto {
-  @Shown('There are no automations here.', null, { type: 'null' }) sdk_version: null;
-}
-
 /** Always empty: agents work with the settings of their user. */
 export class AgentProfilesDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) profiles: [];

@@ -1,0 +1,66 @@
+import { Module } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { JobsModule } from '../database/jobs/jobs.module.js';
+import { HealthModule } from '../health/health.module.js';
+import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
+import { SuggestedTasksModule } from '../suggested-tasks/suggested-tasks.module.js';
+import { AppConversationsModule } from '../v1/app-conversations/app-conversations.module.js';
+import { Automation } from './definitions/automation.entity.js';
+import { AutomationRepository } from './definitions/automation.repository.js';
+import { AutomationsController } from './definitions/automations.controller.js';
+import { AutomationsService } from './definitions/automations.service.js';
+import { DraftsController } from './definitions/drafts.controller.js';
+import { DraftsService } from './definitions/drafts.service.js';
+import { ScheduleWorker } from './definitions/schedule.worker.js';
+import { AutomationEvent } from './events/automation-event.entity.js';
+import { AutomationEventRepository } from './events/automation-event.repository.js';
+import { AutomationEventsController } from './events/automation-events.controller.js';
+import { AutomationEventsService } from './events/automation-events.service.js';
+import { AutomationWebhook } from './events/automation-webhook.entity.js';
+import { AutomationWebhookRepository } from './events/automation-webhook.repository.js';
+import { AutomationWebhooksController } from './events/automation-webhooks.controller.js';
+import { NotOfferedController } from './not-offered.controller.js';
+import { AutomationRun } from './runs/automation-run.entity.js';
+import { AutomationRunQueue } from './runs/automation-run.queue.js';
+import { AutomationRunRepository } from './runs/automation-run.repository.js';
+import { AutomationRunWorker } from './runs/automation-run.worker.js';
+import { AutomationRunsController } from './runs/automation-runs.controller.js';
+import { AutomationRunsService } from './runs/automation-runs.service.js';
+import { RunSettler } from './runs/run-settler.js';
+import { ServiceInfoController } from './service-info.controller.js';
+
+@Module({
+  imports: [
+    TypeOrmModule.forFeature([Automation, AutomationRun, AutomationWebhook, AutomationEvent]),
+    AppConversationsModule,
+    HealthModule,
+    JobsModule,
+    OutboundWebhooksModule,
+    SuggestedTasksModule,
+  ],
+  // Routes with a fixed path go before `v1/:id`.
+  controllers: [
+    ServiceInfoController,
+    NotOfferedController,
+    DraftsController,
+    AutomationWebhooksController,
+    AutomationEventsController,
+    AutomationRunsController,
+    AutomationsController,
+  ],
+  providers: [
+    AutomationEventRepository,
+    AutomationEventsService,
+    AutomationWebhookRepository,
+    AutomationRepository,
+    AutomationRunQueue,
+    AutomationRunRepository,
+    AutomationRunWorker,
+    AutomationRunsService,
+    AutomationsService,
+    DraftsService,
+    RunSettler,
+    ScheduleWorker,
+  ],
+})
+export class AutomationsModule {}

@@ -1,0 +1,34 @@
+import { isBranchName, repositorySegments } from '../../git-providers/repository-name.js';
+import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { AutomationRepo } from './automation.entity.js';
+
+const HOSTS: Readonly<Record<string, ProviderType>> = {
+  'github.com': 'github',
+  'gitlab.com': 'gitlab',
+  'bitbucket.org': 'bitbucket',
+};
+
+export interface RunRepository {
+  /** Full name. */
+  name: string;
+  branch: string | null;
+  /** Null: the first provider with a token. */
+  provider: ProviderType | null;
+}
+
+export function toRunRepository({ url, ref, provider }: AutomationRepo): RunRepository {
+  const address = URL.canParse(url) ? new URL(url) : null;
+  const name = (address?.pathname ?? url).replace(/^\/+|(?:\.git)?\/*$/g, '');
+  return { name, branch: ref, provider: provider ?? HOSTS[address?.hostname ?? ''] ?? null };
+}
+
+export function repoProblem(url: string): string | null {
+  const { name } = toRunRepository({ url, ref: null, provider: null });
+  return repositorySegments(name) === null
+    ? 'Expected owner/name, or the https address of a repository.'
+    : null;
+}
+
+export function refProblem(ref: string): string | null {
+  return isBranchName(ref) ? null : 'Expected the name of a branch, such as main.';
+}

@@ -1,0 +1,311 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ValidateBy } from 'class-validator';
+import { customRule, field, type FieldProblem } from '../../common/validation/field.js';
+import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
+import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
+import { Choice, Identifier, Text, TextList } from '../../common/validation/text-fields.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
+import { promptProblem } from '../runs/prompt-template.js';
+import { WHEN_BUSY, type WhenBusy } from '../runs/run-admission.js';
+import { AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
+import { refProblem, repoProblem } from './automation-repo.js';
+import { MAX_EXPRESSION } from './event-filter.js';
+import { type Trigger, triggerProblems } from './trigger.js';
+
+const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
+const MAX_JSON = 32_768;
+const MAX_TIMEOUT_SECONDS = 86_400;
+const MAX_TAGS = 10;
+const MAX_TAG_LENGTH = 50;
+const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
+
+export const MAX_AUTOMATION_SECONDS = MAX_TIMEOUT_SECONDS;
+
+const MAX_PATTERN = 520;
+const MAX_PATTERNS = 50;
+
+function isPattern(each: unknown): boolean {
+  return typeof each === 'string' && each.length <= MAX_PATTERN;
+}
+
+function arePatterns(on: unknown): boolean {
+  return Array.isArray(on) ? on.length <= MAX_PATTERNS && on.every(isPattern) : isPattern(on);
+}
+
+function KeyPatterns(description: string): PropertyDecorator {
+  const noKeys: FieldProblem = { type: 'string_type', msg: 'Expected an event key, or a list of them.' };
+  const text = { type: 'string', maxLength: MAX_PATTERN };
+  return field(
+    description,
+    { example: 'issues.labeled' },
+    {
+      schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
+      is: (why) => ValidateBy({ name: 'keyPatterns', validator: { validate: arePatterns } }, why),
+      otherwise: noKeys,
+    },
+  );
+}
+
+@ApiSchema({ name: 'AutomationTrigger' })
+export class TriggerDto implements Trigger {
+  @Choice('What it waits for.', { required: true, values: ['cron', 'event'], example: 'cron' })
+  type: 'cron' | 'event';
+
+  @Text('Of a schedule: five fields of cron.', { example: '0 9 * * 1-5', maxLength: 200 }) schedule?: string;
+  @Text('Of a schedule: its time zone.', { default: 'UTC', example: 'Europe/Berlin', maxLength: 100 })
+  timezone?: string;
+
+  @Text('Of events: `github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or that of a webhook.', {
+    example: 'github',
+    maxLength: 50,
+  })
+  source?: string;
+
+  @KeyPatterns('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.')
+  on?: string | string[];
+
+  @Text('Of events: a JMESPath expression that has to be true for the payload.', {
+    nullable: true,
+    example: "label.name == 'agent'",
+    maxLength: MAX_EXPRESSION,
+  })
+  filter?: string | null;
+}
+
+function TriggerField(required: boolean): PropertyDecorator {
+  const options = {
+    type: TriggerDto,
+    example: CRON_EXAMPLE,
+    ...(required ? { required } : { nullIsAbsent: true }),
+  };
+  return (target, property) => {
+    Nested('When it starts.', options)(target, property);
+    customRule('trigger', (value) => (hasType(value) ? triggerProblems(value) : []))(target, property);
+  };
+}
+
+function hasType(value: unknown): value is TriggerDto {
+  return value instanceof TriggerDto && (value.type === 'cron' || value.type === 'event');
+}
+
+export class TriggerDraftDto {
+  @TriggerField(true) trigger: TriggerDto;
+}
+
+@ApiSchema({ name: 'AutomationRepoSource' })
+export class RepoDto {
+  @Text('`owner/name`, or the address of the repository.', {
+    required: true,
+    example: 'octo/app',
+    maxLength: 500,
+    rule: repoProblem,
+  })
+  url: string;
+
+  @Text('Branch to check out.', { nullable: true, example: 'main', maxLength: 255, rule: refProblem })
+  ref?: string | null;
+
+  @Choice('Where it is; not needed for an address of a public host.', {
+    nullable: true,
+    values: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    example: 'github',
+  })
+  provider?: ProviderType | null;
+}
+
+function chosenFrom(values: readonly string[]): PropertyDecorator {
+  return customRule('chosenFrom', (list) =>
+    Array.isArray(list) && list.some((each) => !values.includes(String(each)))
+      ? [{ type: 'enum', msg: `Expected a list of: ${values.join(', ')}.` }]
+      : [],
+  );
+}
+
+@ApiSchema({ name: 'AutomationTasks' })
+export class TasksDto {
+  @TextList('Only these types.', {
+    nullable: true,
+    example: ['FAILING_CHECKS'],
+    form: { items: { enum: [...TASK_TYPES] } },
+  })
+  @chosenFrom(TASK_TYPES)
+  task_types?: TaskType[] | null;
+
+  @TextList('Only of these providers.', {
+    nullable: true,
+    example: ['github'],
+    form: { items: { enum: [...PROVIDER_TYPES] } },
+  })
+  @chosenFrom(PROVIDER_TYPES)
+  providers?: ProviderType[] | null;
+
+  @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1, example: 3 }) limit?: number;
+}
+
+@ApiSchema({ name: 'AutomationConcurrency' })
+export class ConcurrencyDto {
+  @Integer('Runs at a time.', { minimum: 1, maximum: 20, default: 1, example: 1 }) limit?: number;
+
+  @Choice('What a cause does meanwhile.', { values: WHEN_BUSY, default: 'queue', example: 'queue' })
+  when_busy?: WhenBusy;
+}
+
+@ApiSchema({ name: 'AutomationTemplate' })
+export class TemplateDto {
+  @Text('Id of the template.', { required: true, example: 'triage', maxLength: 100 }) id: string;
+  @Text('Its version.', { required: true, example: '1.0.0', maxLength: 50 }) version: string;
+
+  @FreeObject('What was chosen in its form.', { nullable: true, example: {}, maxLength: MAX_JSON })
+  config?: Record<string, unknown> | null;
+}
+
+const PROMPT = {
+  example: 'Fix this issue: {{ event.issue.title }}',
+  form: { minLength: 1, maxLength: 50_000 },
+  maxLength: 50_000,
+  rule: (text: string) => (text.trim() === '' ? 'Expected a text.' : promptProblem(text)),
+};
+const NAME = {
+  example: 'Morning triage',
+  form: { minLength: 1, maxLength: 500 },
+  maxLength: 500,
+  rule: (text: string) => (text.trim() === '' ? 'Expected a name.' : null),
+};
+
+/** What both a new automation and a change of one may say. */
+class AutomationFieldsDto {
+  @Text('For people.', { nullable: true, example: null, maxLength: 2_000 }) description?: string | null;
+
+  @Nested('In place of a prompt: the most pressing suggested tasks are started.', {
+    type: TasksDto,
+    nullable: true,
+  })
+  tasks?: TasksDto | null;
+
+  @Text('Model profile; the settings by default.', { nullable: true, example: 'fast', maxLength: 64 })
+  model?: string | null;
+
+  @NestedList('The repository to work in.', { type: RepoDto, nullable: true, form: { maxItems: 1 } })
+  @customRule('oneRepo', (list) =>
+    Array.isArray(list) && list.length > 1
+      ? [{ type: 'too_long', msg: 'Expected one repository: a conversation works in one.' }]
+      : [],
+  )
+  repos?: RepoDto[] | null;
+
+  @Integer('Seconds that a run may take; unlimited by default.', {
+    nullable: true,
+    minimum: 1,
+    maximum: MAX_TIMEOUT_SECONDS,
+    example: 3_600,
+  })
+  timeout?: number | null;
+
+  @Flag('Kept and shown; sandboxes end by the rules of the service.', { nullable: true, example: null })
+  keep_alive?: boolean | null;
+
+  @FreeObject('JSON Schema of the result of a run.', {
+    nullable: true,
+    example: { type: 'object' },
+    maxLength: MAX_JSON,
+  })
+  result_schema?: Record<string, unknown> | null;
+
+  @TextList('Names of the stored secrets that a run gets; null: all.', {
+    nullable: true,
+    example: ['DEPLOY_TOKEN'],
+  })
+  secret_names?: string[] | null;
+
+  @Text('Agent; that of the settings by default.', {
+    nullable: true,
+    example: 'CodeActAgent',
+    maxLength: 100,
+  })
+  agent?: string | null;
+
+  @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0, example: 2.5 })
+  max_budget_per_run?: number | null;
+
+  @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100, example: 100 })
+  max_runs_per_day?: number;
+
+  @Nested('Runs at a time.', { type: ConcurrencyDto }) concurrency?: ConcurrencyDto;
+
+  @TextList('Labels to find it by: in lower case, `-` in place of white space.', {
+    nullable: true,
+    example: ['triage'],
+    itemLength: MAX_TAG_LENGTH,
+  })
+  @customRule('tags', (list) =>
+    Array.isArray(list) && list.length > MAX_TAGS
+      ? [{ type: 'too_long', msg: `Expected at most ${MAX_TAGS} tags.` }]
+      : [],
+  )
+  tags?: string[] | null;
+
+  @Choice('Whether its trigger starts it.', {
+    nullIsAbsent: true,
+    values: AUTOMATION_STATES,
+    example: 'ACTIVE',
+  })
+  state?: AutomationState;
+
+  @Flag('Older name of `state`.', { nullIsAbsent: true, example: true }) enabled?: boolean;
+}
+
+@ApiSchema({ name: 'CreatePromptAutomationRequest' })
+export class CreateAutomationDto extends AutomationFieldsDto {
+  @Text('Name of the automation.', { required: true, ...NAME }) name: string;
+
+  @Text(
+    'What a run does; `{{ event.<JMESPath> }}` stands for a value of the event. Needed without `tasks`.',
+    {
+      nullIsAbsent: true,
+      ...PROMPT,
+    },
+  )
+  prompt?: string;
+
+  @TriggerField(true) trigger: TriggerDto;
+
+  @Nested('Where it comes from: a template makes one automation, and a repetition answers that one.', {
+    type: TemplateDto,
+    nullable: true,
+  })
+  template?: TemplateDto | null;
+}
+
+@ApiSchema({ name: 'UpdateAutomationRequest' })
+export class UpdateAutomationDto extends AutomationFieldsDto {
+  @Text('Name of the automation.', { nullIsAbsent: true, ...NAME }) name?: string;
+  @Text('What a run does, in place of `tasks`.', { nullIsAbsent: true, ...PROMPT }) prompt?: string;
+  @TriggerField(false) trigger?: TriggerDto;
+}
+
+export class AutomationIdDto {
+  @Identifier('Id of the automation.', { required: true, example: AUTOMATION_ID }) id: string;
+}
+
+export class OffsetQueryDto {
+  @Integer('Items of the list.', { minimum: 1, maximum: 100, default: 50 }) limit?: number;
+  @Integer('Items before the first.', { minimum: 0, maximum: 100_000, default: 0 }) offset?: number;
+}
+
+export class ListAutomationsQueryDto extends OffsetQueryDto {
+  @Choice('`others`: none, as everybody sees only their own.', { values: ['me', 'others'], example: 'me' })
+  created_by?: 'me' | 'others';
+
+  @Text('Only those with this tag.', { example: 'triage', maxLength: MAX_TAG_LENGTH }) tag?: string;
+}
+
+export class TagCountDto {
+  @ApiProperty({ example: 'triage' }) tag: string;
+  @ApiProperty({ type: 'integer', example: 2 }) count: number;
+}
+
+export class TagCountsDto {
+  @ApiProperty({ type: [TagCountDto], description: 'The most used first.' }) tags: TagCountDto[];
+}

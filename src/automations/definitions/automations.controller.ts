@@ -1,0 +1,144 @@
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
+import { ApiTags } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import { AutomationDto, AutomationListDto, toAutomationDto } from './automation-answer.dto.js';
+import {
+  AutomationIdDto,
+  CreateAutomationDto,
+  ListAutomationsQueryDto,
+  TagCountsDto,
+  UpdateAutomationDto,
+} from './automation.dto.js';
+import { AutomationsService } from './automations.service.js';
+
+const EXAMPLES = {
+  schedule: {
+    summary: 'Every working day at nine, the most pressing suggested tasks',
+    value: {
+      name: 'Morning triage',
+      tasks: { task_types: ['FAILING_CHECKS', 'MERGE_CONFLICTS'], limit: 3 },
+      trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' },
+    },
+  },
+  event: {
+    summary: 'When an issue gets the label agent',
+    value: {
+      name: 'Labelled issues',
+      prompt: 'Solve this issue and open a pull request: {{ event.issue.html_url }} {{ event.issue.body }}',
+      repos: [{ url: 'octo/app', provider: 'github' }],
+      trigger: {
+        type: 'event',
+        source: 'github',
+        on: 'issues.labeled',
+        filter: "label.name == 'agent' && glob(repository.full_name, 'octo/*')",
+      },
+      concurrency: { limit: 2, when_busy: 'queue' },
+    },
+  },
+};
+
+export const UNKNOWN_AUTOMATION: DocumentedProblem = {
+  status: 404,
+  detail: 'There is no automation with this id.',
+  description: 'Unknown automation, or not yours',
+};
+const TOO_MANY: DocumentedProblem = {
+  status: 409,
+  code: 'conflict',
+  detail: 'You have 100 automations, the most that are kept; delete one first.',
+  description: 'As many automations as may be',
+};
+const BAD_SCHEDULE = {
+  loc: ['body', 'trigger', 'schedule'],
+  type: 'value_error',
+  msg: 'Expected five fields of cron, such as 0 9 * * 1-5: minute, hour, day, month, weekday.',
+};
+
+@ApiTags('Automations')
+@Controller('api/automation/v1')
+export class AutomationsController {
+  constructor(private readonly automations: AutomationsService) {}
+
+  @Post('preset/prompt')
+  @ApiRoute('create_automation', 'Create an automation', {
+    description:
+      'From now on it starts a conversation whenever its trigger says so, with your settings, tokens and limits.',
+    status: 201,
+    answer: { type: AutomationDto, description: 'The automation' },
+    examples: EXAMPLES,
+    problems: [TOO_MANY],
+    invalid: BAD_SCHEDULE,
+  })
+  async create(
+    @CurrentOwner() owner: Owner,
+    @Body() body: CreateAutomationDto,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<AutomationDto> {
+    const { automation, isNew } = await this.automations.create(owner, body);
+    // Clients that use templates take 200 for one that existed.
+    response.status(isNew ? 201 : 200);
+    return toAutomationDto(automation);
+  }
+
+  @Get()
+  @ApiRoute('list_automations', 'List automations', {
+    description: 'The newest first.',
+    answer: { type: AutomationListDto, description: 'A page of your automations' },
+  })
+  async list(
+    @CurrentOwner() owner: Owner,
+    @Query() { limit = 50, offset = 0, tag, created_by }: ListAutomationsQueryDto,
+  ): Promise<AutomationListDto> {
+    if (created_by === 'others') {
+      return { automations: [], total: 0 };
+    }
+    const [automations, total] = await this.automations.page(owner, tag ?? null, { limit, offset });
+    return { automations: automations.map(toAutomationDto), total };
+  }
+
+  @Get('tags')
+  @ApiRoute('list_automation_tags', 'List the tags of automations', {
+    answer: { type: TagCountsDto, description: 'Tags with the number of their automations' },
+  })
+  async tags(@CurrentOwner() owner: Owner): Promise<TagCountsDto> {
+    return { tags: await this.automations.tags(owner) };
+  }
+
+  @Get(':id')
+  @ApiRoute('get_automation', 'Look at an automation', {
+    answer: { type: AutomationDto, description: 'The automation' },
+    problems: [UNKNOWN_AUTOMATION],
+  })
+  async get(@CurrentOwner() owner: Owner, @Param() { id }: AutomationIdDto): Promise<AutomationDto> {
+    return toAutomationDto(await this.automations.get(owner, id));
+  }
+
+  @Patch(':id')
+  @ApiRoute('update_automation', 'Change an automation', {
+    description: 'What is left out stays. Runs that were made before stay as they were.',
+    answer: { type: AutomationDto, description: 'The automation as it is now' },
+    examples: { pause: { summary: 'Start nothing for now', value: { state: 'INACTIVE' } } },
+    problems: [UNKNOWN_AUTOMATION],
+    invalid: BAD_SCHEDULE,
+  })
+  async update(
+    @CurrentOwner() owner: Owner,
+    @Param() { id }: AutomationIdDto,
+    @Body() body: UpdateAutomationDto,
+  ): Promise<AutomationDto> {
+    return toAutomationDto(await this.automations.change(owner, id, body));
+  }
+
+  @Delete(':id')
+  @ApiRoute('delete_automation', 'Remove an automation', {
+    description: 'Its runs are removed with it; conversations that they began stay, and go on.',
+    status: 204,
+    answer: { description: 'Removed' },
+    problems: [UNKNOWN_AUTOMATION],
+  })
+  async remove(@CurrentOwner() owner: Owner, @Param() { id }: AutomationIdDto): Promise<void> {
+    await this.automations.remove(owner, id);
+  }
+}

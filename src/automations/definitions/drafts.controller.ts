@@ -1,0 +1,113 @@
+import { Body, Controller, Post } from '@nestjs/common';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
+import { Text } from '../../common/validation/text-fields.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import { DraftsService } from './drafts.service.js';
+
+const MAX_PAYLOAD = 1_000_000;
+
+@ApiSchema({ name: 'SampleEvent' })
+export class SampleEventDto {
+  @Text('Which event it is.', { required: true, example: 'issues.labeled', maxLength: 520 }) key: string;
+
+  @FreeObject('What the host sends.', {
+    required: true,
+    example: { action: 'labeled' },
+    maxLength: MAX_PAYLOAD,
+  })
+  payload: Record<string, unknown>;
+}
+
+/** A trigger alone, or a whole draft. */
+@ApiSchema({ name: 'ValidateDraftRequest' })
+export class ValidateDraftDto {
+  @FreeObject('When it starts.', {
+    nullIsAbsent: true,
+    example: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' },
+    maxLength: MAX_PAYLOAD,
+  })
+  trigger?: Record<string, unknown>;
+
+  @Nested('An event that the trigger is tried with; by default the last one of the source.', {
+    type: SampleEventDto,
+    nullable: true,
+  })
+  event?: SampleEventDto | null;
+
+  @Text('Where the draft is going to be sent.', { example: '/v1/preset/prompt', maxLength: 100 })
+  endpoint?: string;
+
+  @FreeObject('The body that is going to be sent there.', {
+    nullIsAbsent: true,
+    example: { name: 'Triage', prompt: 'Triage.', trigger: { type: 'cron', schedule: '0 9 * * *' } },
+    maxLength: MAX_PAYLOAD,
+  })
+  draft?: Record<string, unknown>;
+
+  @FreeObject('What a host sends, to try the trigger of the draft with.', {
+    nullable: true,
+    example: { action: 'labeled' },
+    maxLength: MAX_PAYLOAD,
+  })
+  sampleEvent?: Record<string, unknown> | null;
+}
+
+class DraftProblemDto {
+  @ApiProperty({ type: String, nullable: true, example: 'trigger.schedule' }) field: string | null;
+  @ApiProperty({ example: 'value_error' }) code: string;
+  @ApiProperty({ example: 'Expected five fields of cron.' }) message: string;
+}
+
+@ApiSchema({ name: 'ValidateDraftResponse' })
+export class DraftReportDto {
+  @ApiProperty({ example: true }) valid: boolean;
+  @ApiProperty({ type: [DraftProblemDto], example: [] }) errors: DraftProblemDto[];
+
+  @ApiProperty({
+    type: [String],
+    description: 'The next five times of a schedule.',
+    example: ['2026-11-23T08:00:00.000Z'],
+  })
+  next_times: string[];
+
+  @ApiProperty({ type: Boolean, nullable: true, description: 'Null without an event.', example: null })
+  matched: boolean | null;
+
+  @ApiProperty({ type: [String], description: 'Why it does not match.', example: [] }) reasons: string[];
+
+  @ApiProperty({ type: Boolean, nullable: true, description: 'As `matched`.', example: null })
+  sampleEventMatched: boolean | null;
+}
+
+@ApiTags('Automations')
+@Controller('api/automation/v1')
+export class DraftsController {
+  constructor(private readonly drafts: DraftsService) {}
+
+  @Post('validate')
+  @ApiRoute('validate_automation', 'Check an automation before it is created', {
+    description: 'Changes nothing, and answers 200 for one that is not valid too.',
+    answer: {
+      type: DraftReportDto,
+      description: 'What is wrong, when it starts, and whether the event starts it',
+    },
+    examples: {
+      schedule: {
+        summary: 'When a schedule starts',
+        value: { trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' } },
+      },
+      event: {
+        summary: 'Whether an event starts it',
+        value: {
+          trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
+          event: { key: 'issues.labeled', payload: { action: 'labeled', label: { name: 'agent' } } },
+        },
+      },
+    },
+  })
+  async validate(@CurrentOwner() owner: Owner, @Body() body: ValidateDraftDto): Promise<DraftReportDto> {
+    return this.drafts.validate(owner, body);
+  }
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from '@jest/globals';
+import { evaluate, filterProblem, isTruthy } from './event-filter.js';
+import { keyMatches, mismatch } from './event-match.js';
+
+const ISSUE = {
+  action: 'labeled',
+  label: { name: 'agent' },
+  issue: {
+    number: 7,
+    user: { login: 'ada' },
+    labels: [{ name: 'agent' }, { name: 'bug' }],
+    body: 'Hello @Slipway!',
+  },
+  repository: { full_name: 'octo/app' },
+};
+
+describe('a filter', () => {
+  it.each([
+    ["label.name == 'agent'", true],
+    ["label.name != 'agent'", false],
+    ["contains(issue.labels[].name, 'bug')", true],
+    ["issue.labels[?name == 'bug'] | [0].name", true],
+    ["icontains(issue.body, '@slipway')", true],
+    ["icontains(comment.body, '@slipway')", false],
+    ["glob(repository.full_name, 'octo/*')", true],
+    ["glob(repository.full_name, 'octo/?')", false],
+    ["starts_with(repository.full_name, 'octo') && !pull_request", true],
+    ['issue.number > `6` && issue.number <= `7`', true],
+    ["lower(issue.user.login) == 'ada' || `false`", true],
+    ['length(issue.labels) == `2`', true],
+    ["{a: label.name}.a == 'agent'", true],
+    ["not_null(missing, label.name) == 'agent'", true],
+    ["to_string(issue.number) == '7'", true],
+    ["join('-', issue.labels[*].name) == 'agent-bug'", true],
+    ['constructor', false],
+    ['__proto__', false],
+    ['issue.labels[-1:].name | [0]', true],
+    ["type(issue) == 'object' && contains(keys(issue), 'body')", true],
+  ])('%s is %s', (filter, expected) => {
+    expect(filterProblem(filter)).toBeNull();
+    expect(isTruthy(evaluate(filter, ISSUE))).toBe(expected);
+  });
+
+  it.each([
+    'a ==',
+    'exec(a)',
+    'contains(a)',
+    'regex(a, b)',
+    'sort_by(a, &b)',
+    'a'.repeat(1_001),
+    '((((',
+    '`{`',
+    '',
+  ])('may not be %s', (filter) => {
+    expect(filterProblem(filter)).toContain('JMESPath');
+  });
+
+  it.each([
+    ['doubling', `@${' | [@, @]'.repeat(60)}`],
+    ['doubling and flattening', `[@]${' | [@, @][]'.repeat(60)}`],
+    ['doubling a comparison', `[@${' | [@, @]'.repeat(40)}] == [@${' | [@, @]'.repeat(40)}]`],
+    ['escaping again and again', 'to_string([@])'.padStart(14) + ' | to_string([@])'.repeat(50)],
+  ])('that grows by %s ends soon', (_what, filter) => {
+    expect(filterProblem(filter)).toBeNull();
+    expect(() => evaluate(filter, { a: '"\\'.repeat(1_000) })).toThrow('takes too long');
+  });
+
+  it('with a pattern of many stars ends soon', () => {
+    expect(() => evaluate(`glob(a, '${'*a'.repeat(400)}b')`, { a: 'a'.repeat(900_000) })).toThrow(
+      'takes too long',
+    );
+  });
+});
+
+describe('a key', () => {
+  it.each([
+    ['push', 'push', true],
+    ['push', '*', true],
+    ['issues.labeled', 'issues.*', true],
+    ['issues', 'issues.*', true],
+    ['issues.labeled', 'issues', false],
+    ['issues_other.x', 'issues.*', false],
+    ['repo.refs_changed', 'repo.refs_changed', true],
+  ])('%s fits %s: %s', (key, pattern, fits) => {
+    expect(keyMatches(key, pattern)).toBe(fits);
+  });
+});
+
+describe('an event', () => {
+  const event = { source: 'github', key: 'issues.labeled', payload: ISSUE };
+  it.each([
+    ['that it waits for', { on: ['push', 'issues.*'] }, null],
+    ['of another source', { source: 'gitlab', on: '*' }, 'It waits for events of gitlab.'],
+    ['of another kind', { on: 'push' }, 'It waits for push, and the event is issues.labeled.'],
+    [
+      'that its filter refuses',
+      { on: '*', filter: "label.name == 'x'" },
+      'Its filter is false for the event.',
+    ],
+    [
+      'that it cannot judge',
+      { on: '*', filter: `@${' | [@, @]'.repeat(60)}` },
+      'Its filter failed: the expression takes too long for this event.',
+    ],
+  ])('%s starts it, or says why not', (_what, members, reason) => {
+    expect(mismatch({ type: 'event', source: 'github', ...members }, event)).toBe(reason);
+  });
+
+  it('starts no schedule', () => {
+    expect(mismatch({ type: 'cron', schedule: '* * * * *', timezone: 'UTC' }, event)).toContain('schedule');
+  });
+});

@@ -1,0 +1,106 @@
+import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { Public } from '../../auth/auth.decorators.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import { Identifier, Text } from '../../common/validation/text-fields.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import { AutomationEventsService } from './automation-events.service.js';
+import { readEventBody } from './event-body.js';
+
+const EVENT_ID = 'c7a1d4e8-2b6f-4093-9d5e-8f1a2b3c4d5e';
+const ORG_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
+const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
+const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
+
+class EventAddressDto {
+  @Text('Id of the organization.', { required: true, example: ORG_ID, maxLength: 64 }) org_id: string;
+  @Text('Source of the webhook.', { required: true, example: 'github', maxLength: 50 }) source: string;
+}
+
+class EventIdDto {
+  @Identifier('Id of the event.', { required: true, example: EVENT_ID }) event_id: string;
+}
+
+class MatchDto {
+  @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) automation_id: string;
+  @ApiProperty({ type: String, nullable: true, format: 'uuid', example: RUN_ID }) run_id: string | null;
+}
+
+class MatchReasonDto extends MatchDto {
+  @ApiProperty({ type: String, nullable: true, description: 'Why there is none.', example: null })
+  reason: string | null;
+}
+
+@ApiSchema({ name: 'AutomationEventResponse' })
+class ReceivedEventDto {
+  @ApiProperty({ format: 'uuid', example: EVENT_ID }) event_id: string;
+  @ApiProperty({ type: [MatchDto] }) matched: MatchDto[];
+  @ApiProperty({ description: 'The delivery was known.', example: false }) duplicate: boolean;
+}
+
+@ApiSchema({ name: 'AutomationEventMatches' })
+class EventMatchesDto {
+  @ApiProperty({ format: 'uuid', example: EVENT_ID }) event_id: string;
+  @ApiProperty({ example: 'github' }) source: string;
+  @ApiProperty({ example: 'issues.labeled' }) key: string;
+  @ApiProperty({ type: [MatchReasonDto] }) matches: MatchReasonDto[];
+}
+
+@ApiTags('Automations')
+@Controller('api/automation/v1/events')
+export class AutomationEventsController {
+  constructor(private readonly events: AutomationEventsService) {}
+
+  @Public()
+  @Post(':org_id/:source')
+  @ApiRoute('receive_automation_event', 'Take an event of a git host', {
+    description:
+      'For webhooks of hosts: needs no key, but the signature of the host. What is unknown is answered as a wrong signature is. A delivery that is known is answered with 200.',
+    status: 202,
+    answer: { type: ReceivedEventDto, description: 'The event is stored, with the runs that it made' },
+    problems: [
+      {
+        status: 401,
+        code: 'invalid_signature',
+        detail: 'The signature of the event is not valid.',
+        description: 'Wrong or missing signature, unknown organization, or unknown source',
+      },
+      413,
+      429,
+    ],
+  })
+  async receive(
+    @Param() { org_id: orgId, source }: EventAddressDto,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<ReceivedEventDto> {
+    const body = await readEventBody(request);
+    const { headers } = request;
+    const { event, isDuplicate } = await this.events.receive({ orgId, source, headers, body });
+    response.status(isDuplicate ? 200 : 202);
+    const matched = event.outcomes.filter(({ run_id }) => run_id !== null);
+    return {
+      event_id: event.id,
+      matched: matched.map(({ automation_id, run_id }) => ({ automation_id, run_id })),
+      duplicate: isDuplicate,
+    };
+  }
+
+  @Get(':event_id/matches')
+  @ApiRoute('get_automation_event_matches', 'What an event meant for each automation', {
+    description: 'Events are kept for a day, and the newest 10,000 of an organization.',
+    answer: {
+      type: EventMatchesDto,
+      description: 'Each automation of the source, and why it was not started',
+    },
+    problems: [{ status: 404, detail: 'There is no event with this id.', description: 'Unknown event' }],
+  })
+  async matches(
+    @CurrentOwner() owner: Owner,
+    @Param() { event_id: id }: EventIdDto,
+  ): Promise<EventMatchesDto> {
+    const { source, eventKey, outcomes } = await this.events.find(owner, id);
+    return { event_id: id, source, key: eventKey, matches: outcomes };
+  }
+}

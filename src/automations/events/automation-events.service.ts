@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { Clock } from '../../common/clock.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { parseHexId } from '../../common/identifiers.js';
+import type { Owner } from '../current-owner.js';
+import { AutomationRepository } from '../definitions/automation.repository.js';
+import { mismatch } from '../definitions/event-match.js';
+import { AutomationRunQueue } from '../runs/automation-run.queue.js';
+import { AutomationRunRepository } from '../runs/automation-run.repository.js';
+import { filledPrompt } from '../runs/prompt-template.js';
+import { AutomationEvent, type EventOutcome } from './automation-event.entity.js';
+import { AutomationEventRepository, type NewAutomationEvent } from './automation-event.repository.js';
+import type { AutomationWebhook } from './automation-webhook.entity.js';
+import { AutomationWebhookRepository } from './automation-webhook.repository.js';
+import { parseEvent } from './event-body.js';
+import { eventSource } from './event-source.js';
+
+const PRUNE_EVERY_MS = 60_000;
+/** Of one organization: under way, and waiting for that. */
+const AT_ONCE = 2;
+const WAITING = 20;
+/** Checked in place of an unknown webhook, so that its answer takes as long. */
+const NO_WEBHOOK = Object.assign(Object.create(null) as AutomationWebhook, {
+  source: 'github',
+  enabled: false,
+});
+
+export interface DeliveredEvent {
+  orgId: string;
+  source: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+export interface ReceivedEvent {
+  event: Pick<AutomationEvent, 'id' | 'outcomes'>;
+  isDuplicate: boolean;
+}
+
+/** Takes events of hosts: an event and the runs that it makes are stored together, once for each delivery. */
+@Injectable()
+export class AutomationEventsService implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger('Automations');
+  private readonly ofOrganizations = new KeyedLimit(AT_ONCE);
+  private readonly pruning = new RepeatedWork(
+    PRUNE_EVERY_MS,
+    () => this.events.prune(),
+    (error) => this.logger.warn('failed to remove old events', { error: errorMessage(error) }),
+  );
+
+  constructor(
+    private readonly webhooks: AutomationWebhookRepository,
+    private readonly events: AutomationEventRepository,
+    private readonly automations: AutomationRepository,
+    private readonly runs: AutomationRunRepository,
+    private readonly runQueue: AutomationRunQueue,
+    private readonly clock: Clock,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.pruning.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.pruning.stop();
+  }
+
+  /**
+   * @throws DomainError unauthorized (`invalid_signature`), the same for what is unknown; rate_limited; too_large
+   * @throws InvalidInputError for a body that is not JSON
+   */
+  async receive(delivered: DeliveredEvent): Promise<ReceivedEvent> {
+    const webhook = await this.authenticated(delivered);
+    if (this.ofOrganizations.waiting(webhook.orgId) >= WAITING) {
+      throw new DomainError('rate_limited', 'rate_limited', 'Too many events of this organization wait.', {
+        retryAfterSeconds: 2,
+      });
+    }
+    return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, delivered));
+  }
+
+  /** @throws DomainError not_found */
+  async find(owner: Owner, id: string): Promise<AutomationEvent> {
+    const event = await this.events.findOf(owner, id);
+    if (event === null) {
+      throw new DomainError('not_found', 'not_found', 'There is no event with this id.');
+    }
+    return event;
+  }
+
+  private async authenticated({ orgId, source, headers, body }: DeliveredEvent): Promise<AutomationWebhook> {
+    const id = parseHexId(orgId);
+    const known = id === null ? null : await this.webhooks.findSource(id, source);
+    const webhook = known ?? NO_WEBHOOK;
+    const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
+    const signed = { headers, body, secret, now: this.clock.now() };
+    const isSigned = await eventSource(webhook).isSigned(signed);
+    if (!isSigned || !webhook.enabled) {
+      throw new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+    }
+    return webhook;
+  }
+
+  private async take(webhook: AutomationWebhook, { headers, body }: DeliveredEvent): Promise<ReceivedEvent> {
+    const payload = parseEvent(headers, body);
+    const source = eventSource(webhook);
+    const id = randomUUID();
+    const event: NewAutomationEvent = {
+      id,
+      userId: webhook.userId,
+      orgId: webhook.orgId,
+      source: webhook.source,
+      deliveryId: source.deliveryId(headers) ?? id,
+      eventKey: source.eventKey(headers, payload),
+      payload,
+    };
+    await this.runQueue.prepare();
+    return this.events.manager.transaction(async (manager) => {
+      if (!(await this.events.add(manager, event))) {
+        const { orgId, deliveryId } = event;
+        const known = { orgId, source: event.source, deliveryId };
+        return { event: await manager.findOneByOrFail(AutomationEvent, known), isDuplicate: true };
+      }
+      const outcomes = await this.makeRuns(manager, event);
+      await this.events.setOutcomes(manager, id, outcomes);
+      return { event: { id, outcomes }, isDuplicate: false };
+    });
+  }
+
+  private async makeRuns(manager: EntityManager, event: NewAutomationEvent): Promise<EventOutcome[]> {
+    const outcomes: EventOutcome[] = [];
+    // Always in this order, so that two events never wait for each other.
+    for (const { id, trigger, state } of await this.automations.ofSource(event.orgId, event.source)) {
+      const { source, eventKey: key, payload } = event;
+      const inactive = state === 'ACTIVE' ? null : 'It is not active.';
+      const reason = inactive ?? mismatch(trigger, { source, key, payload });
+      const outcome = reason === null ? await this.makeRun(manager, id, event) : { run_id: null, reason };
+      outcomes.push({ automation_id: id, ...outcome });
+    }
+    return outcomes;
+  }
+
+  private async makeRun(
+    manager: EntityManager,
+    automationId: string,
+    { source, deliveryId, payload }: NewAutomationEvent,
+  ): Promise<Omit<EventOutcome, 'automation_id'>> {
+    const automation = await this.automations.lock(manager, { id: automationId });
+    if (automation === null) {
+      return { run_id: null, reason: 'It was removed.' };
+    }
+    const { prompt } = automation.work;
+    const work = { ...automation.work, prompt: prompt === null ? null : filledPrompt(prompt, payload) };
+    const cause = { trigger: 'event', id: `${source}:${deliveryId}` } as const;
+    const { run, reason } = await this.runs.make(manager, automation, cause, work);
+    return { run_id: run?.id ?? null, reason };
+  }
+}

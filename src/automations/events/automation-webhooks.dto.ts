@@ -1,0 +1,143 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Flag } from '../../common/validation/number-fields.js';
+import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
+import { filterProblem } from '../definitions/event-filter.js';
+import { isSourceName } from '../definitions/trigger.js';
+import { SIGNATURE_SCHEMES, type SignatureScheme } from './event-signature.js';
+import type { AutomationWebhook } from './automation-webhook.entity.js';
+
+const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
+const ORG_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
+const AT = '2026-11-21T09:30:00.000Z';
+const HEADER = /^[A-Za-z0-9-]{1,100}$/;
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
+
+const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
+const headerName = (text: string): string | null =>
+  HEADER.test(text) ? null : 'Expected the name of a header.';
+
+class WebhookFieldsDto {
+  @Text('JMESPath to the key of an event; for a source of your own.', {
+    nullIsAbsent: true,
+    default: 'type',
+    example: 'type',
+    maxLength: 500,
+    rule: filterProblem,
+  })
+  event_key_expr?: string;
+
+  @Text('Header with the signature; for a source of your own.', {
+    nullIsAbsent: true,
+    default: 'X-Signature-256',
+    example: 'X-Signature-256',
+    maxLength: 100,
+    rule: headerName,
+  })
+  signature_header?: string;
+
+  @Choice('How the signature is made; for a source of your own.', {
+    nullIsAbsent: true,
+    values: SIGNATURE_SCHEMES,
+    default: 'hmac_sha256_hex',
+    example: 'hmac_sha256_hex',
+  })
+  signature_scheme?: SignatureScheme;
+
+  @Text('Header with the id of a delivery, by which repetitions are known; for a source of your own.', {
+    nullable: true,
+    example: 'X-Delivery-Id',
+    maxLength: 100,
+    rule: headerName,
+  })
+  event_id_header?: string | null;
+}
+
+@ApiSchema({ name: 'AutomationWebhookCreate' })
+export class CreateAutomationWebhookDto extends WebhookFieldsDto {
+  @Text('For people.', { required: true, ...NAME }) name: string;
+
+  @Text('`github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or a name of your own.', {
+    required: true,
+    example: 'github',
+    maxLength: 50,
+    rule: (text) => (isSourceName(text) ? null : 'Expected lower case letters, digits, - and _.'),
+  })
+  source: string;
+
+  @Text('Secret that the host signs with; by default a random one, which is shown once.', {
+    nullIsAbsent: true,
+    secret: true,
+    example: SECRET,
+    maxLength: 255,
+    form: { minLength: 8 },
+    rule: (text) => (text.length < 8 ? 'Expected at least 8 characters.' : null),
+  })
+  webhook_secret?: string;
+}
+
+@ApiSchema({ name: 'AutomationWebhookUpdate' })
+export class UpdateAutomationWebhookDto extends WebhookFieldsDto {
+  @Text('For people.', { nullIsAbsent: true, ...NAME }) name?: string;
+  @Flag('Whether its events are taken.', { nullIsAbsent: true, example: true }) enabled?: boolean;
+}
+
+export class AutomationWebhookIdDto {
+  @Identifier('Id of the webhook.', { required: true, example: ID }) id: string;
+}
+
+@ApiSchema({ name: 'AutomationWebhook' })
+export class AutomationWebhookDto {
+  @ApiProperty({ format: 'uuid', example: ID }) id: string;
+  @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
+  @ApiProperty({ example: 'Octo' }) name: string;
+  @ApiProperty({ example: 'github' }) source: string;
+
+  @ApiProperty({
+    format: 'uri',
+    description: 'What to enter at the host.',
+    example: `https://slipway.example.com/api/automation/v1/events/${ORG_ID}/github`,
+  })
+  webhook_url: string;
+
+  @ApiProperty({ example: 'type' }) event_key_expr: string;
+  @ApiProperty({ example: 'X-Signature-256' }) signature_header: string;
+  @ApiProperty({ enum: SIGNATURE_SCHEMES, example: 'hmac_sha256_hex' }) signature_scheme: SignatureScheme;
+  @ApiProperty({ type: String, nullable: true, example: null }) event_id_header: string | null;
+  @ApiProperty({ example: true }) enabled: boolean;
+  @ApiProperty({ format: 'date-time', example: AT }) created_at: string;
+  @ApiProperty({ format: 'date-time', example: AT }) updated_at: string;
+}
+
+@ApiSchema({ name: 'AutomationWebhookWithSecret' })
+export class NewAutomationWebhookDto extends AutomationWebhookDto {
+  @ApiProperty({ type: String, nullable: true, description: 'Null where it was given.', example: SECRET })
+  webhook_secret: string | null;
+}
+
+@ApiSchema({ name: 'AutomationWebhookList' })
+export class AutomationWebhookListDto {
+  @ApiProperty({ type: [AutomationWebhookDto] }) webhooks: AutomationWebhookDto[];
+  @ApiProperty({ type: 'integer', example: 1 }) total: number;
+}
+
+@ApiSchema({ name: 'AutomationWebhookSecret' })
+export class AutomationWebhookSecretDto {
+  @ApiProperty({ description: 'Shown here and never again.', example: SECRET }) webhook_secret: string;
+}
+
+export function toAutomationWebhookDto(webhook: AutomationWebhook, publicUrl: string): AutomationWebhookDto {
+  return {
+    id: webhook.id,
+    org_id: webhook.orgId,
+    name: webhook.name,
+    source: webhook.source,
+    webhook_url: `${publicUrl}/api/automation/v1/events/${webhook.orgId}/${webhook.source}`,
+    event_key_expr: webhook.eventKeyExpr,
+    signature_header: webhook.signatureHeader,
+    signature_scheme: webhook.signatureScheme,
+    event_id_header: webhook.eventIdHeader,
+    enabled: webhook.enabled,
+    created_at: webhook.createdAt.toISOString(),
+    updated_at: webhook.updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,97 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { jsonText } from '@slipway/common/json-access.js';
+import { evaluate } from '../definitions/event-filter.js';
+import type { AutomationWebhook } from './automation-webhook.entity.js';
+import {
+  header,
+  isHmacSigned,
+  isSignedByGitHub,
+  isSignedByGitLab,
+  isSignedBySlack,
+  isStandardWebhook,
+  type SignedEvent,
+} from './event-signature.js';
+
+/** How a host sends its events. */
+export interface EventSource {
+  isSigned: (event: SignedEvent) => boolean | Promise<boolean>;
+  /** Null where the host sends none. */
+  deliveryId: (headers: IncomingHttpHeaders) => string | null;
+  /** Such as `issues.labeled`. */
+  eventKey: (headers: IncomingHttpHeaders, payload: unknown) => string;
+}
+
+const MAX_KEY = 500;
+const MAX_DELIVERY_ID = 200;
+const UNKNOWN_KEY = 'unknown';
+
+const BITBUCKET: Pick<EventSource, 'isSigned' | 'eventKey'> = {
+  isSigned: (event) => isHmacSigned(event, 'x-hub-signature'),
+  eventKey: (headers) => header(headers, 'x-event-key').replaceAll(':', '.'),
+};
+
+const HOSTS: Readonly<Record<string, EventSource>> = {
+  github: {
+    isSigned: isSignedByGitHub,
+    deliveryId: (headers) => header(headers, 'x-github-delivery'),
+    eventKey: (headers, payload) => joined(header(headers, 'x-github-event'), jsonText(payload, 'action')),
+  },
+  gitlab: {
+    isSigned: isSignedByGitLab,
+    deliveryId: (headers) => header(headers, 'x-gitlab-event-uuid'),
+    eventKey: (_headers, payload) =>
+      joined(
+        jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name') ?? '',
+        jsonText(payload, 'object_attributes', 'action'),
+      ),
+  },
+  bitbucket: { ...BITBUCKET, deliveryId: (headers) => header(headers, 'x-request-uuid') },
+  bitbucket_data_center: { ...BITBUCKET, deliveryId: (headers) => header(headers, 'x-request-id') },
+};
+
+export const BUILT_IN_SOURCES = Object.keys(HOSTS);
+
+export function eventSource(webhook: AutomationWebhook): EventSource {
+  const host = Object.hasOwn(HOSTS, webhook.source) ? HOSTS[webhook.source] : undefined;
+  return bounded(host ?? ownSource(webhook));
+}
+
+/** A source that the user describes. */
+function ownSource({
+  eventKeyExpr,
+  eventIdHeader,
+  signatureHeader,
+  signatureScheme,
+}: AutomationWebhook): EventSource {
+  // The signature covers this one.
+  const idHeader = signatureScheme === 'standard_webhooks' ? 'webhook-id' : eventIdHeader;
+  return {
+    isSigned: (event) => {
+      switch (signatureScheme) {
+        case 'standard_webhooks':
+          return isStandardWebhook(event);
+        case 'slack_v0':
+          return isSignedBySlack(event, signatureHeader);
+        case 'hmac_sha256_hex':
+          return isHmacSigned(event, signatureHeader);
+      }
+    },
+    deliveryId: (headers) => (idHeader === null ? null : header(headers, idHeader)),
+    eventKey: (_headers, payload) => {
+      const key = evaluate(eventKeyExpr, payload);
+      return typeof key === 'string' ? key : '';
+    },
+  };
+}
+
+function bounded({ isSigned, deliveryId, eventKey }: EventSource): EventSource {
+  return {
+    isSigned,
+    deliveryId: (headers) => deliveryId(headers)?.slice(0, MAX_DELIVERY_ID) || null,
+    eventKey: (headers, payload) => eventKey(headers, payload).slice(0, MAX_KEY) || UNKNOWN_KEY,
+  };
+}
+
+function joined(type: string, action: string | null): string {
+  return action === null || action === '' ? type : `${type}.${action}`;
+}

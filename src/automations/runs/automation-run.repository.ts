@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, In, Repository } from 'typeorm';
+import { Clock } from '../../common/clock.js';
+import { toHexId } from '../../common/identifiers.js';
+import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
+import type { Automation, AutomationWork } from '../definitions/automation.entity.js';
+import { AutomationRepository, type ListPlace } from '../definitions/automation.repository.js';
+import { AutomationRunQueue } from './automation-run.queue.js';
+import { ACTIVE_STATUSES, AutomationRun, type RunStatus, type RunTrigger } from './automation-run.entity.js';
+import { type AdmissionResult, admit, mayBegin, type RunCounts } from './run-admission.js';
+
+export interface RunCause {
+  trigger: RunTrigger;
+  /** Unique among those of its kind. */
+  id: string;
+}
+
+export interface MadeRun {
+  /** Null: not even a skipped one was kept. */
+  run: AutomationRun | null;
+  /** Why it is not going to begin. */
+  reason: string | null;
+  isRepeated: boolean;
+}
+
+export interface RunEnd {
+  status: Extract<RunStatus, 'COMPLETED' | 'FAILED' | 'CANCELLED'>;
+  detail: string | null;
+  cost: number | null;
+  /** Whether its conversations are to be paused. */
+  stops: boolean;
+}
+
+export type RunChoice = Pick<AutomationRun, 'conversationIds' | 'tasks'>;
+
+const COUNTS = `
+  SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
+    count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED')::int AS today,
+    count(*) FILTER (WHERE created_at > $2 AND status = 'SKIPPED')::int AS "skippedToday"
+  FROM automation_runs WHERE automation_id = $1 AND (created_at > $2 OR status IN ('PENDING', 'RUNNING'))`;
+
+const STATUS_COUNTS = `
+  SELECT status, count(*)::int AS count FROM automation_runs WHERE automation_id = $1 GROUP BY status`;
+
+const RECENT_TASKS = `
+  SELECT tasks FROM automation_runs WHERE automation_id = $1 AND created_at > $2 AND tasks IS NOT NULL`;
+
+/** Runs whose end depends on their conversations, or whose conversations have to be paused. */
+const UNSETTLED = `
+  SELECT id FROM (
+    SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
+    UNION SELECT id FROM automation_runs WHERE stop_pending) AS run
+  WHERE id > $1 ORDER BY id LIMIT $2`;
+
+const REMOVE_OLD = `
+  DELETE FROM automation_runs WHERE id IN (
+    SELECT id FROM automation_runs
+    WHERE created_at < $1 AND status NOT IN ('PENDING', 'RUNNING') AND NOT stop_pending
+    ORDER BY created_at LIMIT $2)`;
+
+const A_DAY_MS = 86_400_000;
+
+/** Changes of a run's status are conditional; each happens once, whichever replica makes it. */
+@Injectable()
+export class AutomationRunRepository extends Repository<AutomationRun> {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly automations: AutomationRepository,
+    private readonly runQueue: AutomationRunQueue,
+    private readonly webhooks: WebhookDeliveryRepository,
+    private readonly clock: Clock,
+  ) {
+    super(AutomationRun, dataSource.manager);
+  }
+
+  /** Makes the run of a cause in the cause's transaction, which has locked the automation. */
+  async make(
+    manager: EntityManager,
+    automation: Automation,
+    { trigger, id }: RunCause,
+    work: AutomationWork,
+  ): Promise<MadeRun> {
+    const cause = `${trigger}:${id}`;
+    const known = await manager.findOneBy(AutomationRun, { automationId: automation.id, cause });
+    if (known) {
+      return { run: known, reason: known.errorDetail, isRepeated: true };
+    }
+    const now = this.now();
+    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automation.id, yesterday(now)]);
+    const { admission, reason } = admit(automation.limits, counts);
+    if (admission === 'refuse') {
+      return { run: null, reason, isRepeated: false };
+    }
+    if (admission === 'replace') {
+      await this.cancelOldest(manager, automation, counts.active - automation.limits.limit + 1);
+    }
+    const run = await this.insertRun(manager, automation, { trigger, id: cause }, work, {
+      admission,
+      reason,
+    });
+    await this.automations.setTimes(manager, automation.id, { lastTriggeredAt: now });
+    if (run.status === 'PENDING') {
+      await this.runQueue.send(manager, run.id);
+    }
+    return { run, reason, isRepeated: false };
+  }
+
+  /** Takes a run that waits, if it is its turn; null when it is not, or when the run does not wait any more. */
+  async begin(id: string): Promise<AutomationRun | null> {
+    const waiting = await this.findOneBy({ id, status: 'PENDING' });
+    if (waiting === null) {
+      return null;
+    }
+    return this.manager.transaction(async (manager) => {
+      const automation = await this.automations.lock(manager, { id: waiting.automationId });
+      const running = await manager.countBy(AutomationRun, {
+        automationId: waiting.automationId,
+        status: 'RUNNING',
+      });
+      if (automation === null || !mayBegin(automation.limits.limit, running)) {
+        return null;
+      }
+      const { affected } = await manager.update(
+        AutomationRun,
+        { id, status: 'PENDING' },
+        { status: 'RUNNING', startedAt: this.now() },
+      );
+      return affected === 1 ? manager.findOneBy(AutomationRun, { id }) : null;
+    });
+  }
+
+  /** Keeps what the run is going to start, once. `choose` gets the tasks that its automation took up within a day. */
+  async choose(run: AutomationRun, choose: (recent: readonly SuggestedTask[]) => RunChoice): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      // Runs that begin at the same time choose one after the other.
+      await this.automations.lock(manager, { id: run.automationId });
+      const values = [run.automationId, yesterday(this.now())];
+      const rows = await manager.query<{ tasks: SuggestedTask[] }[]>(RECENT_TASKS, values);
+      await manager
+        .createQueryBuilder()
+        .update(AutomationRun)
+        .set(choose(rows.flatMap(({ tasks }) => tasks)))
+        .where({ id: run.id, status: 'RUNNING' })
+        .andWhere(`conversation_ids = '{}'`)
+        .execute();
+    });
+  }
+
+  /** False when the run has ended meanwhile. */
+  async setStarted(id: string, startTaskIds: string[]): Promise<boolean> {
+    const { affected } = await this.update({ id, status: 'RUNNING' }, { startTaskIds });
+    return affected === 1;
+  }
+
+  /** Ends a run, and lets the next one begin; false when it was over. */
+  async end(manager: EntityManager, id: string, { status, detail, cost, stops }: RunEnd): Promise<boolean> {
+    const { affected } = await manager.update(
+      AutomationRun,
+      { id, status: In([...ACTIVE_STATUSES]) },
+      { status, errorDetail: detail, cost, completedAt: this.now() },
+    );
+    if (affected !== 1) {
+      return false;
+    }
+    const run = await manager.findOneByOrFail(AutomationRun, { id });
+    if (stops && run.conversationIds.length > 0) {
+      await manager.update(AutomationRun, { id }, { stopPending: true });
+    }
+    await this.webhooks.publish(manager, run.userId, {
+      type: 'automation.run.finished',
+      data: {
+        run_id: run.id,
+        automation_id: run.automationId,
+        status,
+        cost,
+        conversation_id: run.conversationIds[0] === undefined ? null : toHexId(run.conversationIds[0]),
+        error: detail,
+      },
+    });
+    const next = await manager.findOne(AutomationRun, {
+      where: { automationId: run.automationId, status: 'PENDING' },
+      order: { createdAt: 'ASC', id: 'ASC' },
+    });
+    if (next !== null) {
+      await this.runQueue.send(manager, next.id);
+    }
+    return true;
+  }
+
+  async setStopped(id: string): Promise<void> {
+    await this.update({ id }, { stopPending: false });
+  }
+
+  /** The newest first, with the number of all. */
+  async page(automationId: string, { limit, offset }: ListPlace): Promise<[AutomationRun[], number]> {
+    return this.findAndCount({
+      where: { automationId },
+      order: { createdAt: 'DESC', id: 'DESC' },
+      take: limit,
+      skip: offset,
+    });
+  }
+
+  async statusCounts(automationId: string): Promise<Record<string, number>> {
+    const rows = await this.query<{ status: string; count: number }[]>(STATUS_COUNTS, [automationId]);
+    return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+  }
+
+  /** In the order of their ids, beginning after one of them. */
+  async unsettled(afterId: string, limit: number): Promise<AutomationRun[]> {
+    const rows = await this.query<{ id: string }[]>(UNSETTLED, [afterId, limit]);
+    const ids = rows.map(({ id }) => id);
+    return ids.length === 0 ? [] : this.find({ where: { id: In(ids) }, order: { id: 'ASC' } });
+  }
+
+  async removeOlderThan(seconds: number, batch: number): Promise<number> {
+    const before = new Date(this.clock.now() - seconds * 1000);
+    const [, removed] = await this.query<[unknown, number]>(REMOVE_OLD, [before, batch]);
+    return removed;
+  }
+
+  private async cancelOldest(manager: EntityManager, automation: Automation, count: number): Promise<void> {
+    const replaced = await manager.find(AutomationRun, {
+      where: { automationId: automation.id, status: In([...ACTIVE_STATUSES]) },
+      order: { createdAt: 'ASC', id: 'ASC' },
+      take: count,
+    });
+    for (const { id } of replaced) {
+      const detail = 'A newer run has replaced it.';
+      await this.end(manager, id, { status: 'CANCELLED', detail, cost: null, stops: true });
+    }
+  }
+
+  private async insertRun(
+    manager: EntityManager,
+    automation: Automation,
+    { trigger, id: cause }: RunCause,
+    work: AutomationWork,
+    { admission, reason }: AdmissionResult,
+  ): Promise<AutomationRun> {
+    const isSkipped = admission === 'skip';
+    const id = randomUUID();
+    await manager.insert(AutomationRun, {
+      id,
+      automationId: automation.id,
+      userId: automation.userId,
+      cause,
+      triggerSource: trigger,
+      status: isSkipped ? 'SKIPPED' : 'PENDING',
+      work,
+      errorDetail: reason,
+      createdAt: this.now(),
+      completedAt: isSkipped ? this.now() : null,
+    });
+    return manager.findOneByOrFail(AutomationRun, { id });
+  }
+
+  private now(): Date {
+    return new Date(this.clock.now());
+  }
+}
+
+function yesterday(now: Date): Date {
+  return new Date(now.getTime() - A_DAY_MS);
+}

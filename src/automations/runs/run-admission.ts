@@ -1,0 +1,48 @@
+export const WHEN_BUSY = ['queue', 'skip', 'replace'] as const;
+export type WhenBusy = (typeof WHEN_BUSY)[number];
+
+export interface AutomationLimits {
+  maxRunsPerDay: number;
+  /** Runs at a time. */
+  limit: number;
+  whenBusy: WhenBusy;
+}
+
+export interface RunCounts {
+  /** That wait or run. */
+  active: number;
+  /** Made within a day, without those that were skipped. */
+  today: number;
+  /** Made within a day, and skipped. */
+  skippedToday: number;
+}
+
+/** `refuse`: as `skip`, but not even a row is kept, since a flood would make as many as it has events. */
+export type Admission = 'make' | 'replace' | 'skip' | 'refuse';
+
+export interface AdmissionResult {
+  admission: Admission;
+  reason: string | null;
+}
+
+/** Whether a cause makes a run, and what becomes of the ones before. */
+export function admit(
+  { limit, maxRunsPerDay, whenBusy }: AutomationLimits,
+  counts: RunCounts,
+): AdmissionResult {
+  const skip = counts.skippedToday >= maxRunsPerDay ? 'refuse' : 'skip';
+  if (counts.today >= maxRunsPerDay) {
+    return { admission: skip, reason: `It has had ${maxRunsPerDay} runs within a day (max_runs_per_day).` };
+  }
+  if (counts.active < limit || whenBusy === 'queue') {
+    return { admission: 'make', reason: null };
+  }
+  return whenBusy === 'replace'
+    ? { admission: 'replace', reason: null }
+    : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };
+}
+
+/** Whether a run that waits may begin now. */
+export function mayBegin(limit: number, running: number): boolean {
+  return running < limit;
+}

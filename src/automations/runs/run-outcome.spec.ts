@@ -1,0 +1,80 @@
+import { describe, expect, it } from '@jest/globals';
+import { type ConversationOfRun, endOfRun } from './run-outcome.js';
+
+const NOW = Date.parse('2026-11-21T10:00:00Z');
+const RUN = { startedAt: new Date(NOW - 60_000), work: { timeout: null, max_budget_per_run: null } };
+
+function held(
+  execution_status: NonNullable<ConversationOfRun['conversation']>['execution_status'],
+  members: Partial<NonNullable<ConversationOfRun['conversation']>> = {},
+): ConversationOfRun {
+  return {
+    start: { status: 'READY', detail: null },
+    conversation: {
+      execution_status,
+      error: null,
+      sandbox_status: 'RUNNING',
+      metrics: { accumulated_cost: 0.5 },
+      ...members,
+    },
+  };
+}
+
+const STARTING: ConversationOfRun = {
+  start: { status: 'WAITING_FOR_SANDBOX', detail: null },
+  conversation: null,
+};
+const FAILED_START: ConversationOfRun = {
+  start: { status: 'ERROR', detail: 'No such branch.' },
+  conversation: null,
+};
+const GONE: ConversationOfRun = { start: null, conversation: null };
+
+describe('a run', () => {
+  it.each<[string, ConversationOfRun[], string | null, string | null]>([
+    ['goes on while its conversation starts', [STARTING], null, null],
+    ['goes on while it works', [held('running')], null, null],
+    ['goes on while it is paused', [held('paused', { sandbox_status: 'PAUSED' })], null, null],
+    ['goes on while one of two works', [held('finished'), held('running')], null, null],
+    ['is completed with all of them', [held('finished'), held('finished')], 'COMPLETED', null],
+    [
+      'is completed although the sandbox is gone',
+      [held('finished', { sandbox_status: null })],
+      'COMPLETED',
+      null,
+    ],
+    ['fails with a start', [FAILED_START], 'FAILED', 'No such branch.'],
+    ['fails with one of two', [held('finished'), FAILED_START], 'FAILED', 'No such branch.'],
+    ['fails without its conversation', [GONE], 'FAILED', 'Its conversation was deleted.'],
+    [
+      'fails with what the conversation says',
+      [held('error', { error: { code: 'Refused', detail: 'no key' } })],
+      'FAILED',
+      'Refused: no key',
+    ],
+    ['fails when it is stuck', [held('stuck')], 'FAILED', 'Its conversation ended with stuck.'],
+    [
+      'fails without its sandbox',
+      [held('running', { sandbox_status: null })],
+      'FAILED',
+      'The sandbox of its conversation is gone.',
+    ],
+  ])('%s', (_what, conversations, status, detail) => {
+    const end = endOfRun(RUN, conversations, NOW);
+    expect([end?.status ?? null, end?.detail ?? null]).toEqual([status, detail]);
+  });
+
+  it.each([
+    ['its budget', { timeout: null, max_budget_per_run: 0.4 }, 'more than 0.4 USD'],
+    ['its timeout', { timeout: 59, max_budget_per_run: null }, 'longer than 59 s'],
+  ])('is stopped beyond %s', (_what, work, detail) => {
+    expect(endOfRun({ ...RUN, work }, [held('running')], NOW)).toEqual({
+      status: 'FAILED',
+      detail: expect.stringContaining(detail),
+      cost: 0.5,
+      stops: true,
+    });
+    const within = { timeout: 61, max_budget_per_run: 0.6 };
+    expect(endOfRun({ ...RUN, work: within }, [held('running')], NOW)).toBeNull();
+  });
+});

@@ -1,0 +1,77 @@
+import type { ConversationFailure, ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import type { SandboxRowStatus } from '../../v1/sandboxes/sandbox-status.js';
+import type { StartTaskStatus } from '../../v1/app-conversations/start-task.entity.js';
+import type { RunEnd } from './automation-run.repository.js';
+
+/** A conversation of a run as it is now; null for what is not there. */
+export interface ConversationOfRun {
+  start: { status: StartTaskStatus; detail: string | null } | null;
+  conversation: {
+    execution_status: ConversationStatus | null;
+    error: ConversationFailure | null;
+    sandbox_status: SandboxRowStatus | null;
+    metrics: { accumulated_cost: number } | null;
+  } | null;
+}
+
+interface RunBounds {
+  startedAt: Date | null;
+  work: { timeout: number | null; max_budget_per_run: number | null };
+}
+
+type ConversationEnd = { failure: string | null } | null;
+
+/** What a run's conversations make of it; null while one of them goes on within the run's bounds. */
+export function endOfRun(
+  { startedAt, work }: RunBounds,
+  conversations: readonly ConversationOfRun[],
+  now: number,
+): RunEnd | null {
+  const ends = conversations.map(endOf);
+  const cost = costOf(conversations);
+  if (ends.every((end) => end !== null)) {
+    const failure = ends.find((end) => end.failure !== null)?.failure ?? null;
+    return { status: failure === null ? 'COMPLETED' : 'FAILED', detail: failure, cost, stops: false };
+  }
+  if (work.max_budget_per_run !== null && (cost ?? 0) > work.max_budget_per_run) {
+    const detail = `It cost more than ${work.max_budget_per_run} USD (max_budget_per_run), and was stopped.`;
+    return { status: 'FAILED', detail, cost, stops: true };
+  }
+  const tookMs = now - (startedAt?.getTime() ?? now);
+  return work.timeout !== null && tookMs > work.timeout * 1000
+    ? {
+        status: 'FAILED',
+        detail: `It took longer than ${work.timeout} s (timeout), and was stopped.`,
+        cost,
+        stops: true,
+      }
+    : null;
+}
+
+function endOf({ start, conversation }: ConversationOfRun): ConversationEnd {
+  if (start?.status === 'ERROR') {
+    return { failure: start.detail ?? 'Its conversation could not be started.' };
+  }
+  if (conversation === null) {
+    return start === null || start.status === 'READY' ? { failure: 'Its conversation was deleted.' } : null;
+  }
+  const { execution_status: status, error, sandbox_status: sandbox } = conversation;
+  switch (status) {
+    case 'finished':
+      return { failure: null };
+    case 'error':
+    case 'stuck':
+      return {
+        failure: error === null ? `Its conversation ended with ${status}.` : `${error.code}: ${error.detail}`,
+      };
+    default:
+      return sandbox === null || ['ERROR', 'MISSING', 'DELETING'].includes(sandbox)
+        ? { failure: 'The sandbox of its conversation is gone.' }
+        : null;
+  }
+}
+
+function costOf(conversations: readonly ConversationOfRun[]): number | null {
+  const costs = conversations.flatMap(({ conversation }) => conversation?.metrics?.accumulated_cost ?? []);
+  return costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0);
+}

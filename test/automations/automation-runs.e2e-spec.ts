@@ -1,0 +1,310 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { ScheduleWorker } from '../../src/automations/definitions/schedule.worker.js';
+import { AutomationRunRepository } from '../../src/automations/runs/automation-run.repository.js';
+import { AutomationRunWorker } from '../../src/automations/runs/automation-run.worker.js';
+import { RunSettler } from '../../src/automations/runs/run-settler.js';
+import { FakeServer } from '../fakes/fake-server.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { StartsClient } from '../support/starts-client.js';
+import { until } from '../support/until.js';
+
+const PATH = '/api/automation/v1';
+const EVERY_MINUTE = { type: 'cron', schedule: '* * * * *' };
+const BY_HAND = { type: 'event', source: 'by-hand', on: 'never' };
+const A_MINUTE = 60_000;
+
+interface Run {
+  id: string;
+  status: string;
+  trigger_source: string;
+  error_detail: string | null;
+  conversation_id: string | null;
+  cost: number | null;
+}
+
+let backend: InProcessSandboxBackend;
+let receiver: FakeServer;
+let app: TestApp;
+let second: TestApp;
+let user: TestUser;
+
+beforeAll(async () => {
+  backend = new InProcessSandboxBackend();
+  receiver = await FakeServer.start(() => ({ status: 204 }));
+  const environment = { WEBHOOK_HOST_ALLOWLIST: receiver.origin, AUTOMATION_RUN_RETENTION_SECONDS: '3600' };
+  app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+  second = await createTestApp(environment, app.databaseUrl, { sandboxBackend: backend });
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+  await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
+});
+
+afterEach(async () => {
+  backend.gate.open();
+  await app.dataSource.query('DELETE FROM automations');
+});
+
+afterAll(async () => {
+  await second.close();
+  await app.close();
+  await backend.close();
+  await receiver.close();
+});
+
+function call(method: 'get' | 'post' | 'patch' | 'delete', path: string, as = user): request.Test {
+  return request(app.url)[method](`${PATH}${path}`).set(as.headers);
+}
+
+async function create(members: object = {}): Promise<string> {
+  const body = { name: 'Greeting', prompt: 'say hello', trigger: BY_HAND, ...members };
+  return (await call('post', '/preset/prompt').send(body).expect(201)).body.id;
+}
+
+async function dispatch(id: string, key?: string): Promise<Run> {
+  const sent = call('post', `/${id}/dispatch`);
+  return (await (key === undefined ? sent : sent.set('Idempotency-Key', key)).expect(201)).body;
+}
+
+async function runs(id: string): Promise<Run[]> {
+  return (await call('get', `/${id}/runs`).expect(200)).body.runs;
+}
+
+/** The only run once it is in the status. */
+async function reached(id: string, status: string): Promise<Run> {
+  let run: Run | undefined;
+  await until(async () => {
+    await app.app.get(RunSettler).settleNow();
+    [run] = await runs(id);
+    return run !== undefined && (run.status === status || ['COMPLETED', 'FAILED'].includes(run.status));
+  });
+  expect(run).toMatchObject({ status });
+  return run as Run;
+}
+
+async function conversations(): Promise<string[]> {
+  const rows = await app.dataSource.query<{ id: string }[]>(
+    'SELECT app_conversation_id AS id FROM app_conversation_start_tasks WHERE user_id = $1',
+    [user.id],
+  );
+  return rows.map(({ id }) => id.replaceAll('-', ''));
+}
+
+describe('a run', () => {
+  it('starts a conversation, is completed with it, and is told to webhook endpoints', async () => {
+    await request(app.url)
+      .post('/api/v1/webhook-endpoints')
+      .set(user.headers)
+      .send({ url: `${receiver.origin}/hook`, events: ['automation.run.finished'] })
+      .expect(201);
+    const id = await create();
+    const made = await dispatch(id);
+    expect(made).toMatchObject({ status: 'PENDING', trigger_source: 'manual', conversation_id: null });
+
+    const run = await reached(id, 'COMPLETED');
+
+    expect(await conversations()).toEqual([run.conversation_id]);
+    const { body: conversation } = await request(app.url)
+      .get(`/api/v1/app-conversations?ids=${run.conversation_id}`)
+      .set(user.headers)
+      .expect(200);
+    expect(conversation).toMatchObject([
+      { trigger: 'automation', metadata: { automation_id: id, automation_run_id: run.id } },
+    ]);
+    await until(() => receiver.requests.length > 0);
+    expect(JSON.parse(String(receiver.requests[0]?.body))).toMatchObject({
+      type: 'automation.run.finished',
+      data: {
+        run_id: run.id,
+        automation_id: id,
+        status: 'COMPLETED',
+        conversation_id: run.conversation_id,
+        error: null,
+      },
+    });
+  });
+
+  it('fails with what its conversation says', async () => {
+    const id = await create({ model: 'no-such-profile' });
+    await dispatch(id);
+    const { error_detail: detail } = await reached(id, 'FAILED');
+    expect(detail).toContain('Expected the name of a profile that exists');
+  });
+
+  it('is made once under a key, and starts one conversation', async () => {
+    const id = await create();
+    const made = await Promise.all([dispatch(id, 'k'), dispatch(id, 'k'), dispatch(id, 'k')]);
+    expect(new Set(made.map((run) => run.id)).size).toBe(1);
+    await reached(id, 'COMPLETED');
+    expect(await conversations()).toHaveLength(1);
+  });
+
+  it.each(['choose', 'setStarted'] as const)(
+    'never doubles when its process dies before it can %s',
+    async (step) => {
+      const repository = app.app.get(AutomationRunRepository);
+      const other = second.app.get(AutomationRunRepository);
+      const before = [repository[step], other[step]] as const;
+      let failures = 0;
+      for (const each of [repository, other]) {
+        each[step] = async () => {
+          failures += 1;
+          each[step] = before[0] as never;
+          throw new Error('the process died');
+        };
+      }
+      const id = await create();
+      const { id: runId } = await dispatch(id);
+      await until(() => failures > 0);
+      for (const each of [repository, other]) {
+        Reflect.deleteProperty(each, step);
+      }
+      await Promise.all(
+        [app, second, app].map(({ app: nest }) => nest.get(AutomationRunWorker).drive(runId)),
+      );
+      await reached(id, 'COMPLETED');
+      expect(await conversations()).toHaveLength(1);
+    },
+  );
+
+  it('that two workers begin at the same time starts one conversation', async () => {
+    const id = await create();
+    const { id: runId } = await dispatch(id);
+    const drive = ({ app: nest }: TestApp): Promise<void> => nest.get(AutomationRunWorker).drive(runId);
+    await Promise.all([drive(app), drive(second), drive(app), drive(second)]);
+    await reached(id, 'COMPLETED');
+    expect(await conversations()).toHaveLength(1);
+  });
+
+  it('is cancelled with its conversation, once', async () => {
+    const id = await create();
+    backend.gate.close();
+    const { id: runId } = await dispatch(id);
+    await until(async () => (await conversations()).length === 1);
+    await call('post', `/runs/${runId}/cancel`, await app.createUser()).expect(404);
+    const { body } = await call('post', `/runs/${runId}/cancel`).expect(200);
+    expect(body).toMatchObject({ status: 'CANCELLED', completed_at: expect.any(String) });
+    await call('post', `/runs/${runId}/cancel`).expect(409);
+    backend.gate.open();
+    await until(async () => {
+      await app.app.get(RunSettler).settleNow();
+      const [row] = await app.dataSource.query('SELECT stop_pending FROM automation_runs WHERE id = $1', [
+        runId,
+      ]);
+      return row.stop_pending === false;
+    });
+    expect(await runs(id)).toMatchObject([{ status: 'CANCELLED' }]);
+  });
+
+  it('is stopped at its timeout', async () => {
+    const id = await create({ timeout: 60 });
+    backend.gate.close();
+    await dispatch(id);
+    await until(async () => (await conversations()).length === 1);
+    await app.dataSource.query(`UPDATE automation_runs SET started_at = now() - interval '2 minutes'`);
+    expect((await reached(id, 'FAILED')).error_detail).toContain('longer than 60 s');
+  });
+
+  it('goes when it is old', async () => {
+    const id = await create();
+    await dispatch(id);
+    await reached(id, 'COMPLETED');
+    await app.app.get(RunSettler).prune();
+    expect(await runs(id)).toHaveLength(1);
+    await app.dataSource.query(`UPDATE automation_runs SET created_at = now() - interval '2 hours'`);
+    await app.app.get(RunSettler).prune();
+    expect(await runs(id)).toEqual([]);
+  });
+});
+
+describe('an automation that is busy', () => {
+  beforeEach(() => backend.gate.close());
+
+  async function busy(concurrency: object, members: object = {}): Promise<string> {
+    const id = await create({ concurrency, ...members });
+    await dispatch(id);
+    await until(async () => (await runs(id))[0]?.status === 'RUNNING');
+    return id;
+  }
+
+  it('queues further runs, and begins them one after the other', async () => {
+    const id = await busy({ limit: 1, when_busy: 'queue' });
+    await dispatch(id);
+    await dispatch(id);
+    expect((await runs(id)).map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'RUNNING']);
+    backend.gate.open();
+    await until(async () => {
+      await app.app.get(RunSettler).settleNow();
+      return (await runs(id)).every(({ status }) => status === 'COMPLETED');
+    });
+    expect(await conversations()).toHaveLength(3);
+  });
+
+  it('skips further runs, and says so', async () => {
+    const id = await busy({ when_busy: 'skip' });
+    expect(await dispatch(id)).toMatchObject({
+      status: 'SKIPPED',
+      error_detail: expect.stringContaining('busy'),
+    });
+  });
+
+  it('replaces runs by newer ones', async () => {
+    const id = await busy({ when_busy: 'replace' });
+    const { id: newer } = await dispatch(id);
+    expect(await runs(id)).toMatchObject([
+      { id: newer },
+      { status: 'CANCELLED', error_detail: 'A newer run has replaced it.' },
+    ]);
+    await until(async () => (await runs(id))[0]?.status === 'RUNNING');
+  });
+
+  it('has no more runs within a day than it may', async () => {
+    const id = await busy({ when_busy: 'queue' }, { max_runs_per_day: 2 });
+    await dispatch(id);
+    expect(await dispatch(id)).toMatchObject({ status: 'SKIPPED' });
+    expect(await dispatch(id)).toMatchObject({ status: 'SKIPPED' });
+    const { body } = await call('post', `/${id}/dispatch`).expect(429);
+    expect(body).toMatchObject({ code: 'rate_limited', detail: expect.stringContaining('max_runs_per_day') });
+  });
+});
+
+describe('a schedule', () => {
+  async function pass(milliseconds: number): Promise<void> {
+    app.clock.advance(milliseconds);
+    second.clock.advance(milliseconds);
+    await Promise.all([app, second].map(({ app: nest }) => nest.get(ScheduleWorker).lookNow()));
+  }
+
+  beforeEach(() => backend.gate.close());
+
+  it('makes one run a minute, however many replicas look', async () => {
+    const id = await create({ trigger: EVERY_MINUTE });
+    await app.app.get(ScheduleWorker).lookNow();
+    expect(await runs(id)).toEqual([]);
+    await pass(A_MINUTE);
+    expect(await runs(id)).toMatchObject([{ trigger_source: 'cron' }]);
+    await pass(A_MINUTE);
+    expect(await runs(id)).toHaveLength(2);
+  });
+
+  it('makes one run for all minutes that were missed', async () => {
+    const id = await create({ trigger: EVERY_MINUTE });
+    await pass(100 * A_MINUTE);
+    expect(await runs(id)).toHaveLength(1);
+    const { body } = await call('get', `/${id}`).expect(200);
+    expect(new Date(body.next_run_at).getTime()).toBeGreaterThan(app.clock.now());
+  });
+
+  it('rests while the automation is inactive, and does not make up for it', async () => {
+    const id = await create({ trigger: EVERY_MINUTE, state: 'INACTIVE' });
+    await pass(10 * A_MINUTE);
+    await call('patch', `/${id}`).send({ state: 'ACTIVE' }).expect(200);
+    await app.app.get(ScheduleWorker).lookNow();
+    expect(await runs(id)).toEqual([]);
+    await pass(A_MINUTE);
+    expect(await runs(id)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import request from 'supertest';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+
+const PATH = '/api/automation/v1';
+const CRON = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
+const DAILY = { name: 'Triage', prompt: 'Look what fails.', trigger: CRON };
+
+let app: TestApp;
+let user: TestUser;
+
+beforeAll(async () => {
+  app = await createTestApp();
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+function call(method: 'get' | 'post' | 'patch' | 'delete', path = '', as = user): request.Test {
+  return request(app.url)[method](`${PATH}${path}`).set(as.headers);
+}
+
+async function create(body: object = DAILY): Promise<{ id: string; [member: string]: unknown }> {
+  const { body: created } = await call('post', '/preset/prompt').send(body).expect(201);
+  return created;
+}
+
+/** Where the answer says that the input is wrong. */
+async function refused(body: object, path = '/preset/prompt'): Promise<string[]> {
+  const { body: answer } = await call('post', path).send(body).expect(422);
+  return answer.detail.map(({ loc }: { loc: string[] }) => loc.join('.'));
+}
+
+describe('automations', () => {
+  it('are created, listed, changed and removed', async () => {
+    const created = await create({
+      ...DAILY,
+      tags: ['Software Factory', 'triage'],
+      repos: [{ url: 'octo/app' }],
+    });
+    expect(created).toMatchObject({
+      user_id: user.id,
+      org_id: user.id,
+      name: 'Triage',
+      prompt: 'Look what fails.',
+      trigger: CRON,
+      tags: ['software-factory', 'triage'],
+      state: 'ACTIVE',
+      enabled: true,
+      next_run_at: expect.stringMatching(/T0[78]:00:00\.000Z$/),
+      preset_metadata: {
+        repos: [{ url: 'octo/app', ref: null, provider: null }],
+        max_runs_per_day: 100,
+        concurrency: { limit: 1, when_busy: 'queue' },
+      },
+    });
+    expect((await call('get', `/${created.id}`).expect(200)).body).toEqual(created);
+
+    const { body: changed } = await call('patch', `/${created.id}`)
+      .send({ state: 'INACTIVE', concurrency: { when_busy: 'skip' }, tags: null })
+      .expect(200);
+    expect(changed).toMatchObject({
+      enabled: false,
+      next_run_at: null,
+      tags: [],
+      prompt: 'Look what fails.',
+    });
+    expect(changed.preset_metadata.concurrency).toEqual({ limit: 1, when_busy: 'skip' });
+
+    expect((await call('get').expect(200)).body).toEqual({ automations: [changed], total: 1 });
+    await call('delete', `/${created.id}`).expect(204);
+    expect((await call('get').expect(200)).body).toEqual({ automations: [], total: 0 });
+  });
+
+  it('start suggested tasks in place of a prompt', async () => {
+    const { id } = await create({
+      name: 'Tasks',
+      trigger: CRON,
+      tasks: { task_types: ['OPEN_ISSUE'], limit: 2 },
+    });
+    const { body } = await call('patch', `/${id}`).send({ prompt: 'Rather this.' }).expect(200);
+    expect([body.prompt, body.preset_metadata.tasks]).toEqual(['Rather this.', null]);
+  });
+
+  it('are listed by tag, with the number of each', async () => {
+    await create({ ...DAILY, tags: ['a', 'b'] });
+    await create({ ...DAILY, tags: ['b'] });
+    expect((await call('get', '?tag=a').expect(200)).body.total).toBe(1);
+    expect((await call('get', '/tags').expect(200)).body.tags).toEqual([
+      { tag: 'b', count: 2 },
+      { tag: 'a', count: 1 },
+    ]);
+    expect((await call('get', '?limit=1&offset=1').expect(200)).body).toMatchObject({ total: 2 });
+  });
+
+  it('are made once of a template', async () => {
+    const fromTemplate = { ...DAILY, template: { id: 'triage', version: '1' } };
+    const first = await create(fromTemplate);
+    const { body } = await call('post', '/preset/prompt')
+      .send({ ...fromTemplate, name: 'Again' })
+      .expect(200);
+    expect(body).toEqual(first);
+  });
+
+  it.each([
+    ['a schedule with seconds', { trigger: { ...CRON, schedule: '0 0 9 * * *' } }, 'body.trigger.schedule'],
+    [
+      'a schedule that never comes',
+      { trigger: { ...CRON, schedule: '0 0 30 2 *' } },
+      'body.trigger.schedule',
+    ],
+    ['a random schedule', { trigger: { ...CRON, schedule: 'H 9 * * *' } }, 'body.trigger.schedule'],
+    ['an unknown time zone', { trigger: { ...CRON, timezone: 'Mars/Base' } }, 'body.trigger.timezone'],
+    ['an event without a source', { trigger: { type: 'event', on: 'push' } }, 'body.trigger.source'],
+    ['an event without keys', { trigger: { type: 'event', source: 'github', on: [] } }, 'body.trigger.on'],
+    [
+      'a filter that is none',
+      { trigger: { type: 'event', source: 'github', on: 'push', filter: 'a ==' } },
+      'body.trigger.filter',
+    ],
+    ['two repositories', { repos: [{ url: 'a/b' }, { url: 'c/d' }] }, 'body.repos'],
+    ['what is no repository', { repos: [{ url: 'octo' }] }, 'body.repos.0.url'],
+    ['a prompt and tasks', { tasks: { limit: 1 } }, 'body.prompt'],
+    ['a broken placeholder', { prompt: 'See {{ event.a[ }}' }, 'body.prompt'],
+    ['no prompt', { prompt: null }, 'body.prompt'],
+  ])('are refused with %s', async (_what, change, loc) => {
+    expect(await refused({ ...DAILY, ...change })).toEqual([loc]);
+  });
+
+  it('are 100 for a user at most', async () => {
+    await app.dataSource.query(
+      `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work, limits)
+       SELECT gen_random_uuid(), $1, $1, 'n', 'INACTIVE', '{}', '{}', '{}' FROM generate_series(1, 100)`,
+      [user.id],
+    );
+    const { body } = await call('post', '/preset/prompt').send(DAILY).expect(409);
+    expect(body.detail).toContain('100 automations');
+  });
+
+  it('are hidden from other users, and in organizations that are not theirs', async () => {
+    const { id } = await create();
+    const other = await app.createUser();
+    await call('get', `/${id}`, other).expect(404);
+    await call('patch', `/${id}`, other).send({ name: 'Mine' }).expect(404);
+    await call('delete', `/${id}`, other).expect(404);
+    await call('post', `/${id}/dispatch`, other).expect(404);
+    await call('get', `/${id}/runs`, other).expect(404);
+    expect((await call('get', '', other).expect(200)).body.total).toBe(0);
+    await call('get', `/${id}`).set('X-Org-Id', other.id).expect(404);
+    await call('get', `/${id}`).set('X-Org-Id', user.id).expect(200);
+    await call('get', `/${randomUUID()}`).expect(404);
+  });
+});
+
+describe('what clients ask first', () => {
+  it.each(['health', 'ready', 'sdk-version', 'server_info'])('%s is open to everyone', async (name) => {
+    await request(app.url).get(`/api/automation/${name}`).expect(200);
+  });
+
+  it('is which triggers and functions there are, and what is not offered', async () => {
+    const { body } = await call('get', '/capabilities').expect(200);
+    expect(body).toMatchObject({
+      ready: true,
+      triggerKinds: ['cron', 'event'],
+      eventSources: ['github', 'gitlab', 'bitbucket', 'bitbucket_data_center'],
+      notOffered: expect.arrayContaining(['tarballs', 'plugins', 'kv', 'git_sync']),
+    });
+    expect(body.triggers.cron.timezones).toContain('Europe/Berlin');
+    expect(body.triggers.event.filterFunctions).toContain('icontains');
+  });
+
+  it.each([
+    ['post', ''],
+    ['post', '/uploads'],
+    ['get', '/uploads'],
+    ['delete', '/uploads/x'],
+    ['post', '/preset/plugin'],
+    ['post', '/plugin-spec'],
+    ['get', '/drafts'],
+    ['post', '/drafts/x/dispatch'],
+    ['get', '/kv'],
+    ['post', '/kv/batch'],
+    ['put', '/git-sync/config'],
+    ['post', '/telemetry/consent'],
+    ['get', `/${randomUUID()}/tarball`],
+    ['post', `/runs/${randomUUID()}/complete`],
+    ['get', '/events/github/requested-types'],
+  ] as const)('%s %s is refused as not offered', async (method, path) => {
+    const { body } = await request(app.url)[method](`${PATH}${path}`).set(user.headers).expect(501);
+    expect(body).toMatchObject({ code: 'not_offered', detail: expect.any(String) });
+    await request(app.url)[method](`${PATH}${path}`).expect(401);
+  });
+});
+
+describe('validating', () => {
+  async function validate(body: object): Promise<Record<string, unknown>> {
+    return (await call('post', '/validate').send(body).expect(200)).body;
+  }
+
+  it('says the next five times of a schedule in its time zone, through the change to summer time', async () => {
+    const { next_times: times, valid } = await validate({ trigger: CRON });
+    expect(valid).toBe(true);
+    expect(times).toHaveLength(5);
+  });
+
+  it('says what is wrong', async () => {
+    const { valid, errors } = await validate({ trigger: { ...CRON, schedule: 'daily' } });
+    expect([valid, errors]).toEqual([
+      false,
+      [{ field: 'trigger.schedule', code: 'value_error', message: expect.stringContaining('five fields') }],
+    ]);
+  });
+
+  it('says whether an event matches, and why not', async () => {
+    const trigger = { type: 'event', source: 'github', on: 'issues.*', filter: "label.name == 'agent'" };
+    const tried = async (key: string, name: string): Promise<unknown[]> => {
+      const { matched, reasons } = await validate({ trigger, event: { key, payload: { label: { name } } } });
+      return [matched, reasons];
+    };
+    expect(await tried('issues.labeled', 'agent')).toEqual([true, []]);
+    expect(await tried('issues.labeled', 'bug')).toEqual([false, ['Its filter is false for the event.']]);
+    expect(await tried('push', 'agent')).toEqual([false, [expect.stringContaining('the event is push')]]);
+  });
+
+  it('takes whole drafts, as the peer does', async () => {
+    const draft = { ...DAILY, trigger: { type: 'event', source: 'github', on: 'push', filter: 'ref' } };
+    expect(
+      await validate({ endpoint: '/v1/preset/prompt', draft, sampleEvent: { ref: 'refs/heads/main' } }),
+    ).toMatchObject({ valid: true, errors: [], sampleEventMatched: true });
+    expect(await validate({ endpoint: '/v1/preset/prompt', draft: { ...draft, name: '' } })).toMatchObject({
+      valid: false,
+      errors: [{ field: 'name' }],
+    });
+    expect(await validate({ endpoint: '/v1/preset/plugin', draft })).toMatchObject({ valid: false });
+  });
+});
