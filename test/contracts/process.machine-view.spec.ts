@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -13,34 +13,30 @@ const SYSTEM = /^(usr|bin|sbin|lib\w*|etc|dev|proc|sys|run|tmp|var|workspace)$/;
 const PRIVATE_CONFIGURATION =
   'shadow gshadow sudoers sudoers.d ssh cron.d fstab hostname machine-id environment gitconfig npmrc pip.conf profile.d ssl/private pki/tls/private slipway docker systemd apt';
 
-(HAS_BUBBLEWRAP ? describe : describe.skip)('the machine in bubblewrap', () => {
-  jest.setTimeout(60_000);
-  let harness: ProcessHarness;
-  let client: SandboxClient;
-  /** A folder of the machine that is none of the system's, and not in `/tmp`: each sandbox has that to itself. */
-  let installed: string;
+const describeInBubblewrap = HAS_BUBBLEWRAP ? describe : describe.skip;
+jest.setTimeout(60_000);
 
-  beforeEach(async () => {
+let harness: ProcessHarness;
+let client: SandboxClient;
+
+async function start(readPaths: string[] = []): Promise<void> {
+  harness.backend = await harness.reopen({ readPaths });
+  const launch = harness.launch();
+  await harness.backend.start(launch, SIGNAL);
+  client = await sandboxAnswers(harness.backend, launch);
+}
+
+describeInBubblewrap('the machine in bubblewrap', () => {
+  beforeAll(async () => {
     harness = await processHarness('bwrap');
-    installed = await mkdtemp(path.join(homedir(), '.installed-'));
-    await chmod(installed, 0o755);
-    await writeFile(path.join(installed, 'tool'), '#!/bin/sh\necho it works; sleep 60\n', { mode: 0o755 });
+    await start();
   });
 
-  afterEach(async () => {
+  afterAll(async () => {
     await harness.close();
-    await rm(installed, { recursive: true });
   });
-
-  async function start(readPaths: string[] = []): Promise<void> {
-    harness.backend = await harness.reopen({ readPaths });
-    const launch = harness.launch();
-    await harness.backend.start(launch, SIGNAL);
-    client = await sandboxAnswers(harness.backend, launch);
-  }
 
   it('is its system, and what leads to the node and the agent server', async () => {
-    await start();
     const tops = new Set(
       [process.execPath, harness.options.agentServer.entry].map((name) => name.split('/')[1]),
     );
@@ -51,7 +47,6 @@ const PRIVATE_CONFIGURATION =
   });
 
   it.each(['/sys', '/run'])('has nothing in %s but what names are resolved with', async (folder) => {
-    await start();
     const { stdout } = await client.run(`ls -A ${folder}; touch ${folder}/file 2>/dev/null && echo written`);
     expect(stdout.split('\n').filter((name) => !['', 'systemd', 'resolvconf'].includes(name))).toEqual([]);
   });
@@ -79,12 +74,10 @@ const PRIVATE_CONFIGURATION =
     ['java', 'command -v /usr/bin/java || exit 0; /usr/bin/java -version'],
     ['temporary files', 'test -w /tmp && test -w /var/tmp && mktemp'],
   ])('does not lack %s', async (_, command) => {
-    await start();
     expect(await client.run(command)).toMatchObject({ exitCode: 0 });
   });
 
   it('has the authorities that certificates are checked with', async () => {
-    await start();
     const count = ['--use-openssl-ca', '-p', 'tls.getCACertificates("system").length'];
     const machine = spawnSync(process.execPath, count, { env: {}, encoding: 'utf8' });
     expect(Number(machine.stdout)).toBeGreaterThan(0);
@@ -92,6 +85,34 @@ const PRIVATE_CONFIGURATION =
       `'${process.execPath}' ${count.map((word) => `'${word}'`).join(' ')}`,
     );
     expect(stdout).toBe(machine.stdout);
+  });
+
+  it('keeps its mounts in /tmp where they are, which belongs to tools otherwise', async () => {
+    // The folder of the sandboxes is below it here.
+    const [name = ''] = path.relative('/tmp', harness.dataDir).split(path.sep);
+    const anchor = path.join('/tmp', name);
+    const { stdout } = await client.run(
+      `mv ${anchor} /tmp/moved 2>/dev/null && echo moved; mkdir /tmp/own && mv /tmp/own /tmp/renamed && echo renamed; pwd`,
+    );
+    expect(stdout).toBe('renamed\n/workspace/project\n');
+    expect((await client.run('echo kept > file; cat file')).stdout).toBe('kept\n');
+  });
+});
+
+describeInBubblewrap('what is installed on the machine, in bubblewrap', () => {
+  /** A folder of the machine that is none of the system's, and not in `/tmp`: each sandbox has that to itself. */
+  let installed: string;
+
+  beforeEach(async () => {
+    harness = await processHarness('bwrap');
+    installed = await mkdtemp(path.join(homedir(), '.installed-'));
+    await chmod(installed, 0o755);
+    await writeFile(path.join(installed, 'tool'), '#!/bin/sh\necho it works; sleep 60\n', { mode: 0o755 });
+  });
+
+  afterEach(async () => {
+    await harness.close();
+    await rm(installed, { recursive: true });
   });
 
   it('has what the operator names, which nobody can change, and other names of it', async () => {
@@ -117,17 +138,5 @@ const PRIVATE_CONFIGURATION =
     const backend = await harness.reopen({ readPaths: [installed] });
     await backend.start(launch, SIGNAL);
     expect(await backend.inspect(launch.id)).toMatchObject({ state: 'running' });
-  });
-
-  it('keeps its mounts in /tmp where they are, which belongs to tools otherwise', async () => {
-    await start();
-    // The folder of the sandboxes is below it here.
-    const [name = ''] = path.relative('/tmp', harness.dataDir).split(path.sep);
-    const anchor = path.join('/tmp', name);
-    const { stdout } = await client.run(
-      `mv ${anchor} /tmp/moved 2>/dev/null && echo moved; mkdir /tmp/own && mv /tmp/own /tmp/renamed && echo renamed; pwd`,
-    );
-    expect(stdout).toBe('renamed\n/workspace/project\n');
-    expect((await client.run('echo kept > file; cat file')).stdout).toBe('kept\n');
   });
 });

@@ -1,11 +1,14 @@
 import { once } from 'node:events';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import {
   AgentEngine,
   type EngineHost,
   AgentUnavailableError,
 } from '../../packages/agent-server/src/engine/agent-engine.js';
+
+/** Without a pause, a conversation that works takes a whole processor from the tests beside it. */
+const STEP_MS = 2;
 
 /**
  * An engine without a model: the first word of the last message tells it what to do.
@@ -29,7 +32,7 @@ export class FakeEngine extends AgentEngine {
         return;
       case 'step':
         while (!host.pauseRequested() && !signal.aborted) {
-          await setImmediate();
+          await delay(STEP_MS);
         }
         await host.setStatus('paused');
         return;
@@ -61,7 +64,7 @@ export class FakeEngine extends AgentEngine {
             .every(({ kind }) => kind !== 'MessageEvent') &&
           !signal.aborted
         ) {
-          await setImmediate();
+          await delay(STEP_MS);
         }
         // Like an engine that had already decided to finish.
         await host.setStatus('finished');

@@ -98,13 +98,18 @@ describe('a program that ends', () => {
   it('never answers: what it wrote is in the event', async () => {
     const toolbox = new McpToolbox();
     const environment = { PATH: process.env['PATH'] ?? '' };
-    const notices = await toolbox.connect(program('never answers'), {
-      workingDir: '/',
-      environment,
-      wrapper: [],
-      checkUrl: async () => null,
-      connectTimeoutMs: 1_500,
-    });
+    // A shell is there at once, on a busy machine too, where Node.js takes longer than the deadline.
+    const args = ['-c', 'echo downloading the internet >&2; exec sleep 1000'];
+    const notices = await toolbox.connect(
+      { near: { command: 'sh', args } },
+      {
+        workingDir: '/',
+        environment,
+        wrapper: [],
+        checkUrl: async () => null,
+        connectTimeoutMs: 1_500,
+      },
+    );
     await toolbox.close();
     expect(notices).toMatchObject([
       {

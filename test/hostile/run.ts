@@ -12,6 +12,7 @@ const USAGE = `npm run hostile -- [options]: attacks a running service as one of
 
   --backend NAME   ${BACKENDS.join(', ')}; may be given several times; otherwise all that this machine has
   --only TEXT      attacks with the text in their names; may be given several times
+  --except TEXT    attacks without it, likewise
   --list           says which there are
 
 kubernetes is the cluster of KUBECONFIG, as npm run test:kubernetes needs it. SLIPWAY_TEST_POLICIES=enforced says that its network
@@ -28,6 +29,7 @@ const { values } = parseArgs({
   options: {
     backend: { type: 'string', multiple: true, default: [] },
     only: { type: 'string', multiple: true, default: [] },
+    except: { type: 'string', multiple: true, default: [] },
     list: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -37,7 +39,9 @@ if (values.help) {
   process.stdout.write(USAGE);
 } else {
   const attacks = (await loadAttacks()).filter(
-    ({ name }) => values.only.length === 0 || values.only.some((part) => name.includes(part)),
+    ({ name }) =>
+      (values.only.length === 0 || values.only.some((part) => name.includes(part))) &&
+      !values.except.some((part) => name.includes(part)),
   );
   if (attacks.length === 0) {
     throw new Error('no attack has such a name; see npm run hostile -- --list');

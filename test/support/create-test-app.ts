@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Test } from '@nestjs/testing';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { AppModule } from '../../src/app.module.js';
 import { configureApp } from '../../src/app.setup.js';
@@ -40,6 +41,8 @@ export interface TestApp {
 }
 
 const ADMIN_KEY = 'test-administrator-key';
+/** The service's own 5 s end before the last of a crowd of requests gets its turn, where the machine is busy. */
+const MAX_POOL_WAIT_MS = 60_000;
 const NO_FOLDER = path.join(tmpdir(), 'slipway-test-unused', 'console');
 /** Fixed, so that two replicas of a test share it. */
 const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
@@ -110,6 +113,7 @@ export async function createTestApp(
     throw error;
   }
   const dataSource = app.get(DataSource);
+  waitLonger(dataSource);
   const createUser = async (): Promise<TestUser> => {
     const user = await app.get(UsersService).create(`${randomBytes(6).toString('hex')}@example.com`, null);
     const { key } = await app.get(ApiKeysService).issue(user.id, 'test', null);
@@ -130,6 +134,14 @@ export async function createTestApp(
       await database.drop();
     },
   };
+}
+
+function waitLonger({ driver }: DataSource): void {
+  const pool: unknown = Reflect.get(driver, 'master');
+  if (!(pool instanceof Pool)) {
+    throw new Error('TypeORM keeps its pool elsewhere');
+  }
+  pool.options.connectionTimeoutMillis = MAX_POOL_WAIT_MS;
 }
 
 /** Most tests need no look at what is in between: nothing is. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import { PassThrough, Readable, type Writable } from 'node:stream';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
+import { startTimeOf } from '@slipway/common/processes/process-table.js';
 
 /** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
@@ -119,6 +120,7 @@ export async function startProcess(
     await exited;
     throw new Error('the program was not started');
   }
+  const since = startTimeOf(root);
   return {
     child,
     stdin: child.stdin ?? new PassThrough(),
@@ -126,7 +128,7 @@ export async function startProcess(
     stderr: child.stderr ?? Readable.from([]),
     exited,
     kill: async () => {
-      await endProcesses({ root, marker: `${MARKER_VARIABLE}=${marker}`, user: null });
+      await endProcesses({ root, marker: `${MARKER_VARIABLE}=${marker}`, user: null, since });
     },
   };
 }

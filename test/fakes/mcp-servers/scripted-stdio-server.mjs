@@ -21,10 +21,6 @@ if (behaviour === 'writes garbage') {
 
 const handlers = {
   initialize: ({ id, params }) => {
-    if (behaviour === 'never answers') {
-      process.stderr.write('downloading the internet\n');
-      return;
-    }
     answer(id, {
       protocolVersion: behaviour === 'is of the future' ? '2099-01-01' : params.protocolVersion,
       capabilities:

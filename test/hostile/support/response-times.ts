@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { HostileWorld } from './hostile-world.js';
 
-const EVERY_MS = 20;
+const EVERY_MS = 10;
 const MIB = 1024 * 1024;
 /** What another user may wait for, 99 times of 100. */
 const MAX_P99_MS = 250;
@@ -28,6 +28,11 @@ export class ResponseTimes {
 
   static watch(world: HostileWorld): ResponseTimes {
     return new ResponseTimes(world);
+  }
+
+  /** How often the other tenant was answered so far. */
+  get samples(): number {
+    return this.settings.length;
   }
 
   /** Ends the watch. `seen`: waiting times in milliseconds, and by how much the memory of the service grew. */

@@ -7,7 +7,7 @@ import { message, onLongWork, shell } from './support/script.js';
 
 jest.setTimeout(300_000);
 
-const STARTS = 10;
+const STARTS = 6;
 const STEPS = 8;
 
 describe('two processes of one service', () => {

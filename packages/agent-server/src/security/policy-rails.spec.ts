@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { processorMs } from '../../../../test/support/processor-time.js';
 import { array, check, constantFrom, property } from 'fast-check';
 import { policyRailRisk } from './policy-rails.js';
 
@@ -139,9 +140,8 @@ describe('policyRailRisk', () => {
     'sudo ',
     '| bash ',
   ])('ends soon for many of %s', (sign) => {
-    const begun = performance.now();
-    policyRailRisk([sign.repeat(100_000 / sign.length)]);
-    expect(performance.now() - begun).toBeLessThan(3_000);
+    const took = processorMs(() => policyRailRisk([sign.repeat(100_000 / sign.length)]));
+    expect(took).toBeLessThan(3_000);
   });
 
   it('looks at every text by itself', () => {

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { endProcesses, viewTree } from './end-processes.js';
+import { startTimeOf } from './process-table.js';
 
 const IS_ROOT = process.getuid?.() === 0;
 const MARKER = 'SLIPWAY_TEST_MARKER=end-processes';
@@ -48,5 +49,16 @@ const [OWN, OTHER] = [1_913_999_001, 1_913_999_002];
     await ended;
     expect(copied.exitCode ?? copied.signalCode).toBeNull();
     expect(pidsOf(null)).toContain(copied.pid);
+  });
+
+  it('are as old as the process that the marker was made for, or younger', async () => {
+    const { pid = 0 } = await start(OWN, MARKER);
+    const started = Number(startTimeOf(pid));
+    const pidsSince = (since: number) =>
+      viewTree({ root: null, marker: MARKER, user: null, since: String(since) })?.members.map(
+        (member) => member.pid,
+      );
+    expect(pidsSince(started)).toContain(pid);
+    expect(pidsSince(started + 1)).not.toContain(pid);
   });
 });

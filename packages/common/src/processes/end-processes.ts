@@ -8,6 +8,8 @@ export interface ProcessTree {
   root: number | null;
   marker: string;
   user: number | null;
+  /** Start time of the root, if the marker was made for it: what is older cannot have it. */
+  since?: string | null;
 }
 
 export interface TreeView {
@@ -17,14 +19,14 @@ export interface TreeView {
 }
 
 /** The root's group and session, what has the marker or the user, and all descendants. Null without `/proc`. */
-export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
+export function viewTree({ root, marker, user, since = null }: ProcessTree): TreeView | null {
   const processes = readProcesses()?.filter(({ isKernelThread }) => !isKernelThread);
   if (processes === undefined) {
     return null;
   }
   const found = new Set<number>();
   let isUnsure = false;
-  for (const { pid, group, session } of processes) {
+  for (const { pid, group, session, startTime } of processes) {
     const owner = user === null ? null : userOf(pid);
     if (pid === root || group === root || session === root || (user !== null && owner === user)) {
       found.add(pid);
@@ -32,6 +34,9 @@ export function viewTree({ root, marker, user }: ProcessTree): TreeView | null {
     }
     if (user !== null && owner !== 0 && owner !== process.getuid?.()) {
       // A foreign process may carry the marker: only what root or we started can become the tree's own user.
+      continue;
+    }
+    if (since !== null && Number(startTime) < Number(since)) {
       continue;
     }
     const environment = environmentOf(pid);

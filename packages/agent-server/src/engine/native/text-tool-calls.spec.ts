@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { processorMs } from '../../../../../test/support/processor-time.js';
 import { parseTextCalls, textOfCall } from './text-tool-calls.js';
 
 const TOOLS = new Map([
@@ -100,17 +101,17 @@ describe('parseTextCalls', () => {
   });
 
   it('takes no time for an answer that is made to take it', () => {
-    const began = performance.now();
-    for (const piece of [
+    const pieces = [
       '<parameter=a>',
       '<function=a>',
       '</parameter>',
       '\n<parameter=command>',
       ' \t',
       '<tool_call>',
-    ]) {
-      parseTextCalls(`<function=terminal>\n${piece.repeat(20_000)}`, TOOLS);
-    }
-    expect(performance.now() - began).toBeLessThan(3_000);
+    ];
+    const took = processorMs(() => {
+      pieces.forEach((piece) => parseTextCalls(`<function=terminal>\n${piece.repeat(20_000)}`, TOOLS));
+    });
+    expect(took).toBeLessThan(3_000);
   });
 });
