@@ -24,3 +24,8 @@ it.each([
 ])('%j in %d letters', (text, maxLength, expected) => {
   expect(conversationTitle([message('agent', 'Hello'), message('user', text)], maxLength)).toBe(expected);
 });
+
+it('of a line without end', () => {
+  const line = '#'.repeat(20_000_000);
+  expect(conversationTitle([message('user', `${line}\nFix it`)], 50)).toBe('Fix it');
+});

@@ -1,6 +1,8 @@
 import type { AgentEvent, Content } from './events.js';
 
-const ASCII = /^[ -~]*$/;
+const NOT_ASCII = /[^ -~]/;
+/** A title needs no more of a line. */
+const MAX_LINE = 10_000;
 
 /** The first line of the user's first message, cut between words; null before there is one. */
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
@@ -10,6 +12,7 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
         .split('\n')
         .map((words) =>
           words
+            .slice(0, MAX_LINE)
             .replace(/^[#>*\s-]+/, '')
             .replace(/\s+/g, ' ')
             .trim(),
@@ -43,7 +46,7 @@ function shorten(line: string, maxLength: number): string {
 
 /** Loading the tables for graphemes beyond ASCII costs 20 ms. */
 function lettersOf(line: string): string[] {
-  return ASCII.test(line)
-    ? line.split('')
-    : Array.from(new Intl.Segmenter().segment(line), ({ segment }) => segment);
+  return NOT_ASCII.test(line)
+    ? Array.from(new Intl.Segmenter().segment(line), ({ segment }) => segment)
+    : line.split('');
 }

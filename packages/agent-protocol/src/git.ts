@@ -8,7 +8,7 @@ export const branchSchema = z
   .regex(/^[^-\s~^:?*[\\\p{Cc}]([^\s~^:?*[\\\p{Cc}]*)$/u, 'is not a branch name');
 
 /** Credential helpers speak a line-based protocol. */
-const oneLine = z.string().regex(/^[^\p{Cc}]*$/u, 'must not have control characters');
+const oneLine = z.string().refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters');
 
 const httpUrl = z
   .url({ protocol: /^https?$/ })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { textHead, textTail } from './well-formed-text.js';
+import { isBase64, isBlank, textHead, textTail } from './well-formed-text.js';
 
 const FAMILY = '👨‍👩‍👧';
 
@@ -51,4 +51,26 @@ describe('textTail', () => {
       expect(textTail(text, length).length).toBeLessThanOrEqual(length);
     }
   });
+});
+
+describe('isBase64', () => {
+  it.each([
+    ['QUJD', true],
+    ['QUI=', true],
+    ['QQ==', true],
+    ['Q+/9', true],
+    ['', false],
+    ['Q===', false],
+    ['Q=UI', false],
+    ['QU-_', false],
+    ['QUI\n', false],
+  ])('%j: %p', (text, expected) => {
+    expect(isBase64(text)).toBe(expected);
+  });
+});
+
+// Tests run with --no-regexp-optimization, which is what V8 does in a process with many patterns.
+it('megabytes are judged too', () => {
+  expect(isBase64('A'.repeat(20_000_000))).toBe(true);
+  expect(isBlank(' '.repeat(20_000_000))).toBe(true);
 });

@@ -1,3 +1,4 @@
+import { isBase64 } from '@slipway/common/well-formed-text.js';
 import type { FilePart, ModelMessage, TextPart } from 'ai';
 import type { TargetRules } from './language-model.js';
 
@@ -78,7 +79,7 @@ export function imagePart(
   }
   const comma = address.indexOf(',');
   const base64 = address.slice(comma + 1).replace(/\s/g, '');
-  if (!/;base64$/i.test(address.slice(0, Math.max(comma, 0))) || !isBase64(base64)) {
+  if (!/;base64$/i.test(address.slice(0, Math.max(comma, 0))) || base64.length % 4 !== 0 || !isBase64(base64)) {
     return leftOut('its data is damaged');
   }
   const mediaType = SIGNATURES.find(([, signature]) => signature.test(base64))?.[0];
@@ -95,10 +96,6 @@ export function imagePart(
 
 function leftOut(reason: string): TextPart {
   return { type: 'text', text: `[an image was left out: ${reason}]` };
-}
-
-function isBase64(text: string): boolean {
-  return text !== '' && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
 }
 
 function addressProblem(address: string, accepted: TargetRules['imageUrls']): string | null {

@@ -1,5 +1,6 @@
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isBase64 } from '@slipway/common/well-formed-text.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { cleanToolName } from '../tool.js';
 
@@ -231,7 +232,7 @@ function toImage(data: string): Content | null {
     .replaceAll('-', '+')
     .replaceAll('_', '/');
   const type = IMAGE_TYPES.find(([start]) => base64.startsWith(start))?.[1];
-  return type === undefined || !/^[A-Za-z0-9+/]+={0,2}$/.test(base64)
+  return type === undefined || !isBase64(base64)
     ? null
     : { type: 'image', image_urls: [`data:${type};base64,${base64}`] };
 }
