@@ -47,9 +47,9 @@ ${rows.map(([name = '', value = '']) => `  ${name.padEnd(10)} ${value}`).join('\
   The main job, with a token of GitHub, GitLab or Bitbucket (email:api_token there) in place of YOUR_TOKEN:
 
   KEY=${key}
-  ${curl} ${json} ${address}/api/settings -d '{"language":"en","git_user_name":"You"}'
-  ${curl} ${json} ${address}/api/add-git-providers -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}'
-  ${curl} ${address}/api/user/suggested-tasks
+  ${curl} ${json} ${address}/api/v1/settings -d '{"language":"en","git_user_name":"You"}'
+  ${curl} ${json} ${address}/api/v1/secrets/git-providers -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}'
+  ${curl} ${address}/api/v1/git/suggested-tasks/search
 
 `;
 
