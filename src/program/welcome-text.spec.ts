@@ -33,12 +33,12 @@ describe('welcomeText', () => {
     expect(text.match(/api-key\b/g)).toHaveLength(1);
     expect(requests).toHaveLength(3);
     expect(requests.every((line) => line.includes('-H "X-Session-API-Key: $KEY"'))).toBe(true);
-    expect(requests.at(-1)).toMatch(/\/api\/v1\/git\/suggested-tasks\/search$/);
+    expect(requests.at(-1)).toMatch(/\/api\/user\/suggested-tasks$/);
   });
 
   it('gives the address that clients use, where it is known', () => {
     expect(welcome({ PUBLIC_URL: 'https://slipway.example.com/' })).toContain(
-      'https://slipway.example.com/api/v1/git/suggested-tasks/search',
+      'https://slipway.example.com/api/user/suggested-tasks',
     );
   });
 

@@ -49,7 +49,7 @@ ${rows.map(([name = '', value = '']) => `  ${name.padEnd(10)} ${value}`).join('\
   KEY=${key}
   ${curl} ${json} ${address}/api/v1/settings -d '{"language":"en","git_user_name":"You"}'
   ${curl} ${json} ${address}/api/v1/secrets/git-providers -d '{"provider_tokens":{"github":{"token":"YOUR_TOKEN"}}}'
-  ${curl} ${address}/api/v1/git/suggested-tasks/search
+  ${curl} ${address}/api/user/suggested-tasks
 
 `;
 

@@ -6,7 +6,7 @@ export const FIRST_TAG = 'Start here';
 /** A newcomer's first requests, in this order. */
 export const START_HERE = [
   'POST /api/v1/secrets/git-providers',
-  'GET /api/v1/git/suggested-tasks/search',
+  'GET /api/user/suggested-tasks',
   'POST /api/v1/app-conversations',
 ] as const;
 
@@ -15,7 +15,7 @@ export const DESCRIPTION = `Finds a user's open work across GitHub, GitLab and B
 **First steps:** press *Authorize* and enter an API key, then send the three requests of *Start here*.
 
 **Two generations:** \`/api/v1\` is the present one. Operations of the older one, below \`/api\`, stay for the clients that
-use them; each is marked as deprecated and names the operation that replaces it.
+use them; each that is replaced is marked as deprecated and names the operation that replaces it.
 
 **Versions:** ${API_VERSION} is the version of the API, the one that its clients know. The product has a version of its own,
 which \`GET /server_info\` tells.

@@ -3,7 +3,6 @@ import { operationNamed } from './operations.js';
 
 /** Operations of older clients, with what newer ones call instead. */
 const REPLACEMENTS: Readonly<Record<string, string>> = {
-  'GET /api/user/suggested-tasks': 'GET /api/v1/git/suggested-tasks/search',
   'GET /api/settings': 'GET /api/v1/settings',
   'POST /api/settings': 'POST /api/v1/settings',
   'POST /api/add-git-providers': 'POST /api/v1/secrets/git-providers',

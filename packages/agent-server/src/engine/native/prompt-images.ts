@@ -79,7 +79,11 @@ export function imagePart(
   }
   const comma = address.indexOf(',');
   const base64 = address.slice(comma + 1).replace(/\s/g, '');
-  if (!/;base64$/i.test(address.slice(0, Math.max(comma, 0))) || base64.length % 4 !== 0 || !isBase64(base64)) {
+  if (
+    !/;base64$/i.test(address.slice(0, Math.max(comma, 0))) ||
+    base64.length % 4 !== 0 ||
+    !isBase64(base64)
+  ) {
     return leftOut('its data is damaged');
   }
   const mediaType = SIGNATURES.find(([, signature]) => signature.test(base64))?.[0];
