@@ -9,7 +9,7 @@ import {
 } from '../../packages/agent-server/src/start-agent-server.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
 import { WEBHOOK_DEFAULTS } from '../../packages/agent-server/src/webhooks/webhook-sender.js';
-import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
+import { reservedPort } from '../support/reserved-port.js';
 import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
 import {
   type PreparationLine,
@@ -199,7 +199,7 @@ export class MemorySandboxBackend extends SandboxBackend {
       }
       sandbox.folder ||= await realpath(await mkdtemp(path.join(tmpdir(), 'memory-sandbox-')));
       for (const name of Object.keys(launch.ports)) {
-        sandbox.ports[name] = await freePort('127.0.0.1');
+        sandbox.ports[name] = await reservedPort();
       }
       const server = await startServer(sandbox, launch);
       if (this.machine.sandboxes.get(launch.id) !== sandbox) {

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { freePort } from '../../src/v1/sandboxes/backends/process/port-reservations.js';
 import { AgentServerClient, CREDENTIALS, SESSION_KEY } from '../support/agent-server-client.js';
+import { reservedPort } from '../support/reserved-port.js';
 import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';
 
@@ -41,7 +41,7 @@ describe('the process of the agent server', () => {
 
   /** Starts it and does not write its key. */
   async function startUnassigned(stderr: 'inherit' | 'pipe'): Promise<AgentServerClient> {
-    const port = await freePort('127.0.0.1');
+    const port = await reservedPort();
     const args = ['--port', String(port), '--workspace', path.join(folder, 'work'), '--secrets-stdin'];
     child = spawn(process.execPath, ['--require', LOADER, ENTRY, ...args], {
       env: inheritedEnvironment(),

@@ -1,8 +1,7 @@
-import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Findings, Load } from '../../rolling/load.js';
 import { Tally } from '../../rolling/tally.js';
-import { startListening } from '../../support/start-listening.js';
+import { reservedPort } from '../../support/reserved-port.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import type { TestDatabase } from '../../support/test-database.js';
 import { eventually } from '../../system/journeys/support/api-client.js';
@@ -56,7 +55,7 @@ export class ChaosWorld {
       database: options.database ?? null,
       ...(options.host !== undefined && { host: options.host }),
     });
-    const world = new ChaosWorld(journey, await freePort(), options);
+    const world = new ChaosWorld(journey, await reservedPort(), options);
     try {
       return await work(world);
     } catch (error) {
@@ -169,13 +168,4 @@ export async function statusOf(url: string, headers: Record<string, string> = {}
   } catch {
     return null;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await startListening(server);
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-  });
-  return port;
 }

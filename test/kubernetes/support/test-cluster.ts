@@ -11,7 +11,7 @@ import {
 } from '@kubernetes/client-node';
 import { parse } from 'yaml';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { freePort } from '../../../src/v1/sandboxes/backends/process/port-reservations.js';
+import { reservedPort } from '../../support/reserved-port.js';
 import { firstOwnAddress } from '../../support/own-address.js';
 import { ApiServerProxy } from './api-server-proxy.js';
 
@@ -124,7 +124,7 @@ export class TestCluster {
 
   /** Variables of one process of such a service: where it listens, and where pods reach it. */
   async variablesOfProcess(): Promise<Record<string, string>> {
-    const port = String(await freePort('127.0.0.1'));
+    const port = String(await reservedPort());
     return { PORT: port, SANDBOX_CALLBACK_URL: `http://${this.hostAddress}:${port}` };
   }
 

@@ -1,23 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { createServer } from 'node:net';
-import { once } from 'node:events';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { call } from '../../fakes/scripted-llm.answers.js';
+import { reservedPort } from '../../support/reserved-port.js';
 import { type ApiClient, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage } from './support/script.js';
 
 jest.setTimeout(180_000);
-
-/** The service has to know it before it listens: sandboxes reach no other port of this machine. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 describe('an agent that calls another one', () => {
   let world: JourneyWorld;
@@ -25,7 +14,8 @@ describe('an agent that calls another one', () => {
 
   beforeAll(async () => {
     world = await JourneyWorld.open();
-    const port = await freePort();
+    // The service has to know it before it listens: sandboxes reach no other port of this machine.
+    const port = await reservedPort();
     await world.start({ PORT: String(port), SANDBOX_NETWORK_ALLOW: `127.0.0.1:${port}` });
     user = await world.createUser();
     await user.saveSettings({
