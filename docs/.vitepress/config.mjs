@@ -23,7 +23,12 @@ export default defineConfig({
   markdown: {
     linkify: false,
     anchor: { slugify: githubSlug },
-    config: (md) => md.core.ruler.push('links-of-the-repository', linkPages),
+    config: (md) => {
+      md.core.ruler.push('links-of-the-repository', linkPages);
+      // Vue would run the placeholders of examples.
+      md.renderer.rules.code_inline = (tokens, index) =>
+        `<code v-pre>${md.utils.escapeHtml(tokens[index].content)}</code>`;
+    },
   },
   transformPageData(page) {
     if (page.filePath === 'docs/configuration.md') {
@@ -46,6 +51,8 @@ export default defineConfig({
         items: [
           { text: 'First result', link: '/' },
           { text: 'Clients', link: '/clients' },
+          { text: 'Automations', link: '/automations' },
+          { text: 'Tool server', link: '/tool-server' },
           { text: 'Agents of others', link: '/agents' },
         ],
       },

@@ -120,6 +120,21 @@ const WANTED: WantedFailure[] = [
   },
   {
     checks: ['RejectedPositiveData'],
+    operations: '(POST /api/automation/v1/(preset/prompt|validate)|PATCH /api/automation/v1/\\{id\\})',
+    statuses: [422],
+    answer:
+      '"trigger",|either a prompt or tasks|a prompt, or tasks|five fields of cron|a JMESPath expression|at most \\d+ placeholders|the https address of a repository|the name of a branch',
+    because: 'JSON Schema knows neither cron nor JMESPath, and what a trigger needs depends on its type.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
+    operations: '(POST|PATCH) /api/automation/v1/webhooks(/\\{id\\})?',
+    statuses: [422],
+    answer: 'a JMESPath expression',
+    because: 'JSON Schema does not know JMESPath.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
     operations: 'GET /api/v1/conversation/\\{id\\}/events/stream',
     statuses: [422],
     answer: 'Expected the id of an event of this stream',

@@ -165,13 +165,14 @@ const PROMPT = {
   example: 'Fix this issue: {{ event.issue.title }}',
   form: { minLength: 1, maxLength: 50_000 },
   maxLength: 50_000,
-  rule: (text: string) => (text.trim() === '' ? 'Expected a text.' : promptProblem(text)),
+  pattern: { regex: /\S/, expected: 'Expected a text.' },
+  rule: promptProblem,
 };
 const NAME = {
   example: 'Morning triage',
   form: { minLength: 1, maxLength: 500 },
   maxLength: 500,
-  rule: (text: string) => (text.trim() === '' ? 'Expected a name.' : null),
+  pattern: { regex: /\S/, expected: 'Expected a name.' },
 };
 
 /** What both a new automation and a change of one may say. */

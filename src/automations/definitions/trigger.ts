@@ -24,16 +24,13 @@ export interface EventTrigger extends Trigger {
   on: string | string[];
 }
 
-const SOURCE = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
+/** Of the hosts, or of a webhook. */
+export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
 const KEY_PATTERN = /^(?:\*|[A-Za-z0-9_:-]{1,100}(?:\.[A-Za-z0-9_:-]{1,100}){0,4}(?:\.\*)?)$/;
 const MAX_PATTERNS = 50;
 
 export function isCron(trigger: Trigger): trigger is CronTrigger {
   return trigger.type === 'cron';
-}
-
-export function isSourceName(text: string): boolean {
-  return SOURCE.test(text);
 }
 
 export function patternsOf({ on }: EventTrigger): string[] {
@@ -78,7 +75,7 @@ function eventProblems(trigger: EventTrigger): [string, string | null][] {
   return [
     [
       'source',
-      isSourceName(trigger.source)
+      SOURCE_NAME.test(trigger.source)
         ? null
         : 'Expected github, gitlab, bitbucket, bitbucket_data_center or the source of a webhook.',
     ],

@@ -2,19 +2,17 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
 import { filterProblem } from '../definitions/event-filter.js';
-import { isSourceName } from '../definitions/trigger.js';
+import { SOURCE_NAME } from '../definitions/trigger.js';
 import { SIGNATURE_SCHEMES, type SignatureScheme } from './event-signature.js';
 import type { AutomationWebhook } from './automation-webhook.entity.js';
 
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
 const ORG_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 const AT = '2026-11-21T09:30:00.000Z';
-const HEADER = /^[A-Za-z0-9-]{1,100}$/;
+const HEADER = { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' };
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 
 const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
-const headerName = (text: string): string | null =>
-  HEADER.test(text) ? null : 'Expected the name of a header.';
 
 class WebhookFieldsDto {
   @Text('JMESPath to the key of an event; for a source of your own.', {
@@ -31,7 +29,7 @@ class WebhookFieldsDto {
     default: 'X-Signature-256',
     example: 'X-Signature-256',
     maxLength: 100,
-    rule: headerName,
+    pattern: HEADER,
   })
   signature_header?: string;
 
@@ -47,7 +45,7 @@ class WebhookFieldsDto {
     nullable: true,
     example: 'X-Delivery-Id',
     maxLength: 100,
-    rule: headerName,
+    pattern: HEADER,
   })
   event_id_header?: string | null;
 }
@@ -60,7 +58,7 @@ export class CreateAutomationWebhookDto extends WebhookFieldsDto {
     required: true,
     example: 'github',
     maxLength: 50,
-    rule: (text) => (isSourceName(text) ? null : 'Expected lower case letters, digits, - and _.'),
+    pattern: { regex: SOURCE_NAME, expected: 'Expected lower case letters, digits, - and _.' },
   })
   source: string;
 
