@@ -54,6 +54,31 @@ describe('the console', () => {
       await stranger.leave();
     });
 
+    it('is led through /docs, where Execute sends what is prefilled', async () => {
+      const stranger = await Visitor.come(browser, demo.url);
+      const { page } = stranger;
+      await page.goto('/docs');
+      await page.locator('.opblock').first().waitFor();
+      const groups = await page.locator('.opblock-tag').allInnerTexts();
+      const open = await page.locator('.opblock-tag-section.is-open').count();
+      await page.getByRole('button', { name: 'Authorize' }).first().click();
+      await page.locator('.auth-container input').first().fill(demo.apiKey);
+      await page.locator('.auth-btn-wrapper .authorize').first().click();
+      await page.locator('.btn-done').first().click();
+      await page.locator('[data-tag="Settings"]').click();
+      const operation = page.locator('[id="operations-Settings-store_settings_api_v1_settings_post"]');
+      await operation.locator('.opblock-summary-control').click();
+      await operation.getByRole('button', { name: 'Execute' }).click();
+      await operation.getByText('"Settings stored"').first().waitFor();
+
+      expect([groups[0], groups[1]]).toEqual([
+        expect.stringMatching(/^Start here/),
+        expect.stringMatching(/^Conversations/),
+      ]);
+      expect(open).toBe(1);
+      await stranger.leave();
+    });
+
     it('says that a link was used, and forgets its code', async () => {
       const stranger = await Visitor.come(browser, demo.url);
       await stranger.page.goto(`/console/#code=${CODE}`);
