@@ -15,6 +15,8 @@ const PYTHON_PACKAGES = [
   'email-validator==2.*',
 ];
 const TIMEOUT_MS = 300_000;
+/** Their clients name them so; an id is a UUID, which is no `webhooks`. */
+const PATHS_OF_OTHERS = /`\/api\/automation\/v1\/webhooks\/\{id\}` and `\/api\/automation\/v1\/\{id\}\/\w+`/;
 /** The generator knows archives by their general name only. */
 const PYTHON_CLIENT_CONFIG = { content_type_overrides: { 'application/zip': 'application/octet-stream' } };
 
@@ -43,7 +45,9 @@ const checks = {
     ]);
     const { problems } = JSON.parse(output);
     expectNone(
-      problems.map(({ ruleId, message, location }) => `${location[0]?.pointer}: ${message} (${ruleId})`),
+      problems
+        .filter(({ ruleId, message }) => ruleId !== 'no-ambiguous-paths' || !PATHS_OF_OTHERS.test(message))
+        .map(({ ruleId, message, location }) => `${location[0]?.pointer}: ${message} (${ruleId})`),
     );
   },
   'spectral lint': async () => {

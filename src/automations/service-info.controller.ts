@@ -74,6 +74,7 @@ export class ServiceInfoController {
   @Public()
   @Get('health')
   @ApiRoute('get_automation_health', 'Same as /health/live', {
+    description: 'Where clients of automations look for it.',
     answer: { type: AutomationHealthDto, description: 'The process answers' },
   })
   health(): AutomationHealthDto {
@@ -83,6 +84,7 @@ export class ServiceInfoController {
   @Public()
   @Get('ready')
   @ApiRoute('automation_ready', 'Same as /ready', {
+    description: 'Where clients of automations look for it.',
     answer: { type: AutomationHealthDto, description: 'This replica is ready for requests' },
     problems: [503],
   })
@@ -98,6 +100,7 @@ export class ServiceInfoController {
   @Public()
   @Get('sdk-version')
   @ApiRoute('get_automation_sdk_version', 'The version that runs use', {
+    description: 'Runs are conversations of this service, so it has the same version.',
     answer: { type: AutomationSdkVersionDto, description: 'That of the service' },
   })
   sdkVersion(): AutomationSdkVersionDto {
@@ -107,6 +110,7 @@ export class ServiceInfoController {
   @Public()
   @Get('server_info')
   @ApiRoute('automation_server_info', 'Name and version of the service', {
+    description: 'Where clients of automations look for it.',
     answer: { type: AutomationServerInfoDto, description: 'This service' },
   })
   serverInfo(): AutomationServerInfoDto {
@@ -115,6 +119,7 @@ export class ServiceInfoController {
 
   @Get('v1/capabilities')
   @ApiRoute('get_automation_capabilities', 'What automations can do here', {
+    description: '`notOffered` names what is answered with 501.',
     answer: { type: CapabilitiesDto, description: 'Triggers, functions of filters, and what is not offered' },
   })
   async capabilities(@CurrentOwner() _owner: Owner): Promise<CapabilitiesDto> {

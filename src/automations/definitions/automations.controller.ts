@@ -100,6 +100,7 @@ export class AutomationsController {
 
   @Get('tags')
   @ApiRoute('list_automation_tags', 'List the tags of automations', {
+    description: 'Of your automations in this organization.',
     answer: { type: TagCountsDto, description: 'Tags with the number of their automations' },
   })
   async tags(@CurrentOwner() owner: Owner): Promise<TagCountsDto> {
@@ -108,6 +109,7 @@ export class AutomationsController {
 
   @Get(':id')
   @ApiRoute('get_automation', 'Look at an automation', {
+    description: 'What it does, when, and when it did so last.',
     answer: { type: AutomationDto, description: 'The automation' },
     problems: [UNKNOWN_AUTOMATION],
   })

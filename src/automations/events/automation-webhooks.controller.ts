@@ -84,6 +84,7 @@ export class AutomationWebhooksController {
 
   @Get(':id')
   @ApiRoute('get_automation_webhook', 'Look at the webhook of a source', {
+    description: 'Its secret is shown when it is made, and never again.',
     answer: { type: AutomationWebhookDto, description: 'The webhook without its secret' },
     problems: [UNKNOWN],
   })
