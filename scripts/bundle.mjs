@@ -142,7 +142,7 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
     cwd: root,
     platform: 'node',
     input: Object.fromEntries(Object.entries(input).map(([name, file]) => [name, path.join(root, file)])),
-    // A warning that nobody reads would become a bundle that fails at run time.
+    // A warning in a long log would become a bundle that fails at run time.
     onLog: (level, log) => {
       if (level === 'warn') {
         throw new Error(log.message);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
-/** The tested version and the digest of its archive, so that nobody can replace it. */
+/** The tested version, and the digest of its archive, so that no other one passes for it. */
 const PACKAGE = '@openhands/agent-canvas';
 const VERSION = '1.20.0';
 const INTEGRITY =

@@ -75,7 +75,7 @@ export class RepositoryAccessService {
       throw new DomainError(
         'conflict',
         'no_git_provider',
-        `There is no ${chosen.provider} token: store one with POST /api/add-git-providers.`,
+        `There is no ${chosen.provider} token: store one with POST /api/v1/secrets/git-providers.`,
       );
     }
     try {

@@ -114,7 +114,7 @@ export class RepositoryListsService {
         'no_git_provider',
         credentials.length === 0
           ? 'No providers set.'
-          : `There is no ${provider} token: store one with POST /api/add-git-providers.`,
+          : `There is no ${provider} token: store one with POST /api/v1/secrets/git-providers.`,
       );
     }
     return found;

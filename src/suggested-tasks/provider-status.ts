@@ -102,7 +102,7 @@ function meaningOf(codes: readonly ProviderErrorCode[]): { kind: ErrorKind; deta
   if (codes.every((code) => NEEDS_NEW_TOKEN.includes(code))) {
     return {
       kind: 'unauthorized',
-      detail: 'Every git provider refused its token; store new ones with POST /api/add-git-providers.',
+      detail: 'Every git provider refused its token; store new ones with POST /api/v1/secrets/git-providers.',
     };
   }
   if (codes.every((code) => code === 'rate_limited')) {

@@ -63,7 +63,7 @@ export const SUGGESTED_TASKS_PROBLEMS: DocumentedProblem[] = [
   {
     status: 401,
     code: 'git_providers_failed',
-    detail: 'Every git provider refused its token; store new ones with POST /api/add-git-providers.',
+    detail: 'Every git provider refused its token; store new ones with POST /api/v1/secrets/git-providers.',
     extensions: { errors: [{ provider: 'github', code: 'unauthorized', retry_after: null }] },
   },
   {

@@ -145,8 +145,7 @@ interface ToolProblem {
 /** What `ProblemFilter` would answer, as far as it helps a model. */
 function toolProblem(error: unknown): ToolProblem {
   if (error instanceof InvalidInputError) {
-    const details = error.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`);
-    return { code: 'malformed_request', detail: details.join(' ') };
+    return { code: 'malformed_request', detail: error.sentence };
   }
   if (error instanceof DomainError) {
     const { code, message, retryAfterSeconds: seconds } = error;

@@ -238,5 +238,9 @@ describe('validating', () => {
       errors: [{ field: 'name' }],
     });
     expect(await validate({ endpoint: '/v1/preset/plugin', draft })).toMatchObject({ valid: false });
+    for (const trigger of [undefined, null, 'push', { type: 'cron', schedule: 'daily' }]) {
+      const report = await validate({ endpoint: '/v1/preset/plugin', draft: { trigger } });
+      expect(report).toMatchObject({ valid: false, next_times: [], matched: null });
+    }
   });
 });

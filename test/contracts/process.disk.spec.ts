@@ -72,6 +72,7 @@ function canMount(): boolean {
     });
     // As after a restart; nothing is prepared, for which the disk may have no room yet.
     expect(await new ProcessSandboxBackend(harness.options).inspect(filler.id)).toEqual(facts);
+    expect(await backend.inspect(calm.id)).toMatchObject({ state: 'running' });
     await backend.remove(filler.id);
     await backend.sweep();
     // Commands need room for their events, which a quick filler leaves to none.

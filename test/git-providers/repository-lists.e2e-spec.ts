@@ -230,7 +230,7 @@ describe('/api/v1/git', () => {
       const body = { provider_tokens: { github: hosts.tokens.provider_tokens.github } };
       await request(app.url).post('/api/add-git-providers').set(stranger.headers).send(body).expect(200);
       const { detail } = (await get(LIST, stranger).expect(401)).body;
-      expect(detail).toBe('There is no gitlab token: store one with POST /api/add-git-providers.');
+      expect(detail).toBe('There is no gitlab token: store one with POST /api/v1/secrets/git-providers.');
     });
 
     it('is empty for a token that was stored anew', async () => {

@@ -193,7 +193,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
 
       expect(body).toMatchObject({
         code: 'no_git_provider',
-        detail: 'There is no github token: store one with POST /api/add-git-providers.',
+        detail: 'There is no github token: store one with POST /api/v1/secrets/git-providers.',
       });
     });
 

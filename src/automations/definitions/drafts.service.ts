@@ -8,9 +8,10 @@ import { CreateAutomationDto, TriggerDraftDto } from './automation.dto.js';
 import type { DraftReportDto, ValidateDraftDto } from './drafts.controller.js';
 import { type IncomingEvent, mismatch } from './event-match.js';
 import { nextTimes } from './schedule.js';
-import { type EventTrigger, isCron, toTrigger, type Trigger } from './trigger.js';
+import { type CronTrigger, type EventTrigger, isCron, toTrigger } from './trigger.js';
 
 const NEXT_TIMES = 5;
+const BODY = { type: 'body', metatype: Object } as const;
 
 type Problem = DraftReportDto['errors'][number];
 
@@ -27,8 +28,7 @@ export class DraftsService {
 
   async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
     const errors = await this.problems(given);
-    const isGood = errors.every(({ field }) => field?.startsWith('trigger') !== true);
-    const trigger = isGood ? triggerOf(given) : null;
+    const trigger = await this.goodTrigger(given);
     const event = trigger === null || isCron(trigger) ? null : await this.eventFor(owner, given, trigger);
     const reason = trigger === null || event === null ? null : mismatch(trigger, event);
     const matched = event === null ? null : reason === null;
@@ -49,12 +49,28 @@ export class DraftsService {
   private async eventFor(
     owner: Owner,
     given: ValidateDraftDto,
-    trigger: Trigger,
+    { source }: EventTrigger,
   ): Promise<IncomingEvent | null> {
-    const { source } = trigger as EventTrigger;
     const sample = sampleOf(given, source);
     const last = sample === null ? await this.events.last(owner, source) : null;
     return last === null ? sample : { source, key: last.eventKey, payload: last.payload };
+  }
+
+  /** Null where the trigger itself is wrong, whatever else is. */
+  private async goodTrigger({
+    draft,
+    trigger,
+  }: ValidateDraftDto): Promise<CronTrigger | EventTrigger | null> {
+    const given = draft === undefined ? trigger : draft['trigger'];
+    try {
+      const checked = await this.triggers.transform({ trigger: given ?? null }, BODY);
+      return checked instanceof TriggerDraftDto ? toTrigger(checked.trigger) : null;
+    } catch (error) {
+      if (error instanceof InvalidInputError) {
+        return null;
+      }
+      throw error;
+    }
   }
 
   private async problems({ draft, endpoint, trigger }: ValidateDraftDto): Promise<Problem[]> {
@@ -62,11 +78,10 @@ export class DraftsService {
       const message = 'Only drafts for /v1/preset/prompt are offered here.';
       return [{ field: null, code: 'not_offered', message }];
     }
-    const metadata = { type: 'body', metatype: Object } as const;
     try {
       await (draft === undefined
-        ? this.triggers.transform({ trigger: trigger ?? null }, metadata)
-        : this.drafts.transform(draft, metadata));
+        ? this.triggers.transform({ trigger: trigger ?? null }, BODY)
+        : this.drafts.transform(draft, BODY));
       return [];
     } catch (error) {
       if (error instanceof InvalidInputError) {
@@ -79,11 +94,6 @@ export class DraftsService {
       throw error;
     }
   }
-}
-
-/** Only for a trigger that was found to be good. */
-function triggerOf({ draft, trigger }: ValidateDraftDto): Trigger {
-  return toTrigger((draft?.['trigger'] ?? trigger) as unknown as Trigger);
 }
 
 function sampleOf({ event, sampleEvent }: ValidateDraftDto, source: string): IncomingEvent | null {

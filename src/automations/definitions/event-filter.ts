@@ -7,7 +7,13 @@ interface Node {
   type: string;
   name: string;
   value: unknown;
-  children: Node[];
+  /** Those of a slice are numbers. */
+  children?: (Node | number | null)[];
+}
+
+declare module 'jmespath' {
+  /** The parser alone, which the published types leave out. */
+  export function compile(expression: string): Node;
 }
 
 export const MAX_EXPRESSION = 1_000;
@@ -78,7 +84,7 @@ function parse(expression: string): Node {
     throw new ExpressionError(`at most ${MAX_EXPRESSION} characters`);
   }
   try {
-    return (jmespath as unknown as { compile(text: string): Node }).compile(expression);
+    return jmespath.compile(expression);
   } catch (error) {
     throw new ExpressionError(errorMessage(error), { cause: error });
   }
@@ -92,19 +98,22 @@ function checkNames(node: Node): void {
         `there is no function ${node.name}; there are ${FILTER_FUNCTIONS.join(', ')}`,
       );
     }
-    if (known.takes !== 'any' && known.takes !== node.children.length) {
+    if (known.takes !== 'any' && known.takes !== nodesIn(node).length) {
       throw new ExpressionError(`${node.name} takes ${known.takes} arguments`);
     }
   }
-  // The children of a slice are numbers.
-  const inside = node.type === 'Slice' ? [] : (node.children ?? []);
-  inside.forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
+  nodesIn(node).forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
+}
+
+function nodesIn({ children }: Node): Node[] {
+  return (children ?? []).filter((child) => typeof child === 'object' && child !== null);
 }
 
 /** Steps, and the values of children, are all that an expression can make; each of them is counted. */
 function visit(node: Node, value: unknown, spend: (steps: number) => void): unknown {
   spend(1);
-  const [left, right] = node.children ?? [];
+  const nodes = nodesIn(node);
+  const [left, right, condition] = nodes;
   const at = (child: Node | undefined, given: unknown): unknown =>
     child === undefined ? null : visit(child, given, spend);
   const project = (list: readonly unknown[]): unknown[] =>
@@ -126,7 +135,7 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
     case 'Index':
       return Array.isArray(value) ? (value.at(Number(node.value)) ?? null) : null;
     case 'Slice':
-      return Array.isArray(value) ? sliced(value, node.children as unknown as (number | null)[]) : null;
+      return Array.isArray(value) ? sliced(value, node.children ?? []) : null;
     case 'Projection': {
       const list = at(left, value);
       return Array.isArray(list) ? project(list) : null;
@@ -137,9 +146,7 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
     }
     case 'FilterProjection': {
       const list = at(left, value);
-      return Array.isArray(list)
-        ? project(list.filter((element) => isTruthy(at(node.children[2], element))))
-        : null;
+      return Array.isArray(list) ? project(list.filter((element) => isTruthy(at(condition, element)))) : null;
     }
     case 'Flatten': {
       const list = at(left, value);
@@ -148,11 +155,11 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
       return flat;
     }
     case 'MultiSelectList':
-      return value === null ? null : node.children.map((child) => at(child, value));
+      return value === null ? null : nodes.map((child) => at(child, value));
     case 'MultiSelectHash':
       return value === null
         ? null
-        : Object.fromEntries(node.children.map(({ name, value: child }) => [name, at(child as Node, value)]));
+        : Object.fromEntries(nodes.map(({ name, value: child }) => [name, at(child as Node, value)]));
     case 'OrExpression': {
       const first = at(left, value);
       return isTruthy(first) ? first : at(right, value);
@@ -166,7 +173,7 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
     case 'Comparator':
       return compared(node.name, at(left, value), at(right, value), spend);
     case 'Function': {
-      const values = node.children.map((child) => at(child, value));
+      const values = nodes.map((child) => at(child, value));
       values.forEach((each) => spend(costOf(each, spend)));
       const known = Object.hasOwn(FUNCTIONS, node.name) ? FUNCTIONS[node.name] : undefined;
       return known?.call(values, spend) ?? null;
@@ -207,11 +214,9 @@ function compared(sign: string, left: unknown, right: unknown, spend: (steps: nu
   }
 }
 
-function sliced(
-  list: readonly unknown[],
-  [start = null, stop = null, step = null]: (number | null)[],
-): unknown[] {
-  if (step !== null && step !== 1) {
+function sliced(list: readonly unknown[], children: NonNullable<Node['children']>): unknown[] {
+  const [start, stop, step] = children.map((child) => (typeof child === 'number' ? child : null));
+  if ((step ?? 1) !== 1) {
     throw new ExpressionError('a slice with a step is not supported');
   }
   return list.slice(start ?? 0, stop ?? undefined);

@@ -14,7 +14,7 @@ export interface SignedEvent {
   now: number;
 }
 
-/** Older deliveries may have been recorded by somebody. */
+/** Older deliveries may have been recorded and sent again. */
 const REPLAY_WINDOW_SECONDS = 300;
 const STANDARD_SECRET = /^(?:whsec_)?([A-Za-z0-9+/]+={0,2})$/;
 

@@ -174,7 +174,7 @@ function mayPass(error: unknown): boolean {
 
 function sentenceOf(error: unknown): string {
   if (error instanceof InvalidInputError) {
-    return error.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ');
+    return error.sentence;
   }
   return error instanceof Error ? error.message : String(error);
 }

@@ -82,4 +82,9 @@ export class InvalidInputError extends Error {
     super('The request breaks one or more rules.');
     this.name = 'InvalidInputError';
   }
+
+  /** All problems in one line, for readers who get no document. */
+  get sentence(): string {
+    return this.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ');
+  }
 }

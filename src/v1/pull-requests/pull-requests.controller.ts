@@ -34,7 +34,7 @@ const GIT_PROBLEMS: (number | DocumentedProblem)[] = [
   {
     status: 409,
     code: 'no_git_provider',
-    detail: 'There is no github token: store one with POST /api/add-git-providers.',
+    detail: 'There is no github token: store one with POST /api/v1/secrets/git-providers.',
   },
   502,
   504,

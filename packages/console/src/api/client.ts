@@ -107,7 +107,7 @@ export const sessionQuery = queryOptions({
   staleTime: Infinity,
 });
 
-/** Makes a request that begins or ends the session, and shows the page of whoever it is then. */
+/** Makes a request that begins or ends the session, and then shows the page of the user who is signed in. */
 export function useSessionChange(): (request: () => Promise<unknown>) => Promise<void> {
   const cache = useQueryClient();
   return async (request) => {
