@@ -1,5 +1,11 @@
 import { PUBLIC_GIT_SERVER_NAMES, type PublicGitServerName } from '../config/git-config.js';
 import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from './followed-change-request.js';
+import type {
   BranchQuery,
   FoundBranch,
   FoundRepository,
@@ -243,6 +249,37 @@ export abstract class GitProvider {
    * @throws GitProviderError with a `reason` when the provider refuses
    */
   abstract openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest>;
+
+  /**
+   * Reads change requests as they are now, in their order; null for one that is gone or hidden from the token. One
+   * question for all where the host can.
+   * @throws GitProviderError when nothing could be read
+   */
+  readChangeRequests(
+    _refs: readonly ChangeRequestRef[],
+    _call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return Promise.reject(new GitProviderError('unsupported'));
+  }
+
+  /** The last characters that a check wrote, at most {@link MAX_CHECK_OUTPUT}; empty where the host has none. */
+  readCheckOutput(_ref: ChangeRequestRef, _check: FollowedCheck, _call: ProviderCall): Promise<string> {
+    return Promise.reject(new GitProviderError('unsupported'));
+  }
+
+  /**
+   * Answers a comment, in its thread where it has one. Sent once: if the response is lost, it may have been written.
+   * @returns the id that {@link readChangeRequests} gives for the answer
+   * @throws GitProviderError with a `reason` when the host refuses
+   */
+  replyToComment(
+    _ref: ChangeRequestRef,
+    _comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    _body: string,
+    _call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return Promise.reject(new GitProviderError('unsupported'));
+  }
 
   /** Address for `git clone`, without credentials. @throws GitProviderError with a `reason` for an impossible name */
   abstract cloneUrl(host: string | null, repository: string): string;

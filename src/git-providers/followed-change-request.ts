@@ -1,0 +1,58 @@
+import type { Signal } from './git-provider.js';
+
+export interface ChangeRequestRef {
+  /** `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`. */
+  repository: string;
+  number: number;
+}
+
+export interface FollowedCheck {
+  /** Stays while the state of a run changes; a run for another commit has another one. */
+  id: string;
+  name: string;
+  state: 'passed' | 'failed' | 'pending';
+  url: string | null;
+}
+
+export interface FollowedComment {
+  id: string;
+  /** What an answer belongs to; null where the host has no threads for it. */
+  threadId: string | null;
+  /** Login, for people. */
+  author: string;
+  /** Written by the account of the token. */
+  own: boolean;
+  /** The author may write to the repository; null where the host does not say. */
+  mayWrite: boolean | null;
+  /** Text of a stranger, clipped. */
+  body: string;
+  path: string | null;
+  line: number | null;
+  url: string | null;
+  /** Epoch milliseconds. */
+  createdAt: number;
+  /** Null for a comment that the host cannot resolve, such as the text of a review. */
+  resolved: boolean | null;
+}
+
+export interface FollowedChangeRequest {
+  state: 'open' | 'merged' | 'closed';
+  url: string;
+  headSha: string;
+  conflicts: Signal;
+  approved: boolean;
+  /** Those of `headSha`, the newest run of each name. */
+  checks: FollowedCheck[];
+  /** The newest, oldest first: those of threads, those without, and the texts of reviews. */
+  comments: FollowedComment[];
+  /** There are more checks or comments than these. */
+  truncated: boolean;
+}
+
+/** The most comments and checks of one change request. */
+export const MAX_FOLLOWED_COMMENTS = 100;
+export const MAX_FOLLOWED_CHECKS = 100;
+/** Characters of a comment's text. */
+export const MAX_FOLLOWED_BODY = 4_000;
+/** Characters of a check's output. */
+export const MAX_CHECK_OUTPUT = 4_000;
