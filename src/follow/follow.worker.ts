@@ -70,7 +70,9 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
     const linked = await Promise.all(claimed.map((row) => this.linked(row)));
     const asked = Map.groupBy(
       linked.filter((each) => each !== null),
-      ({ row, provider, repository }) => [row.userId, provider ?? `of ${repository}`].join(' '),
+      // What failed may fail the others, too.
+      ({ row, provider, repository }) =>
+        [row.userId, provider ?? repository, row.failures > 0 && row.conversationId].join(' '),
     );
     for (const group of asked.values()) {
       this.begin(group);

@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import { UpstreamError } from '../common/http/upstream-error.js';
+import type { ChangeRequestRef, FollowedChangeRequest, FollowedComment } from './followed-change-request.js';
 import { GitProviderError, type NewChangeRequest, type OpenedChangeRequest } from './git-provider.js';
 import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
 
@@ -95,4 +97,96 @@ export function requireRepository<T>(response: T | null): T {
 
 function isRefusal(error: unknown): boolean {
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
+}
+
+export const MAX_FOLLOWED_CHECKS = 100;
+const MAX_COMMENTS = 100;
+const MAX_BODY = 4_000;
+const MAX_OUTPUT = 4_000;
+
+/** Comments may be longer than any other text of a host. */
+export const commentBody = z
+  .string()
+  .catch('')
+  .transform((text) => text.slice(0, MAX_BODY).toWellFormed());
+
+/** A line of a file. */
+export const lineNumber = z.int().positive().nullable().catch(null);
+
+/** An address to show, never to call. */
+export const pageUrl = z.httpUrl().max(2_048).nullable().catch(null);
+
+/** Puts the comments in order, and keeps the newest. */
+export function boundFollowed(followed: FollowedChangeRequest): FollowedChangeRequest {
+  const { checks, comments } = followed;
+  return {
+    ...followed,
+    checks: checks.slice(0, MAX_FOLLOWED_CHECKS),
+    comments: comments
+      .filter(({ body }) => body.trim() !== '')
+      .toSorted((a, b) => a.createdAt - b.createdAt || sequenceOf(a) - sequenceOf(b))
+      .slice(-MAX_COMMENTS),
+    truncated: followed.truncated || checks.length > MAX_FOLLOWED_CHECKS || comments.length > MAX_COMMENTS,
+  };
+}
+
+/** Hosts number comments; some tell their times in whole seconds. */
+function sequenceOf({ id }: FollowedComment): number {
+  return Number(/\d+$/.exec(id)?.[0] ?? 0);
+}
+
+/** What Actions and GitLab put before every line, colours, and the marks of folded sections. */
+const LOG_NOISE =
+  // oxlint-disable-next-line no-control-regex
+  /\u001b\[[\d;]*[A-Za-z]|^section_(?:start|end):.*\r|^\d{4}-\d\d-\d\dT[\d:.]+Z (?:\d\d[OE]\+? ?)?/gm;
+
+/** The last lines of a log, for people. */
+export function logTail(log: string): string {
+  const plain = log.replace(LOG_NOISE, '').replace(/\r\n?/g, '\n').trimEnd();
+  const end = plain.slice(-MAX_OUTPUT);
+  // Not from the middle of a line, unless that is all there is.
+  return end.length < plain.length && end.includes('\n')
+    ? end.slice(end.indexOf('\n') + 1)
+    : end.toWellFormed();
+}
+
+/** Reads change requests in questions of at most `batch`, in their order. */
+export async function readInBatches<Result>(
+  refs: readonly ChangeRequestRef[],
+  { batch, pageSize }: { batch: number; pageSize: number },
+  read: (refs: readonly ChangeRequestRef[], pageSize: number) => Promise<Result[]>,
+): Promise<Result[]> {
+  const found: Result[] = [];
+  for (let start = 0; start < refs.length; start += batch) {
+    found.push(...(await readInParts(refs.slice(start, start + batch), pageSize, read)));
+  }
+  return found;
+}
+
+/** Strangers may write more than a response may have: then fewer are read at a time, and at last less of each. */
+async function readInParts<Result>(
+  refs: readonly ChangeRequestRef[],
+  pageSize: number,
+  read: (refs: readonly ChangeRequestRef[], pageSize: number) => Promise<Result[]>,
+): Promise<Result[]> {
+  try {
+    return await read(refs, pageSize);
+  } catch (error) {
+    if (!isTooLarge(error) || (refs.length === 1 && pageSize === 1)) {
+      throw error;
+    }
+    const smaller =
+      refs.length === 1
+        ? { batch: 1, pageSize: Math.floor(pageSize / 2) }
+        : { batch: Math.ceil(refs.length / 2), pageSize };
+    return await readInBatches(refs, smaller, read);
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return (
+    error instanceof GitProviderError &&
+    (error.code === 'query_too_large' ||
+      (error.cause instanceof UpstreamError && error.cause.reason === 'too_large'))
+  );
 }

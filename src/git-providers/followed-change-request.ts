@@ -1,5 +1,3 @@
-import type { Signal } from './git-provider.js';
-
 export interface ChangeRequestRef {
   /** `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`. */
   repository: string;
@@ -31,28 +29,22 @@ export interface FollowedComment {
   url: string | null;
   /** Epoch milliseconds. */
   createdAt: number;
-  /** Null for a comment that the host cannot resolve, such as the text of a review. */
+  /** Null for a comment that is nothing to resolve, such as the text of a review. */
   resolved: boolean | null;
 }
 
 export interface FollowedChangeRequest {
   state: 'open' | 'merged' | 'closed';
   url: string;
+  /** As the host writes it: Bitbucket Cloud sends the first 12 digits. */
   headSha: string;
-  conflicts: Signal;
+  /** `unknown` while the host computes them. */
+  conflicts: 'yes' | 'no' | 'unknown';
   approved: boolean;
-  /** Those of `headSha`, the newest run of each name. */
+  /** Those of `headSha`, the newest run of each. */
   checks: FollowedCheck[];
   /** The newest, oldest first: those of threads, those without, and the texts of reviews. */
   comments: FollowedComment[];
   /** There are more checks or comments than these. */
   truncated: boolean;
 }
-
-/** The most comments and checks of one change request. */
-export const MAX_FOLLOWED_COMMENTS = 100;
-export const MAX_FOLLOWED_CHECKS = 100;
-/** Characters of a comment's text. */
-export const MAX_FOLLOWED_BODY = 4_000;
-/** Characters of a check's output. */
-export const MAX_CHECK_OUTPUT = 4_000;

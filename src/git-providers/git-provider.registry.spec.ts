@@ -31,6 +31,18 @@ class NamedProvider extends GitProvider {
     throw new Error('not asked here');
   }
 
+  readChangeRequests(): Promise<never> {
+    throw new Error('not asked here');
+  }
+
+  readCheckOutput(): Promise<never> {
+    throw new Error('not asked here');
+  }
+
+  replyToComment(): Promise<never> {
+    throw new Error('not asked here');
+  }
+
   checkToken(): Promise<TokenCheck> {
     throw new Error('not asked here');
   }

@@ -251,35 +251,28 @@ export abstract class GitProvider {
   abstract openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest>;
 
   /**
-   * Reads change requests as they are now, in their order; null for one that is gone or hidden from the token. One
-   * question for all where the host can.
-   * @throws GitProviderError when nothing could be read
+   * Reads change requests as they stand, in the order of `refs`; null for one that is gone or hidden from the token.
+   * One question for all where the host can. @throws GitProviderError when one of them could not be read this time
    */
-  readChangeRequests(
-    _refs: readonly ChangeRequestRef[],
-    _call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return Promise.reject(new GitProviderError('unsupported'));
-  }
+  abstract readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]>;
 
-  /** The last characters that a check wrote, at most {@link MAX_CHECK_OUTPUT}; empty where the host has none. */
-  readCheckOutput(_ref: ChangeRequestRef, _check: FollowedCheck, _call: ProviderCall): Promise<string> {
-    return Promise.reject(new GitProviderError('unsupported'));
-  }
+  /** The last lines that a check wrote, at most 4,000 characters; empty where the host has none. */
+  abstract readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string>;
 
   /**
    * Answers a comment, in its thread where it has one. Sent once: if the response is lost, it may have been written.
-   * @returns the id that {@link readChangeRequests} gives for the answer
+   * The id is the one that {@link readChangeRequests} gives for the answer.
    * @throws GitProviderError with a `reason` when the host refuses
    */
-  replyToComment(
-    _ref: ChangeRequestRef,
-    _comment: Pick<FollowedComment, 'id' | 'threadId'>,
-    _body: string,
-    _call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return Promise.reject(new GitProviderError('unsupported'));
-  }
+  abstract replyToComment(
+    ref: ChangeRequestRef,
+    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }>;
 
   /** Address for `git clone`, without credentials. @throws GitProviderError with a `reason` for an impossible name */
   abstract cloneUrl(host: string | null, repository: string): string;

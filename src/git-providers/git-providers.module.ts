@@ -4,7 +4,7 @@ import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../common/clock.js';
 import { AppConfig } from '../config/app-config.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
-import { AgentGitTokensReader } from './agent-git-tokens.reader.js';
+import { AgentGitTokensReader } from './tokens/agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
 import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';

@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient, GuardedRequestInit } from '../common/http/guarded-http.client.js';
 import { readJson } from '../common/http/response-body.js';
-import { changeRefusal } from './change-requests.js';
+import { UpstreamError } from '../common/http/upstream-error.js';
+import { changeRefusal, logTail } from './change-requests.js';
 import { GitProviderError, type ProviderCall } from './git-provider.js';
 import {
   parsedOrNull,
@@ -65,6 +66,11 @@ export abstract class RestClient {
     return { data: requireFitting(schema, body, 'the response is another resource'), headers };
   }
 
+  /** The last lines of a log; null where there is none for this token. @throws GitProviderError */
+  async tail(path: string): Promise<string | null> {
+    return await readTail(this.context, `${this.root}${path}`, this.headers);
+  }
+
   /** Sends a change exactly once. @throws GitProviderError with a `reason` when the server refuses */
   async change(path: string, body: unknown): Promise<unknown> {
     const { http, timing, call } = this.context;
@@ -120,6 +126,37 @@ export abstract class RestClient {
     };
   }
 }
+
+/** Logs may be at another origin, which is told nothing of the token. @throws GitProviderError */
+export async function readTail(
+  { http, timing, call }: RestContext,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<string | null> {
+  try {
+    const bounds = requestBounds(call, timing.now());
+    const response = await http.fetch(url, { headers: { ...headers }, tailBytes: TAIL_BYTES, ...bounds });
+    const text = await response.text();
+    if (NO_LOG.includes(response.status)) {
+      return null;
+    }
+    if (!response.ok) {
+      const refusal = { text, token: call.token };
+      throw providerErrorFromResponse(response, timing.now(), refusal) ?? new GitProviderError('unsupported');
+    }
+    return logTail(text);
+  } catch (error) {
+    if (error instanceof UpstreamError && error.reason === 'refused') {
+      return null;
+    }
+    throw providerErrorFromUpstream(error);
+  }
+}
+
+/** Logs that expired, and those of a storage that this token, or the service, may not read. */
+const NO_LOG: readonly number[] = [400, 403, 404, 410, 416];
+/** Of which colours and times are a part. */
+const TAIL_BYTES = 16_384;
 
 /** For a 404 on an address that every server of the kind has. */
 export function addressNotFound(): GitProviderError {

@@ -34,6 +34,7 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
     protection: false,
   },
   authorization: (token) => `Bearer ${token}`,
+  follow: { shaLength: 40, mayWrite: false, logs: false, statuses: true, requestsForTwelve: 49 },
   clone: { url: (origin) => `${origin}/scm/octo/app.git`, credential: { username: 'mona' } },
 });
 

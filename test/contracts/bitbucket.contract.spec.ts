@@ -64,6 +64,7 @@ describeGitProvider(
     },
     authorization: (token) => `Bearer ${token}`,
     user: { email: null },
+    follow: { shaLength: 12, mayWrite: false, logs: true, statuses: true, requestsForTwelve: 62 },
     clone: {
       url: () => 'https://bitbucket.org/octo/app.git',
       credential: { username: 'x-token-auth' },

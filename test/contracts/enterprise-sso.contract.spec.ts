@@ -28,6 +28,7 @@ const CAPABILITIES: GitProviderCapabilities = {
     protection: true,
   },
   authorization: () => `Bearer ${sampleWorld().token}`,
+  follow: { shaLength: 40, mayWrite: true, logs: true, statuses: false, requestsForTwelve: 3 },
   clone: {
     url: (origin) => `${origin}/octo/app.git`,
     credential: { username: 'oauth2', password: sampleWorld().token },

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { describeChangeRequests } from './git-provider.change-requests.contract.js';
 import { describeFaults } from './git-provider.faults.contract.js';
+import { describeFollow } from './git-provider.follow.contract.js';
 import {
   failureOf,
   type GitProviderCapabilities,
@@ -32,6 +33,10 @@ export function describeGitProvider(
 
     describe('opens change requests', () => {
       describeChangeRequests(setUp, capabilities);
+    });
+
+    describe('follows change requests', () => {
+      describeFollow(setUp, capabilities);
     });
 
     describe('lists', () => {

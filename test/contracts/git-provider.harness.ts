@@ -55,6 +55,19 @@ export interface GitProviderCapabilities {
    * token of the API where that is another one.
    */
   clone: { url: (origin: string) => string; credential: Partial<GitCredential>; token?: string };
+  /** What the host tells of followed change requests. */
+  follow: {
+    /** Digits of a commit. */
+    shaLength: number;
+    /** Tells who may write to a repository. */
+    mayWrite: boolean;
+    /** Keeps logs. */
+    logs: boolean;
+    /** Knows checks of other services, and has no logs of them. */
+    statuses: boolean;
+    /** To read twelve at a time. */
+    requestsForTwelve: number;
+  };
   /** What a rejected token fails with; `unauthorized` unless the user's token is not the one the host sees. */
   rejection?: ProviderErrorCode;
   /** Members of the account in which the host differs from the world's user. */

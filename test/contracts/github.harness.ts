@@ -4,7 +4,7 @@ import { jsonAt } from '@slipway/common/json-access.js';
 import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
 import type { CallBounds } from '../../src/git-providers/git-provider.js';
 import { GithubProvider } from '../../src/git-providers/github/github.provider.js';
-import { type FakeGithubOptions, startFakeGithub } from '../fakes/fake-github.js';
+import { type FakeGithubOptions, startFakeGithub, startFakeGithubStorage } from '../fakes/fake-github.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import type { GitProviderHarness } from './git-provider.harness.js';
@@ -22,10 +22,11 @@ export async function openGithub(
   world: FakeWorld,
   options: FakeGithubOptions & { now?: () => number } = {},
 ): Promise<GithubHarness> {
-  const server = await startFakeGithub(world, options);
+  const storage = await startFakeGithubStorage(world);
+  const server = await startFakeGithub(world, { storage: storage.origin, ...options });
   const delays: number[] = [];
   const http = new GuardedHttpClient({
-    allowlist: HostAllowlist.parse([server.origin]),
+    allowlist: HostAllowlist.parse([server.origin, storage.origin]),
     maxResponseBytes: 5 * 1024 * 1024,
     timeoutMs: 8_000,
   });
@@ -46,7 +47,7 @@ export async function openGithub(
     server,
     delays,
     close: async () => {
-      await server.close();
+      await Promise.all([server.close(), storage.close()]);
       await http.close();
     },
   };

@@ -71,6 +71,7 @@ const CAPABILITIES: GitProviderCapabilities = {
     protection: true,
   },
   authorization: (token) => `Bearer ${token}`,
+  follow: { shaLength: 40, mayWrite: true, logs: true, statuses: false, requestsForTwelve: 3 },
   clone: { url: () => 'https://gitlab.com/octo/app.git', credential: { username: 'oauth2' } },
 };
 

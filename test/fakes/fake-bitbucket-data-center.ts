@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { answerFollowed } from './fake-bitbucket-data-center.followed.js';
 import { answerLists } from './fake-bitbucket-data-center.lists.js';
 import { answerPulls } from './fake-bitbucket-data-center.pulls.js';
+import { isOpen } from './fake-followed.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -65,7 +67,9 @@ function respond(context: Context, request: FakeRequest, path: string): FakeResp
     }
   }
   const other =
-    answerLists(context.world, request, path) ?? answerPulls(context.world, request, path, context);
+    answerFollowed(context.world, request, path) ??
+    answerLists(context.world, request, path) ??
+    answerPulls(context.world, request, path, context);
   return other ? { ...other, headers } : failure(404, 'No such resource');
 }
 
@@ -109,7 +113,7 @@ function showUser({ world: { user } }: Context, request: FakeRequest, [slug]: st
 function listPullRequests(context: Context, request: FakeRequest): FakeResponse {
   const { world } = context;
   const mine = request.query.get('role') === 'AUTHOR' && request.query.get('state') === 'OPEN';
-  const changes = (mine ? world.changeRequests : []).toSorted(
+  const changes = (mine ? world.changeRequests.filter(isOpen) : []).toSorted(
     (a, b) => Date.parse(b.updatedAt) - Date.parse(a.updatedAt),
   );
   return {

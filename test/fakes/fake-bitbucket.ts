@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { defaultBranchOf, repositoryIn } from './fake-change-requests.js';
+import { answerFollowed, commentsOf, statusesOf } from './fake-bitbucket.followed.js';
 import { answerPulls } from './fake-bitbucket.pulls.js';
+import { isOpen } from './fake-followed.js';
 import { branchesOf, contains, isOwnedByUser, repositoryId } from './fake-lists.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
@@ -65,14 +67,14 @@ function respond(context: Context, request: FakeRequest): FakeResponse {
   }
   const path = request.path.startsWith('/2.0/') ? request.path.slice('/2.0'.length) : '';
   for (const [pattern, route] of ROUTES) {
-    const match = pattern.exec(path);
+    const match = request.method === 'POST' ? null : pattern.exec(path);
     if (match) {
       const answer = route(context, request, match.slice(1).map(decodeURIComponent));
       const fields = answer.status === undefined ? request.query.get('fields') : null;
       return { ...answer, body: partialResponse(answer.body, fields) };
     }
   }
-  const pulls = answerPulls(context.world, request, path);
+  const pulls = answerFollowed(context.world, request, path) ?? answerPulls(context.world, request, path);
   return pulls
     ? {
         ...pulls,
@@ -137,7 +139,7 @@ function listPullRequests(context: Context, request: FakeRequest, [workspace, us
   const { world } = context;
   const mine = user === `{${world.user.id}}` && request.query.get('state') === 'OPEN';
   const changes = world.changeRequests.filter(
-    (change) => mine && workspaceOf(change.repository) === workspace,
+    (change) => mine && isOpen(change) && workspaceOf(change.repository) === workspace,
   );
   return page(
     context,
@@ -257,6 +259,9 @@ function listConflicts(context: Context, request: FakeRequest, parameters: strin
 
 function listStatuses(context: Context, request: FakeRequest, parameters: string[]): FakeResponse {
   return withChange(context, parameters, (change) => {
+    if (change.followed) {
+      return page(context, request, statusesOf(change));
+    }
     const states = {
       none: [],
       passing: ['FAILED', 'SUCCESSFUL'],
@@ -275,7 +280,13 @@ function listStatuses(context: Context, request: FakeRequest, parameters: string
 }
 
 function listComments(context: Context, request: FakeRequest, parameters: string[]): FakeResponse {
-  return withChange(context, parameters, (change) => page(context, request, comments(context.world, change)));
+  return withChange(context, parameters, (change) =>
+    page(
+      context,
+      request,
+      change.followed ? commentsOf(context.world, change) : comments(context.world, change),
+    ),
+  );
 }
 
 /** Conversation that asks for nothing, and one open review comment where the world says so. */

@@ -27,7 +27,10 @@ export function defaultBranchOf(repository: FakeRepository): string {
 /** The open change requests from one branch of a repository. */
 export function openFrom(world: FakeWorld, repository: string, sourceBranch: string): FakeChangeRequest[] {
   return world.changeRequests.filter(
-    (change) => change.repository === repository && change.sourceBranch === sourceBranch,
+    (change) =>
+      change.repository === repository &&
+      change.sourceBranch === sourceBranch &&
+      (change.followed?.state ?? 'open') === 'open',
   );
 }
 

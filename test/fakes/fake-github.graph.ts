@@ -1,4 +1,6 @@
 import { GraphQLError } from 'graphql';
+import { changeIn, isOpen } from './fake-followed.js';
+import { followedMembers } from './fake-github.followed.js';
 import { branchesOf, contains } from './fake-lists.js';
 import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -49,9 +51,12 @@ export function githubGraph(
           connection(
             args.states?.includes('OPEN') === false
               ? []
-              : newestFirst(world.changeRequests, 'UPDATED_AT', args, ({ updatedAt }) => updatedAt).map(
-                  (change) => pullRequest(world, change, reads),
-                ),
+              : newestFirst(
+                  world.changeRequests.filter(isOpen),
+                  'UPDATED_AT',
+                  args,
+                  ({ updatedAt }) => updatedAt,
+                ).map((change) => pullRequest(world, change, reads)),
             args,
           ),
         ),
@@ -82,7 +87,19 @@ export function githubGraph(
           extensions: { type: 'NOT_FOUND' },
         });
       }
-      return { __typename: 'Repository', refs: (args: RefsArgs) => refs(found, args) };
+      return {
+        __typename: 'Repository',
+        refs: (args: RefsArgs) => refs(found, args),
+        pullRequest: ({ number }: { number: number }) => {
+          const change = changeIn(world, found.name, number);
+          if (!change) {
+            throw new GraphQLError(`Could not resolve to a PullRequest with the number of ${number}.`, {
+              extensions: { type: 'NOT_FOUND' },
+            });
+          }
+          return { ...pullRequest(world, change, reads), ...followedMembers(world, change, connection) };
+        },
+      };
     },
     nodes: ({ ids }: { ids: string[] }) =>
       ids.map((id) => {

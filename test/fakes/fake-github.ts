@@ -1,5 +1,6 @@
 import { type DocumentNode, execute, Kind, parse, validate, visit } from 'graphql';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { answerFollowed, answerStorage } from './fake-github.followed.js';
 import { githubGraph } from './fake-github.graph.js';
 import { answerLists } from './fake-github.lists.js';
 import { answerPulls } from './fake-github.pulls.js';
@@ -16,6 +17,8 @@ export interface FakeGithubOptions {
   gate?: (request: FakeRequest) => Promise<void>;
   /** Fields that this server is too old for. */
   missingFields?: readonly string[];
+  /** Origin of the logs; its own by default. */
+  storage?: string;
   /** Elements of a page beyond which reading it costs more than one query may. */
   resourceLimit?: number;
 }
@@ -33,8 +36,12 @@ export async function startFakeGithub(
   options: FakeGithubOptions = {},
 ): Promise<FakeServer> {
   const reads = new Map<FakeChangeRequest, number>();
-  return await FakeServer.start(async (request) => {
+  const server = await FakeServer.start(async (request) => {
     await options.gate?.(request);
+    const stored = answerStorage(world, request);
+    if (stored) {
+      return stored;
+    }
     if (!/^(bearer|token) /i.test(request.headers['authorization'] ?? '')) {
       return failure(401, 'Requires authentication');
     }
@@ -51,8 +58,23 @@ export async function startFakeGithub(
     if (request.method === 'GET' && USER_PATHS.includes(request.path)) {
       return { body: account(world) };
     }
-    return answerLists(world, request) ?? answerPulls(world, request) ?? failure(404, 'Not Found');
+    return (
+      answerLists(world, request) ??
+      answerPulls(world, request) ??
+      answerFollowed(world, request, options.storage ?? server.origin) ??
+      failure(404, 'Not Found')
+    );
   }, options);
+  return server;
+}
+
+/** Where GitHub keeps logs: another origin, which takes no token. */
+export async function startFakeGithubStorage(world: FakeWorld): Promise<FakeServer> {
+  return await FakeServer.start((request) =>
+    request.headers['authorization'] === undefined
+      ? (answerStorage(world, request) ?? failure(404, 'Not Found'))
+      : failure(400, 'InvalidAuthenticationInfo'),
+  );
 }
 
 function failure(status: number, message: string): FakeResponse {

@@ -1,3 +1,6 @@
+import { repositoryIn } from './fake-change-requests.js';
+import { changeIn, isOpen } from './fake-followed.js';
+import { followedMembers } from './fake-gitlab.followed.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
 interface Page {
@@ -23,6 +26,7 @@ export function gitlabGraph(world: FakeWorld, signedIn: boolean, reads: Map<Fake
           authoredMergeRequests: (page: MergeRequestsArgs) =>
             connection(
               world.changeRequests
+                .filter(isOpen)
                 .toSorted(
                   (a, b) => (page.sort === 'UPDATED_DESC' ? -1 : 1) * a.updatedAt.localeCompare(b.updatedAt),
                 )
@@ -39,6 +43,18 @@ export function gitlabGraph(world: FakeWorld, signedIn: boolean, reads: Map<Fake
             .map(project)
         : [];
       return connection(projects, args);
+    },
+    project: ({ fullPath }: { fullPath: string }) => {
+      const found = signedIn ? repositoryIn(world, fullPath) : undefined;
+      return found
+        ? {
+            ...project(found),
+            mergeRequest: ({ iid }: { iid: string }) => {
+              const change = changeIn(world, found.name, Number(iid));
+              return change ? { ...mergeRequest(world, change, reads), ...followedMembers(change) } : null;
+            },
+          }
+        : null;
     },
     queryComplexity: { limit: 250, score: 60 },
   };

@@ -21,6 +21,7 @@ export function gitlabSchema(options: { discussionCounts: boolean }) {
         after: String, before: String, first: Int, last: Int
       ): ProjectConnection
       queryComplexity: QueryComplexity
+      project(fullPath: ID!): Project
     }
     type QueryComplexity { limit: Int score: Int }
     type CurrentUser {
@@ -38,6 +39,11 @@ export function gitlabSchema(options: { discussionCounts: boolean }) {
       iid: String!
       title: String!
       draft: Boolean!
+      state: MergeRequestState!
+      webUrl: String
+      diffHeadSha: String
+      detailedMergeStatus: DetailedMergeStatus
+      approvedBy(after: String, before: String, first: Int, last: Int): UserCoreConnection
       updatedAt: Time!
       conflicts: Boolean!
       mergeStatusEnum: MergeStatus
@@ -46,9 +52,38 @@ export function gitlabSchema(options: { discussionCounts: boolean }) {
       discussions(after: String, before: String, first: Int, last: Int): DiscussionConnection!
       ${options.discussionCounts ? 'resolvableDiscussionsCount: Int resolvedDiscussionsCount: Int' : ''}
     }
+    enum DetailedMergeStatus { MERGEABLE NOT_APPROVED REQUESTED_CHANGES CONFLICT DISCUSSIONS_NOT_RESOLVED }
+    type UserCoreConnection { nodes: [UserCore] pageInfo: PageInfo! }
+    type UserCore { id: ID! username: String! }
     type DiscussionConnection { nodes: [Discussion] pageInfo: PageInfo! }
-    type Discussion { id: ID! resolvable: Boolean! resolved: Boolean! }
-    type Pipeline { id: ID! status: PipelineStatusEnum! }
+    type Discussion {
+      id: ID!
+      resolvable: Boolean!
+      resolved: Boolean!
+      notes(after: String, before: String, first: Int, last: Int): NoteConnection!
+    }
+    type NoteConnection { nodes: [Note] pageInfo: PageInfo! }
+    type Note {
+      id: ID!
+      system: Boolean!
+      author: UserCore
+      maxAccessLevelOfAuthor: String
+      body: String!
+      url: String
+      createdAt: Time!
+      position: DiffPosition
+    }
+    type DiffPosition { filePath: String! newLine: Int oldLine: Int }
+    type Pipeline {
+      id: ID!
+      status: PipelineStatusEnum!
+      jobs(retried: Boolean, after: String, before: String, first: Int, last: Int): CiJobConnection
+    }
+    enum CiJobStatus {
+      CREATED WAITING_FOR_RESOURCE PREPARING PENDING RUNNING FAILED SUCCESS CANCELED SKIPPED MANUAL SCHEDULED
+    }
+    type CiJobConnection { nodes: [CiJob] pageInfo: PageInfo! }
+    type CiJob { id: ID name: String status: CiJobStatus allowFailure: Boolean! webPath: String }
     type ProjectConnection { nodes: [Project] pageInfo: PageInfo! count: Int }
     type Project {
       id: ID!
@@ -56,6 +91,7 @@ export function gitlabSchema(options: { discussionCounts: boolean }) {
       archived: Boolean
       lastActivityAt: Time
       userPermissions: ProjectPermissions!
+      mergeRequest(iid: String!): MergeRequest
       repository: Repository
     }
     type ProjectPermissions { pushCode: Boolean! readProject: Boolean! }

@@ -1,4 +1,5 @@
 import { execute, type GraphQLError, type GraphQLSchema, Kind, parse, validate } from 'graphql';
+import { answerFollowed } from './fake-gitlab.followed.js';
 import { gitlabGraph } from './fake-gitlab.graph.js';
 import { answerLists } from './fake-gitlab.lists.js';
 import { answerProjects } from './fake-gitlab.projects.js';
@@ -110,7 +111,8 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
     default:
       return (
         answerLists(world, request, path ?? '') ??
-        answerProjects(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } }
+        answerProjects(world, request, path ?? '') ??
+        answerFollowed(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } }
       );
   }
 }

@@ -53,6 +53,46 @@ export interface FakeChangeRequest {
   checks?: 'none' | 'passing' | 'pending' | 'failing' | 'error';
   /** What is left to answer: an open review thread, a reviewer who requested changes, or an open task. */
   unresolved?: 'none' | 'thread' | 'changes_requested' | 'task';
+  /** What those who follow it see, see `fake-followed.ts`; made at the first look. */
+  followed?: FakeFollowed;
+}
+
+export interface FakeFollowed {
+  state: 'open' | 'merged' | 'closed';
+  /** Of the source branch, 40 hexadecimal digits. */
+  head: string;
+  checks: FakeCheck[];
+  comments: FakeComment[];
+  /** Logins. */
+  approvedBy: string[];
+  changesRequestedBy: string[];
+}
+
+export interface FakeCheck {
+  id: number;
+  name: string;
+  /** The commit it ran for. */
+  head: string;
+  state: 'passed' | 'failed' | 'pending';
+  /** A commit status, as older services report it, in place of a run of the host's own. */
+  isStatus: boolean;
+  log: string;
+}
+
+export interface FakeComment {
+  id: number;
+  kind: 'thread' | 'comment' | 'review';
+  /** Of those in a thread: the first one's. */
+  root: number;
+  author: string;
+  mayWrite: boolean;
+  body: string;
+  path: string | null;
+  line: number | null;
+  /** ISO 8601. */
+  createdAt: string;
+  /** Of the first one of a thread, for all of it. */
+  resolved: boolean;
 }
 
 export interface FakeIssue {

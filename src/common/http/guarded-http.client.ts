@@ -14,7 +14,7 @@ import { type SpanStart, traced } from '../spans.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import { currentRequest } from '../requests/request-context.js';
 import { OriginShares, type RequestOwner } from './origin-shares.js';
-import { ACCEPT_ENCODING, bufferedResponse } from './response-body.js';
+import { ACCEPT_ENCODING, bufferedResponse, tailResponse } from './response-body.js';
 import { UpstreamError } from './upstream-error.js';
 
 const MAX_REDIRECTS = 2;
@@ -45,12 +45,15 @@ export interface GuardedRequestInit {
   holder?: string;
   /** Requests of one piece of work wait for each other where the share is used up. */
   work?: object;
+  /** For a log: keeps the end of a body of any size, and follows redirects to storage, without credentials. */
+  tailBytes?: number;
 }
 
 interface HttpExchange {
   method: string;
   headers: Record<string, string>;
   body: string | null;
+  tailBytes: number | null;
 }
 
 /**
@@ -142,13 +145,15 @@ export class GuardedHttpClient {
       });
       const location = REDIRECT_STATUSES.has(response.statusCode) ? single(response.headers.location) : '';
       if (location === '') {
-        return await bufferedResponse(response, exchange.method, this.options.maxResponseBytes, url.origin);
+        return exchange.tailBytes === null
+          ? await bufferedResponse(response, exchange.method, this.options.maxResponseBytes, url.origin)
+          : await tailResponse(response, exchange.tailBytes, url.origin);
       }
       await response.body.dump({ limit: MAX_REDIRECT_BYTES, signal });
       const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
       if (
         !next ||
-        next.origin !== start.origin ||
+        (next.origin !== start.origin && exchange.tailBytes === null) ||
         next.username !== '' ||
         next.password !== '' ||
         hops >= MAX_REDIRECTS
@@ -156,7 +161,10 @@ export class GuardedHttpClient {
         throw new UpstreamError('redirect', start.origin);
       }
       exchange = redirectedExchange(exchange, response.statusCode);
-      url = next;
+      if (next.origin !== start.origin) {
+        exchange = { ...createExchange(), tailBytes: exchange.tailBytes };
+      }
+      url = this.checkedTarget(next);
     }
   }
 
@@ -209,16 +217,15 @@ async function runWithDeadline<T>(
 }
 
 /** Drops `host`, since the address alone decides who is called, and `accept-encoding`, since the client decodes. */
-function createExchange(
-  init: { method?: string; headers?: Record<string, string>; body?: string | null } = {},
-): HttpExchange {
+function createExchange(init: GuardedRequestInit = {}): HttpExchange {
   const headers: Record<string, string> = { 'user-agent': 'slipway', accept: '*/*' };
   for (const [name, value] of Object.entries(init.headers ?? {})) {
     headers[name.toLowerCase()] = value;
   }
   delete headers.host;
-  headers['accept-encoding'] = ACCEPT_ENCODING;
-  return { method: (init.method ?? 'GET').toUpperCase(), headers, body: init.body ?? null };
+  const { method = 'GET', body = null, tailBytes = null } = init;
+  headers['accept-encoding'] = tailBytes === null ? ACCEPT_ENCODING : 'identity';
+  return { method: method.toUpperCase(), headers, body, tailBytes };
 }
 
 /** 303, and 301 or 302 after a POST, continue as a GET (https://fetch.spec.whatwg.org/#http-redirect-fetch). */
@@ -231,7 +238,7 @@ function redirectedExchange(exchange: HttpExchange, status: number): HttpExchang
   const headers = Object.fromEntries(
     Object.entries(exchange.headers).filter(([name]) => !name.startsWith('content-')),
   );
-  return { method: 'GET', headers, body: null };
+  return { ...exchange, method: 'GET', headers, body: null };
 }
 
 function ownerOf({ holder, work }: GuardedRequestInit): RequestOwner {

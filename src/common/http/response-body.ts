@@ -43,6 +43,25 @@ export async function bufferedResponse(
   return new Response(isBodyless ? null : body, { status: response.statusCode, headers });
 }
 
+/** The response with the last `tailBytes` of its body, of which no more is held. @throws UpstreamError `malformed` */
+export async function tailResponse(
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  tailBytes: number,
+  origin: string,
+): Promise<Response> {
+  const encoding = toHeaders(headers).get('content-encoding')?.toLowerCase() ?? 'identity';
+  if (encoding !== 'identity' || status > 599) {
+    body.destroy();
+    throw new UpstreamError('malformed', origin);
+  }
+  let tail: Uint8Array = new Uint8Array();
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    tail = Buffer.concat([tail, chunk]).subarray(-tailBytes);
+  }
+  const isBodyless = BODYLESS_STATUSES.has(status);
+  return new Response(isBodyless ? null : Buffer.from(tail), { status });
+}
+
 function toHeaders(raw: Dispatcher.ResponseData['headers']): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(raw)) {

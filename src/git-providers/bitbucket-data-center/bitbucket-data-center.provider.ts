@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
 import { openOrFind } from '../change-requests.js';
+import type { ChangeRequestRef, FollowedChangeRequest, FollowedComment } from '../followed-change-request.js';
 import {
   GitProviderError,
   GitProvider,
@@ -31,6 +32,7 @@ import {
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
+import { BitbucketDataCenterFollow } from './bitbucket-data-center.follow.js';
 import {
   type DataCenterPullRequest,
   type DataCenterRepository,
@@ -176,6 +178,26 @@ export class BitbucketDataCenterProvider extends GitProvider {
   async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
     const client = this.clientFor(call);
     return await openOrFind(new BitbucketDataCenterChanges(client, request.repository), request);
+  }
+
+  async readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return await new BitbucketDataCenterFollow(this.clientFor(call)).read(refs);
+  }
+
+  readCheckOutput(): Promise<string> {
+    return Promise.resolve('');
+  }
+
+  async replyToComment(
+    ref: ChangeRequestRef,
+    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return await new BitbucketDataCenterFollow(this.clientFor(call)).reply(ref, comment, body);
   }
 
   cloneUrl(host: string | null, repository: string): string {

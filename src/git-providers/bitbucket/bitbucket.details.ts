@@ -56,7 +56,7 @@ export class BitbucketDetails {
   }
 
   /** Some kinds of token are refused here for good, which says nothing about conflicts. */
-  private async conflicts(pull: BitbucketPullRequest, path: string): Promise<Signal> {
+  async conflicts(pull: Pick<BitbucketPullRequest, 'commits'>, path: string): Promise<Signal> {
     const subject = pull.commits === null ? null : `conflicts ${path} ${pull.commits}`;
     return await this.remembered(subject, async () => {
       try {

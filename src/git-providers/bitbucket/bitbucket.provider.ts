@@ -1,6 +1,12 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
 import {
   type GitCredential,
   GitProvider,
@@ -30,6 +36,7 @@ import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
 import { BitbucketDetails } from './bitbucket.details.js';
+import { BitbucketFollow } from './bitbucket.follow.js';
 import {
   bitbucketGitCredential,
   type BitbucketPullRequest,
@@ -59,6 +66,14 @@ interface BitbucketProviderOptions {
   apiUrl: string;
   cloneUrl: string;
   timing?: RetryTiming;
+}
+
+interface DetailedCall {
+  client: BitbucketClient;
+  owner: string;
+  identity: BitbucketIdentity;
+  gaps: GapLog;
+  details: BitbucketDetails;
 }
 
 interface Listing<T> {
@@ -114,17 +129,7 @@ export class BitbucketProvider extends GitProvider {
   }
 
   async findWork(call: ProviderCall): Promise<ProviderWork> {
-    const client = this.clientFor(call);
-    const owner = this.cache.ownerOf(this.options.apiUrl, call.token);
-    const identity = this.cache.identity(owner) ?? (await this.identify(client, owner));
-    const gaps = new GapLog();
-    const details = new BitbucketDetails({
-      client,
-      cache: this.cache,
-      owner,
-      userUuid: identity.uuid,
-      gaps,
-    });
+    const { client, owner, identity, gaps, details } = await this.detailsFor(call);
     const pullLists = this.pullRequests(client, identity);
     const repositoryLists = this.repositories(client, identity);
     // Either kind of detail waits for its own lists only.
@@ -192,12 +197,47 @@ export class BitbucketProvider extends GitProvider {
     return await openOrFind(new BitbucketChanges(client, request.repository), request);
   }
 
+  async readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return await (await this.followFor(call)).read(refs);
+  }
+
+  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
+    return await (await this.followFor(call)).output(ref, check);
+  }
+
+  async replyToComment(
+    ref: ChangeRequestRef,
+    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return await (await this.followFor(call)).reply(ref, comment, body);
+  }
+
   cloneUrl(_host: string | null, repository: string): string {
     return `${this.options.cloneUrl}/${requireOwnerAndName(repository).join('/')}.git`;
   }
 
   gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve(bitbucketGitCredential(token));
+  }
+
+  private async followFor(call: ProviderCall): Promise<BitbucketFollow> {
+    const { client, details, identity } = await this.detailsFor(call);
+    return new BitbucketFollow(client, details, identity.uuid);
+  }
+
+  private async detailsFor(call: ProviderCall): Promise<DetailedCall> {
+    const client = this.clientFor(call);
+    const { cache } = this;
+    const owner = cache.ownerOf(this.options.apiUrl, call.token);
+    const identity = cache.identity(owner) ?? (await this.identify(client, owner));
+    const gaps = new GapLog();
+    const details = new BitbucketDetails({ client, cache, owner, userUuid: identity.uuid, gaps });
+    return { client, owner, identity, gaps, details };
   }
 
   private clientFor(call: ProviderCall): BitbucketClient {

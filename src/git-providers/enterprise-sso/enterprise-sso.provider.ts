@@ -1,4 +1,10 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
 import {
   GitProviderError,
   GitProvider,
@@ -116,6 +122,26 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
     return this.signedIn(call, (own) => this.inner.openChangeRequest(request, own));
+  }
+
+  async readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return this.signedIn(call, (own) => this.inner.readChangeRequests(refs, own));
+  }
+
+  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
+    return this.signedIn(call, (own) => this.inner.readCheckOutput(ref, check, own));
+  }
+
+  async replyToComment(
+    ref: ChangeRequestRef,
+    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return this.signedIn(call, (own) => this.inner.replyToComment(ref, comment, body, own));
   }
 
   cloneUrl(_host: string | null, repository: string): string {

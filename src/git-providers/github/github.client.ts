@@ -17,7 +17,7 @@ import {
 } from '../provider-errors.js';
 import { gitHostBaseUrl, pauseBeforeRetry, requestBounds, retryOnce } from '../provider-http.js';
 import { requireFitting } from '../response-schema.js';
-import type { ListPage, RestContext } from '../rest-client.js';
+import { type ListPage, readTail, type RestContext } from '../rest-client.js';
 import {
   githubReasons,
   lacksFields,
@@ -81,6 +81,13 @@ export class GithubClient {
         await octokit.request(`GET ${path}`, this.requestOptions(failureOf));
       const fitting = requireFitting(schema, this.requireJson(data), 'the resource is another one');
       return { data: fitting, hasMore: headers.link?.includes('rel="next"') ?? false };
+    });
+  }
+
+  /** See {@link readTail}. */
+  async tail(path: string): Promise<string | null> {
+    return await readTail(this.context, `${this.root}${path}`, {
+      authorization: `Bearer ${this.context.call.token}`,
     });
   }
 

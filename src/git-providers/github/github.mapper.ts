@@ -96,7 +96,7 @@ function toActivity({
   return { name: nameWithOwner, activeAt: pushedAt, usable: !isArchived && !isDisabled };
 }
 
-function toConflicts(mergeable: string | null): Signal {
+export function toConflicts(mergeable: string | null): Signal {
   switch (mergeable) {
     case 'CONFLICTING':
       return 'yes';

@@ -1,6 +1,12 @@
 import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
 import {
   combinedError,
   GapLog,
@@ -35,6 +41,7 @@ import {
 } from '../repository-lists.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { GithubChanges } from './github.changes.js';
+import { GithubFollow } from './github.follow.js';
 import { githubBaseUrl, GithubClient, type GithubResult } from './github.client.js';
 import {
   mapAccount,
@@ -197,6 +204,26 @@ export class GithubProvider extends GitProvider {
 
   async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
     return await openOrFind(new GithubChanges(this.clientFor(call), request.repository), request);
+  }
+
+  async readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return await new GithubFollow(this.clientFor(call)).read(refs);
+  }
+
+  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
+    return await new GithubFollow(this.clientFor(call)).output(ref, check);
+  }
+
+  async replyToComment(
+    ref: ChangeRequestRef,
+    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return await new GithubFollow(this.clientFor(call)).reply(ref, comment, body);
   }
 
   cloneUrl(host: string | null, repository: string): string {

@@ -83,8 +83,21 @@ export class GitlabClient extends RestClient {
     return gitlabReasons(refusalSchema.parse(refusal));
   }
 
-  private async query(document: string): Promise<GraphqlResponse> {
-    const { body } = await this.exchange(`${this.root}/graphql`, { query: document });
+  /** A document with variables. @throws GitProviderError `query_too_large` for one over the limit of complexity */
+  async ask<Data>(
+    document: string,
+    variables: Record<string, unknown>,
+    schema: z.ZodType<Data>,
+  ): Promise<GitlabResult<Data>> {
+    const response = await this.query(document, variables);
+    if (response.errors.some(({ message }) => /complexity/i.test(message ?? ''))) {
+      throw new GitProviderError('query_too_large');
+    }
+    return this.resultOf(response, schema);
+  }
+
+  private async query(document: string, variables?: Record<string, unknown>): Promise<GraphqlResponse> {
+    const { body } = await this.exchange(`${this.root}/graphql`, { query: document, variables });
     if (body === null) {
       throw addressNotFound();
     }

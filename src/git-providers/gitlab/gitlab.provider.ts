@@ -1,6 +1,12 @@
 import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { openOrFind } from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
 import {
   GitProviderError,
   GitProvider,
@@ -33,6 +39,7 @@ import {
 import { requireRepositoryPath } from '../repository-name.js';
 import { GitlabChanges } from './gitlab.changes.js';
 import { GitlabClient, gitlabRoot, type GitlabResult } from './gitlab.client.js';
+import { GitlabFollow } from './gitlab.follow.js';
 import {
   type GitlabGraphqlWork,
   mapAccount,
@@ -132,6 +139,26 @@ export class GitlabProvider extends GitProvider {
 
   async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
     return await openOrFind(new GitlabChanges(this.clientFor(call), request.repository), request);
+  }
+
+  async readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return await new GitlabFollow(this.clientFor(call)).read(refs);
+  }
+
+  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
+    return await new GitlabFollow(this.clientFor(call)).output(ref, check);
+  }
+
+  async replyToComment(
+    ref: ChangeRequestRef,
+    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return await new GitlabFollow(this.clientFor(call)).reply(ref, comment, body);
   }
 
   cloneUrl(host: string | null, repository: string): string {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
-import { AgentGitTokensReader } from '../../git-providers/agent-git-tokens.reader.js';
+import { AgentGitTokensReader } from '../../git-providers/tokens/agent-git-tokens.reader.js';
 import { TOKEN_VARIABLES } from '../../git-providers/git-servers.js';
 import type { StoredCredential } from '../../git-providers/tokens/provider-token.repository.js';
 import { CustomSecretRepository } from './custom-secret.repository.js';

@@ -44,12 +44,14 @@ const CLAIM = `
     ORDER BY next_look_at LIMIT $3 FOR UPDATE SKIP LOCKED)
   RETURNING conversation_id AS id`;
 
-/** Names of repositories have no case at any host. In one order, so that two events never wait for each other. */
+const SHA_DIGITS = 12;
+
+/** Names of repositories have no case at any host, and some shorten commits. In one order, so that two events never wait for each other. */
 const WAKE = `
   UPDATE followed_pull_requests SET next_look_at = $2 WHERE conversation_id IN (
     SELECT conversation_id FROM followed_pull_requests
     WHERE user_id = $1 AND next_look_at IS NOT NULL AND lower(repository) = lower($3)
-      AND (number IS NULL OR number = ANY ($4::int[]) OR head_sha = ANY ($5::text[]))
+      AND (number IS NULL OR number = ANY ($4::int[]) OR left(head_sha, ${SHA_DIGITS}) = ANY ($5::text[]))
     ORDER BY conversation_id FOR UPDATE)`;
 
 /** As precise as a Date is. */
@@ -106,7 +108,8 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
 
   /** Makes those due that an event tells of. */
   async wake(userId: string, { repository, numbers, shas }: ToldPullRequest, now: Date): Promise<void> {
-    await this.query(WAKE, [userId, now, repository, numbers, shas]);
+    const commits = shas.map((sha) => sha.slice(0, SHA_DIGITS));
+    await this.query(WAKE, [userId, now, repository, numbers, commits]);
   }
 
   /** Ends a look, unless another one has begun; one that was woken meanwhile is looked at again. */

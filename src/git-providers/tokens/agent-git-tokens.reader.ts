@@ -1,10 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { GitProviderError, type GitProvider } from './git-provider.js';
-import { gitProviderProblem } from './git-provider-problem.js';
-import { GitProviderRegistry } from './git-provider.registry.js';
-import { GIT_SERVERS } from './git-servers.js';
-import { ProviderCalls } from './provider-calls.js';
-import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
+import { GitProviderError, type GitProvider } from '../git-provider.js';
+import { gitProviderProblem } from '../git-provider-problem.js';
+import { GitProviderRegistry } from '../git-provider.registry.js';
+import { GIT_SERVERS } from '../git-servers.js';
+import { ProviderCalls } from '../provider-calls.js';
+import { ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
 
 const TOKEN_TIMEOUT_MS = 12_000;
 

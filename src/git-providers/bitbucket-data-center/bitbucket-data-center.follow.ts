@@ -1,0 +1,212 @@
+import pLimit from 'p-limit';
+import { z } from 'zod';
+import { boundFollowed, commentBody, lineNumber, pageUrl, readInBatches } from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
+import type { Signal } from '../git-provider.js';
+import { requireOwnerAndName } from '../repository-name.js';
+import { flag, knownFlag, list, object, requiredId, requiredName, text } from '../response-schema.js';
+import type { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
+
+/** Pull requests, of which each takes four requests. */
+const AT_ONCE = 4;
+const BATCH = { batch: 1, pageSize: 50 };
+const MAX_REPLY_DEPTH = 20;
+
+const pullRequestSchema = z.object({
+  state: z.enum(['OPEN', 'MERGED', 'DECLINED']),
+  fromRef: object({ latestCommit: requiredName }),
+  links: object({ self: list(object({ href: z.httpUrl() })) }),
+  reviewers: list(object({ status: text })),
+});
+
+const mergeSchema = object({ conflicted: knownFlag });
+
+const buildsSchema = object({
+  isLastPage: knownFlag,
+  values: list(object({ key: requiredName, name: text, state: text, url: pageUrl })),
+});
+
+const anchorSchema = z.object({ path: text, line: lineNumber });
+
+const commentMembers = {
+  id: requiredId,
+  text: commentBody,
+  author: object({ name: text }),
+  createdDate: z.number(),
+  severity: text,
+  state: text,
+  threadResolved: flag,
+};
+const commentSchema = z.object({ ...commentMembers, comments: z.unknown().optional() });
+type DataCenterComment = z.output<typeof commentSchema>;
+
+const repliesSchema = list(commentSchema);
+
+const activitiesSchema = object({
+  isLastPage: knownFlag,
+  values: list(
+    object({
+      action: text,
+      commentAction: text,
+      comment: commentSchema.nullable().catch(null),
+      commentAnchor: anchorSchema.nullable().catch(null),
+    }),
+  ),
+});
+
+export const followedParts = { pullRequestSchema, mergeSchema, buildsSchema, activitiesSchema };
+
+/** What one pull request's requests answered. */
+export interface DataCenterFollowed {
+  pull: z.output<typeof pullRequestSchema>;
+  merge: z.output<typeof mergeSchema> | null;
+  builds: z.output<typeof buildsSchema> | null;
+  activities: z.output<typeof activitiesSchema> | null;
+}
+
+/** Pull requests as they stand: four requests each, a few at a time. The server keeps no logs of builds. */
+export class BitbucketDataCenterFollow {
+  constructor(private readonly client: BitbucketDataCenterClient) {}
+
+  async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
+    if (refs.length === 0) {
+      return [];
+    }
+    const user = await this.client.userName();
+    const limit = pLimit(AT_ONCE);
+    return await Promise.all(refs.map((ref) => limit(() => this.readOne(ref, user))));
+  }
+
+  async reply(
+    ref: ChangeRequestRef,
+    { id }: Pick<FollowedComment, 'id'>,
+    body: string,
+  ): Promise<{ id: string }> {
+    const comment = { text: body, parent: { id: Number(id) } };
+    const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
+    return z.object({ id: requiredId }).parse(written);
+  }
+
+  private async readOne(ref: ChangeRequestRef, user: string): Promise<FollowedChangeRequest | null> {
+    const path = pathOf(ref);
+    const pull = await this.client.find(path, pullRequestSchema.nullable().catch(null));
+    if (pull === null) {
+      return null;
+    }
+    const [merge, builds, [activities = null]] = await Promise.all([
+      pull.state === 'OPEN' ? this.client.find(`${path}/merge`, mergeSchema) : null,
+      this.client.find(
+        `/build-status/latest/commits/${encodeURIComponent(pull.fromRef.latestCommit)}?limit=100`,
+        buildsSchema,
+      ),
+      readInBatches([ref], BATCH, async (_, size) => [
+        await this.client.find(`${path}/activities?limit=${size}`, activitiesSchema),
+      ]),
+    ]);
+    return toFollowed({ pull, merge, builds, activities }, user);
+  }
+}
+
+export function toFollowed(
+  { pull, merge, builds, activities }: DataCenterFollowed,
+  user: string,
+): FollowedChangeRequest {
+  const head = pull.fromRef.latestCommit;
+  const url = pull.links.self[0]?.href ?? '';
+  const statuses = pull.reviewers.map(({ status }) => status);
+  return boundFollowed({
+    state: pull.state === 'OPEN' ? 'open' : pull.state === 'MERGED' ? 'merged' : 'closed',
+    url,
+    headSha: head,
+    conflicts: toConflicts(merge),
+    approved: statuses.includes('APPROVED') && !statuses.includes('NEEDS_WORK'),
+    checks: (builds?.values ?? []).map(({ key, name, state, url: buildUrl }) => ({
+      id: `${head} ${key}`,
+      name: name ?? key,
+      state: buildState(state),
+      url: buildUrl,
+    })),
+    comments: toComments(activities, url, user),
+    truncated: activities?.isLastPage === false || builds?.isLastPage === false,
+  });
+}
+
+/** The server tries the merge, if it did not yet. */
+function toConflicts(merge: DataCenterFollowed['merge']): Signal {
+  const conflicted = merge?.conflicted ?? null;
+  return conflicted === null ? 'unknown' : conflicted ? 'yes' : 'no';
+}
+
+/** Replies are listed by themselves too; a deleted comment keeps the activity that added it. */
+function toComments(
+  activities: DataCenterFollowed['activities'],
+  url: string,
+  user: string,
+): FollowedComment[] {
+  const told = (activities?.values ?? []).filter(({ action }) => action === 'COMMENTED');
+  const deleted = new Set(
+    told.flatMap(({ commentAction, comment }) => (commentAction === 'DELETED' && comment ? comment.id : [])),
+  );
+  const threads = told.flatMap(({ commentAction, comment, commentAnchor }) =>
+    commentAction === 'ADDED' && comment ? threadOf(comment, commentAnchor) : [],
+  );
+  const found = new Map<string, FollowedComment>();
+  // Those within their thread come later, and say where they belong.
+  for (const { comment, root, anchor } of threads.toSorted((a, b) => a.depth - b.depth)) {
+    found.set(comment.id, {
+      id: comment.id,
+      threadId: root.id,
+      author: comment.author.name ?? 'unknown',
+      own: comment.author.name === user,
+      // Only administrators of a repository may ask for the permissions of others.
+      mayWrite: null,
+      body: comment.text,
+      path: anchor?.path ?? null,
+      line: anchor?.line ?? null,
+      url: url === '' ? null : `${url}/overview?commentId=${comment.id}`,
+      createdAt: comment.createdDate,
+      resolved: isResolved(root, anchor !== null),
+    });
+  }
+  return [...found.values()].filter(({ id }) => !deleted.has(id));
+}
+
+interface ThreadComment {
+  comment: DataCenterComment;
+  root: DataCenterComment;
+  anchor: z.output<typeof anchorSchema> | null;
+  depth: number;
+}
+
+function threadOf(root: DataCenterComment, anchor: ThreadComment['anchor']): ThreadComment[] {
+  const found: ThreadComment[] = [];
+  let level = [root];
+  for (let depth = 0; depth < MAX_REPLY_DEPTH && level.length > 0; depth += 1) {
+    found.push(...level.map((comment) => ({ comment, root, anchor, depth })));
+    level = level.flatMap(({ comments }) => repliesSchema.parse(comments));
+  }
+  return found;
+}
+
+/** Tasks are comments that block, and have a state of their own. */
+function isResolved(root: DataCenterComment, anchored: boolean): boolean | null {
+  if (root.severity === 'BLOCKER') {
+    return root.state === 'RESOLVED' || root.threadResolved;
+  }
+  return anchored ? root.threadResolved : null;
+}
+
+function buildState(state: string | null): FollowedCheck['state'] {
+  return state === 'SUCCESSFUL' ? 'passed' : state === 'INPROGRESS' ? 'pending' : 'failed';
+}
+
+/** @throws GitProviderError with a reason for a name that is not `PROJ/slug` */
+function pathOf({ repository, number }: ChangeRequestRef): string {
+  const [project, slug] = requireOwnerAndName(repository).map(encodeURIComponent);
+  return `/api/latest/projects/${project}/repos/${slug}/pull-requests/${number}`;
+}

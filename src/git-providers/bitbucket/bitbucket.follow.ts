@@ -1,0 +1,233 @@
+import pLimit from 'p-limit';
+import { z } from 'zod';
+import { boundFollowed, commentBody, lineNumber, pageUrl, readInBatches } from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
+import type { Signal } from '../git-provider.js';
+import { requireOwnerAndName } from '../repository-name.js';
+import {
+  flag,
+  instant,
+  list,
+  object,
+  requiredId,
+  requiredInstant,
+  requiredName,
+  text,
+} from '../response-schema.js';
+import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
+import type { BitbucketDetails } from './bitbucket.details.js';
+
+/** Each pull request takes four requests, of 1,000 an hour. */
+const AT_ONCE = 4;
+const BATCH = { batch: 1, pageSize: 50 };
+const MAX_STATUS_PAGES = 3;
+const PULL_REQUEST_FIELDS =
+  'state,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
+const STATUS_FIELDS = 'next,values.uuid,values.key,values.name,values.state,values.url,values.updated_on';
+const COMMENT_FIELDS = [
+  'next',
+  'values.id',
+  'values.deleted',
+  'values.pending',
+  'values.parent.id',
+  'values.resolution.type',
+  'values.inline.path',
+  'values.inline.to',
+  'values.inline.from',
+  'values.user.uuid',
+  'values.user.nickname',
+  'values.content.raw',
+  'values.created_on',
+  'values.links.html.href',
+].join(',');
+
+const link = object({ html: object({ href: pageUrl }) });
+
+const pullRequestSchema = z.object({
+  state: z.enum(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']),
+  links: object({ html: object({ href: z.httpUrl() }) }),
+  source: object({ commit: object({ hash: requiredName }) }),
+  destination: object({ commit: object({ hash: text }) }),
+  participants: list(object({ approved: flag, state: text })),
+});
+
+const statusSchema = object({
+  uuid: text,
+  key: requiredName,
+  name: text,
+  state: text,
+  url: pageUrl,
+  updated_on: instant,
+});
+
+const commentSchema = object({
+  id: requiredId,
+  deleted: flag,
+  pending: flag,
+  parent: z.object({ id: requiredId }).nullable().catch(null),
+  resolution: z.object({}).nullable().catch(null),
+  inline: z.object({ path: text, to: lineNumber, from: lineNumber }).nullable().catch(null),
+  user: object({ uuid: text, nickname: text }),
+  content: object({ raw: commentBody }),
+  created_on: requiredInstant,
+  links: link,
+});
+type BitbucketFollowedComment = z.output<typeof commentSchema>;
+
+const stepsSchema = list(object({ uuid: requiredName, state: object({ result: object({ name: text }) }) }));
+
+/** What one pull request's requests answered. */
+export interface BitbucketFollowed {
+  pull: z.output<typeof pullRequestSchema>;
+  statuses: BitbucketList<z.output<typeof statusSchema>>;
+  comments: BitbucketList<BitbucketFollowedComment>;
+  conflicts: Signal;
+}
+
+export const followedParts = {
+  pullRequestSchema,
+  statuses: list(statusSchema),
+  comments: list(commentSchema),
+};
+
+/** Pull requests as they stand: four requests each, a few at a time. */
+export class BitbucketFollow {
+  constructor(
+    private readonly client: BitbucketClient,
+    private readonly details: BitbucketDetails,
+    private readonly userUuid: string,
+  ) {}
+
+  async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
+    const limit = pLimit(AT_ONCE);
+    return await Promise.all(refs.map((ref) => limit(() => this.readOne(ref))));
+  }
+
+  /** Pipelines keep the log of each step; the last one that failed tells why. */
+  async output({ repository }: ChangeRequestRef, { url }: FollowedCheck): Promise<string> {
+    const [, run] = /\/pipelines\/(?:results\/|home#!\/results\/)(\d+)/.exec(url ?? '') ?? [];
+    if (run === undefined) {
+      return '';
+    }
+    const path = `/repositories/${requireOwnerAndName(repository).join('/')}/pipelines/${run}/steps`;
+    const steps = await this.client.list(`${path}/?pagelen=100`, stepsSchema, { maxPages: 1 });
+    const failed = steps?.values.findLast(({ state }) => state.result.name === 'FAILED');
+    return failed ? ((await this.client.tail(`${path}/${encodeURIComponent(failed.uuid)}/log`)) ?? '') : '';
+  }
+
+  async reply(
+    ref: ChangeRequestRef,
+    { id }: Pick<FollowedComment, 'id'>,
+    body: string,
+  ): Promise<{ id: string }> {
+    const comment = { content: { raw: body }, parent: { id: Number(id) } };
+    const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
+    return z.object({ id: requiredId }).parse(written);
+  }
+
+  private async readOne(ref: ChangeRequestRef): Promise<FollowedChangeRequest | null> {
+    const path = pathOf(ref);
+    const pull = await this.client.find(
+      `${path}?fields=${PULL_REQUEST_FIELDS}`,
+      pullRequestSchema.nullable().catch(null),
+    );
+    if (pull === null) {
+      return null;
+    }
+    const commits = `${pull.source.commit.hash}..${pull.destination.commit.hash}`;
+    const [conflicts, statuses, [comments]] = await Promise.all([
+      pull.state === 'OPEN' ? this.details.conflicts({ commits }, path) : ('no' as const),
+      this.client.list(`${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`, followedParts.statuses, {
+        maxPages: MAX_STATUS_PAGES,
+      }),
+      readInBatches([ref], BATCH, async (_, size) => [await this.comments(path, size)]),
+    ]);
+    return statuses && comments ? toFollowed({ pull, statuses, comments, conflicts }, this.userUuid) : null;
+  }
+
+  private async comments(
+    path: string,
+    size: number,
+  ): Promise<BitbucketList<BitbucketFollowedComment> | null> {
+    const query = `sort=-created_on&pagelen=${size}&fields=${COMMENT_FIELDS}`;
+    return await this.client.list(`${path}/comments?${query}`, followedParts.comments, { maxPages: 1 });
+  }
+}
+
+export function toFollowed(
+  { pull, statuses, comments, conflicts }: BitbucketFollowed,
+  userUuid: string,
+): FollowedChangeRequest {
+  const opinions = pull.participants;
+  const byId = new Map(comments.values.map((comment) => [comment.id, comment]));
+  return boundFollowed({
+    state: pull.state === 'OPEN' ? 'open' : pull.state === 'MERGED' ? 'merged' : 'closed',
+    url: pull.links.html.href,
+    headSha: pull.source.commit.hash,
+    conflicts,
+    approved:
+      opinions.some(({ approved }) => approved) &&
+      !opinions.some(({ state }) => state === 'changes_requested'),
+    checks: toChecks(pull.source.commit.hash, statuses.values),
+    comments: comments.values
+      .filter(({ deleted, pending }) => !deleted && !pending)
+      .map((comment) => {
+        const root = rootOf(comment, byId);
+        const { inline } = root;
+        return {
+          id: comment.id,
+          threadId: root.parent?.id ?? root.id,
+          author: comment.user.nickname ?? 'unknown',
+          own: comment.user.uuid === userUuid,
+          // Only administrators of a repository may ask for the permissions of others.
+          mayWrite: null,
+          body: comment.content.raw,
+          path: inline?.path ?? null,
+          line: inline?.to ?? inline?.from ?? null,
+          url: comment.links.html.href,
+          createdAt: comment.created_on,
+          resolved: inline ? root.resolution !== null : null,
+        };
+      }),
+    truncated: !statuses.complete || !comments.complete,
+  });
+}
+
+/** The comment that begins the thread, or the first one of it that was read. */
+function rootOf(
+  comment: BitbucketFollowedComment,
+  byId: ReadonlyMap<string, BitbucketFollowedComment>,
+): BitbucketFollowedComment {
+  let root = comment;
+  // Bounded, since nothing but the host keeps parents from being a circle.
+  for (let depth = 0; depth < byId.size; depth += 1) {
+    root = byId.get(root.parent?.id ?? '') ?? root;
+  }
+  return root;
+}
+
+/** Every run of a check stays listed under its key. */
+function toChecks(head: string, statuses: readonly z.output<typeof statusSchema>[]): FollowedCheck[] {
+  const newest = new Map<string, z.output<typeof statusSchema>>();
+  for (const status of statuses) {
+    if ((newest.get(status.key)?.updated_on ?? 0) <= (status.updated_on ?? 0)) {
+      newest.set(status.key, status);
+    }
+  }
+  return [...newest.values()].map(({ key, name, state, url }) => ({
+    id: `${head} ${key}`,
+    name: name ?? key,
+    state: state === 'SUCCESSFUL' ? 'passed' : state === 'INPROGRESS' ? 'pending' : 'failed',
+    url,
+  }));
+}
+
+/** @throws GitProviderError with a reason for a name that is not `workspace/slug` */
+function pathOf({ repository, number }: ChangeRequestRef): string {
+  return `/repositories/${requireOwnerAndName(repository).join('/')}/pullrequests/${number}`;
+}

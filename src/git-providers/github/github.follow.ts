@@ -1,0 +1,324 @@
+import { z } from 'zod';
+import { namedValues } from '@slipway/common/validation/named-values.js';
+import {
+  boundFollowed,
+  commentBody,
+  logTail,
+  lineNumber,
+  MAX_FOLLOWED_CHECKS,
+  pageUrl,
+  readInBatches,
+} from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
+import { isNotFound, providerErrorFromUpstream } from '../provider-errors.js';
+import { requireOwnerAndName } from '../repository-name.js';
+import {
+  flag,
+  list,
+  number,
+  object,
+  requiredId,
+  requiredInstant,
+  requiredName,
+  text,
+} from '../response-schema.js';
+import { type GithubClient, octokit } from './github.client.js';
+import { toConflicts } from './github.mapper.js';
+
+/** About one point each of 5,000 an hour (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). */
+const BATCH = { batch: 10, pageSize: 30 };
+const WRITERS: readonly (string | null)[] = ['OWNER', 'MEMBER', 'COLLABORATOR'];
+const PASSED: readonly (string | null)[] = ['SUCCESS', 'NEUTRAL', 'SKIPPED'];
+/** Losses of a part of the response that say nothing about the rest of it. */
+const PARTIAL: readonly string[] = ['insufficient_scope', 'blocked_by_policy', 'sso_required'];
+
+const commentMembers = {
+  fullDatabaseId: requiredId,
+  author: object({ login: text }),
+  authorAssociation: text,
+  viewerDidAuthor: flag,
+  isMinimized: flag,
+  body: commentBody,
+  createdAt: requiredInstant,
+  url: pageUrl,
+};
+const commentSchema = object(commentMembers);
+type GithubComment = z.output<typeof commentSchema>;
+
+const contextSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('CheckRun'),
+    fullDatabaseId: requiredId,
+    name: requiredName,
+    status: text,
+    conclusion: text,
+    detailsUrl: pageUrl,
+    checkSuite: object({ workflowRun: object({ event: text, workflow: object({ name: text }) }) }),
+  }),
+  z.object({
+    kind: z.literal('StatusContext'),
+    id: requiredName,
+    context: requiredName,
+    state: text,
+    targetUrl: pageUrl,
+  }),
+]);
+type GithubContext = z.output<typeof contextSchema>;
+
+const pullRequestSchema = z.object({
+  state: z.enum(['OPEN', 'MERGED', 'CLOSED']),
+  url: z.httpUrl(),
+  headRefOid: requiredName,
+  mergeable: text,
+  reviewDecision: text,
+  latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
+  statusCheckRollup: object({ contexts: object({ totalCount: number, nodes: list(contextSchema) }) }),
+  reviewThreads: object({
+    totalCount: number,
+    nodes: list(
+      object({
+        isResolved: z.boolean(),
+        path: text,
+        line: lineNumber,
+        originalLine: lineNumber,
+        root: object({ nodes: list(object({ fullDatabaseId: requiredId })) }),
+        comments: object({ totalCount: number, nodes: list(object({ ...commentMembers, state: text })) }),
+      }),
+    ),
+  }),
+  comments: object({ totalCount: number, nodes: list(commentSchema) }),
+  reviews: object({
+    totalCount: number,
+    nodes: list(object({ ...commentMembers, state: text, authorCanPushToRepository: flag })),
+  }),
+});
+export type GithubFollowed = z.output<typeof pullRequestSchema>;
+
+const followedSchema = namedValues(
+  z.string(),
+  object({ pullRequest: pullRequestSchema.nullable().catch(null) })
+    .nullable()
+    .catch(null),
+);
+
+const checkRunSchema = object({
+  app: object({ slug: text }),
+  output: object({ title: commentBody, summary: commentBody, text: commentBody }),
+});
+
+const COMMENT =
+  'fullDatabaseId author { login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
+const FRAGMENT = `fragment Followed on PullRequest {
+  state url headRefOid mergeable reviewDecision
+  latestOpinionatedReviews(last: 50) { nodes { state } }
+  statusCheckRollup { contexts(first: ${MAX_FOLLOWED_CHECKS}) { totalCount nodes {
+    kind: __typename
+    ... on CheckRun {
+      fullDatabaseId: databaseId name status conclusion detailsUrl
+      checkSuite { workflowRun { event workflow { name } } }
+    }
+    ... on StatusContext { id context state targetUrl }
+  } } }
+  reviewThreads(last: $size) { totalCount nodes {
+    isResolved path line originalLine
+    root: comments(first: 1) { nodes { fullDatabaseId } }
+    comments(last: $replies) { totalCount nodes { ${COMMENT} state } }
+  } }
+  comments(last: $size) { totalCount nodes { ${COMMENT} } }
+  reviews(last: $size) { totalCount nodes { ${COMMENT} state authorCanPushToRepository } }
+}`;
+
+/** Pull requests as they stand: one GraphQL question for several, REST for logs and answers. */
+export class GithubFollow {
+  constructor(private readonly client: GithubClient) {}
+
+  async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
+    return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+  }
+
+  /** The log of a job of Actions, whose id is that of its check run; what other apps report themselves. */
+  async output({ repository }: ChangeRequestRef, { id }: FollowedCheck): Promise<string> {
+    const path = `/repos/${requireOwnerAndName(repository).join('/')}`;
+    if (!/^\d+$/.test(id)) {
+      return '';
+    }
+    try {
+      const absent = this.client.absent('check', 404);
+      const { data } = await this.client.read(`${path}/check-runs/${id}`, checkRunSchema, absent);
+      const { title, summary, text: details } = data.output;
+      const said = [title, summary, details].filter((part) => part !== '').join('\n');
+      return data.app.slug === 'github-actions'
+        ? ((await this.client.tail(`${path}/actions/jobs/${id}/logs`)) ?? logTail(said))
+        : logTail(said);
+    } catch (error) {
+      if (isNotFound(error)) {
+        return '';
+      }
+      throw error;
+    }
+  }
+
+  async reply(
+    { repository, number: pull_number }: ChangeRequestRef,
+    { threadId }: Pick<FollowedComment, 'threadId'>,
+    body: string,
+  ): Promise<{ id: string }> {
+    const [owner, repo] = requireOwnerAndName(repository);
+    const options = this.client.requestOptions((response, said) => this.client.refusal(response, said));
+    const target = { owner, repo, body, ...options };
+    try {
+      const { data } =
+        threadId === null
+          ? await octokit.rest.issues.createComment({ ...target, issue_number: pull_number })
+          : await octokit.rest.pulls.createReplyForReviewComment({
+              ...target,
+              pull_number,
+              comment_id: Number(threadId),
+            });
+      const { id } = z.object({ id: requiredId }).parse(data);
+      return { id: threadId === null ? `issuecomment-${id}` : `discussion_r${id}` };
+    } catch (error) {
+      throw providerErrorFromUpstream(error);
+    }
+  }
+
+  private async readSome(
+    refs: readonly ChangeRequestRef[],
+    size: number,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    const names = refs.map(({ repository }) => requireOwnerAndName(repository));
+    const declared = refs.map((_, index) => `$o${index}: String!, $r${index}: String!, $n${index}: Int!`);
+    const asked = refs.map(
+      (_, index) =>
+        `c${index}: repository(owner: $o${index}, name: $r${index}) { pullRequest(number: $n${index}) { ...Followed } }`,
+    );
+    const query = `query Followed($size: Int!, $replies: Int!, ${declared.join(', ')}) {\n${asked.join('\n')}\n}\n${FRAGMENT}`;
+    const variables = Object.fromEntries(
+      refs.flatMap(({ number: pull }, index) => [
+        [`o${index}`, names[index]?.[0]],
+        [`r${index}`, names[index]?.[1]],
+        [`n${index}`, pull],
+      ]),
+    );
+    const { data, gaps } = await this.client.query(
+      {
+        text: query,
+        // Older Enterprise Servers have the shorter numbers only.
+        fallbackText: query.replaceAll(/\bfullDatabaseId(?!:)/g, 'fullDatabaseId: databaseId'),
+        pageSizes: { size, replies: Math.ceil(size / 3) },
+        schema: followedSchema,
+      },
+      variables,
+    );
+    if (gaps.codes().some((code) => !PARTIAL.includes(code))) {
+      throw gaps.failure();
+    }
+    return refs.map((_, index) => {
+      const pull = data[`c${index}`]?.pullRequest ?? null;
+      return pull && toFollowed(pull);
+    });
+  }
+}
+
+export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
+  const { statusCheckRollup, reviewThreads, comments, reviews, latestOpinionatedReviews } = pull;
+  const opinions = latestOpinionatedReviews.nodes.map(({ state }) => state);
+  const pages = [statusCheckRollup.contexts, reviewThreads, comments, reviews];
+  return boundFollowed({
+    state: STATES[pull.state],
+    url: pull.url,
+    headSha: pull.headRefOid,
+    conflicts: toConflicts(pull.mergeable),
+    approved:
+      // Null where no rule asks for reviews.
+      pull.reviewDecision === null
+        ? opinions.includes('APPROVED') && !opinions.includes('CHANGES_REQUESTED')
+        : pull.reviewDecision === 'APPROVED',
+    checks: toChecks(statusCheckRollup.contexts.nodes),
+    comments: [
+      ...reviewThreads.nodes.flatMap((thread) =>
+        thread.comments.nodes.filter(isPublic).map((comment) => ({
+          ...toComment('discussion_r', comment),
+          threadId: thread.root.nodes[0]?.fullDatabaseId ?? comment.fullDatabaseId,
+          path: thread.path,
+          line: thread.line ?? thread.originalLine,
+          resolved: thread.isResolved,
+        })),
+      ),
+      ...comments.nodes
+        .filter((comment) => !comment.isMinimized)
+        .map((comment) => toComment('issuecomment-', comment)),
+      ...reviews.nodes.filter(isPublic).map((review) => ({
+        ...toComment('pullrequestreview-', review),
+        mayWrite: review.authorCanPushToRepository,
+      })),
+    ],
+    truncated: [...pages, ...reviewThreads.nodes.map((thread) => thread.comments)].some(
+      ({ totalCount, nodes }) => (totalCount ?? 0) > nodes.length,
+    ),
+  });
+}
+
+const STATES = { OPEN: 'open', MERGED: 'merged', CLOSED: 'closed' } as const;
+
+function isPublic({ state, isMinimized }: { state: string | null; isMinimized: boolean }): boolean {
+  return state !== 'PENDING' && !isMinimized;
+}
+
+function toComment(prefix: string, comment: GithubComment): FollowedComment {
+  return {
+    // Three sequences of numbers, told apart as in the addresses of GitHub's pages.
+    id: `${prefix}${comment.fullDatabaseId}`,
+    threadId: null,
+    // Accounts that were deleted.
+    author: comment.author.login ?? 'ghost',
+    own: comment.viewerDidAuthor,
+    mayWrite: WRITERS.includes(comment.authorAssociation),
+    body: comment.body,
+    path: null,
+    line: null,
+    url: comment.url,
+    createdAt: comment.createdAt,
+    resolved: null,
+  };
+}
+
+/** A workflow that ran again is listed twice; the newest run has the highest id. */
+function toChecks(contexts: readonly GithubContext[]): FollowedCheck[] {
+  const newest = new Map<string, FollowedCheck>();
+  for (const context of contexts) {
+    if (context.kind === 'StatusContext') {
+      const { id, context: title, state, targetUrl: url } = context;
+      newest.set(`status ${title}`, { id, name: title, state: statusState(state), url });
+      continue;
+    }
+    const { fullDatabaseId: id, name: title, checkSuite, detailsUrl: url } = context;
+    const key = `run ${checkSuite.workflowRun.workflow.name} ${checkSuite.workflowRun.event} ${title}`;
+    if (Number(id) >= Number(newest.get(key)?.id ?? 0)) {
+      newest.set(key, { id, name: title, state: runState(context), url });
+    }
+  }
+  return [...newest.values()];
+}
+
+function statusState(state: string | null): FollowedCheck['state'] {
+  return state === 'SUCCESS' ? 'passed' : state === 'FAILURE' || state === 'ERROR' ? 'failed' : 'pending';
+}
+
+function runState({
+  status,
+  conclusion,
+}: {
+  status: string | null;
+  conclusion: string | null;
+}): FollowedCheck['state'] {
+  if (status !== 'COMPLETED') {
+    return 'pending';
+  }
+  return PASSED.includes(conclusion) ? 'passed' : 'failed';
+}

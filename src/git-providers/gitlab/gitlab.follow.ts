@@ -1,0 +1,205 @@
+import { z } from 'zod';
+import { namedValues } from '@slipway/common/validation/named-values.js';
+import {
+  boundFollowed,
+  commentBody,
+  lineNumber,
+  MAX_FOLLOWED_CHECKS,
+  pageUrl,
+  readInBatches,
+} from '../change-requests.js';
+import type {
+  ChangeRequestRef,
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../followed-change-request.js';
+import { requireRepositoryPath } from '../repository-name.js';
+import { flag, list, object, requiredId, requiredInstant, requiredName, text } from '../response-schema.js';
+import type { GitlabClient } from './gitlab.client.js';
+import { mapConflicts } from './gitlab.mapper.js';
+
+/** Each costs about 40 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
+const BATCH = { batch: 4, pageSize: 30 };
+const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer'];
+/** Manual jobs wait for a person, and the pipeline does not wait for them. */
+const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
+const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
+const UNAPPROVED: readonly (string | null)[] = ['NOT_APPROVED', 'REQUESTED_CHANGES'];
+
+/** The last part of an id such as `gid://gitlab/DiffNote/31`, which is the id of the REST API. */
+const globalId = requiredName
+  .transform((id) => id.slice(id.lastIndexOf('/') + 1))
+  .pipe(z.string().regex(/^\w+$/));
+
+const pageSchema = object({ hasNextPage: flag, hasPreviousPage: flag });
+
+const noteSchema = object({
+  id: globalId,
+  system: flag,
+  author: object({ username: text }),
+  maxAccessLevelOfAuthor: text,
+  body: commentBody,
+  url: pageUrl,
+  createdAt: requiredInstant,
+  position: object({ filePath: text, newLine: lineNumber, oldLine: lineNumber }),
+});
+
+const mergeRequestSchema = z.object({
+  state: z.enum(['opened', 'merged', 'closed', 'locked']),
+  webUrl: z.httpUrl(),
+  diffHeadSha: requiredName,
+  conflicts: flag,
+  mergeStatusEnum: text,
+  detailedMergeStatus: text,
+  approvedBy: object({ nodes: list(object({ id: requiredName })) }),
+  headPipeline: object({
+    jobs: object({
+      pageInfo: pageSchema,
+      nodes: list(
+        object({ id: globalId, name: requiredName, status: text, allowFailure: flag, webPath: text }),
+      ),
+    }),
+  }),
+  discussions: object({
+    pageInfo: pageSchema,
+    nodes: list(
+      object({
+        id: globalId,
+        resolvable: flag,
+        resolved: flag,
+        notes: object({ pageInfo: pageSchema, nodes: list(noteSchema) }),
+      }),
+    ),
+  }),
+});
+export type GitlabFollowed = z.output<typeof mergeRequestSchema>;
+
+const projectSchema = object({ mergeRequest: mergeRequestSchema.nullable().catch(null) })
+  .nullable()
+  .catch(null);
+
+const viewerSchema = object({ username: text });
+const followedSchema = namedValues(z.string(), z.unknown()).catch({});
+
+const MERGE_REQUEST = `
+    state webUrl diffHeadSha conflicts mergeStatusEnum detailedMergeStatus
+    approvedBy(first: 1) { nodes { id } }
+    headPipeline { jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
+      pageInfo { hasNextPage hasPreviousPage }
+      nodes { id name status allowFailure webPath }
+    } }
+    discussions(last: $size) {
+      pageInfo { hasNextPage hasPreviousPage }
+      nodes {
+        id resolvable resolved
+        notes(last: $size) {
+          pageInfo { hasNextPage hasPreviousPage }
+          nodes {
+            id system author { username } maxAccessLevelOfAuthor body url createdAt
+            position { filePath newLine oldLine }
+          }
+        }
+      }
+    }`;
+
+/** Merge requests as they stand: one GraphQL question for several, REST for logs and answers. GitLab 15.3 and later. */
+export class GitlabFollow {
+  constructor(private readonly client: GitlabClient) {}
+
+  async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
+    return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+  }
+
+  async output({ repository }: ChangeRequestRef, { id }: FollowedCheck): Promise<string> {
+    const project = encodeURIComponent(requireRepositoryPath(repository));
+    return (await this.client.tail(`/v4/projects/${project}/jobs/${encodeURIComponent(id)}/trace`)) ?? '';
+  }
+
+  async reply(
+    { repository, number }: ChangeRequestRef,
+    { threadId }: Pick<FollowedComment, 'threadId'>,
+    body: string,
+  ): Promise<{ id: string }> {
+    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
+    const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
+    const written = await this.client.change(`${path}${thread}/notes`, { body });
+    return z.object({ id: requiredId }).parse(written);
+  }
+
+  private async readSome(
+    refs: readonly ChangeRequestRef[],
+    size: number,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    const declared = refs.map((_, index) => `$p${index}: ID!, $n${index}: String!`);
+    const asked = refs.map(
+      (_, index) =>
+        `c${index}: project(fullPath: $p${index}) { mergeRequest(iid: $n${index}) {${MERGE_REQUEST}} }`,
+    );
+    const query = `query Followed($size: Int!, ${declared.join(', ')}) {\ncurrentUser { username }\n${asked.join('\n')}\n}`;
+    const variables = Object.fromEntries(
+      refs.flatMap(({ repository, number }, index) => [
+        [`p${index}`, requireRepositoryPath(repository)],
+        [`n${index}`, String(number)],
+      ]),
+    );
+    const { data, gaps } = await this.client.ask(query, { size, ...variables }, followedSchema);
+    const { username } = viewerSchema.parse(data['currentUser']);
+    if (username === null) {
+      throw gaps.failure('unauthorized');
+    }
+    if (gaps.codes().some((code) => code !== 'insufficient_scope')) {
+      throw gaps.failure();
+    }
+    return refs.map((_, index) => {
+      const found = projectSchema.parse(data[`c${index}`])?.mergeRequest ?? null;
+      return found && toFollowed(found, username);
+    });
+  }
+}
+
+export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeRequest {
+  const { jobs } = found.headPipeline;
+  const threads = found.discussions.nodes;
+  return boundFollowed({
+    state: found.state === 'merged' || found.state === 'closed' ? found.state : 'open',
+    url: found.webUrl,
+    headSha: found.diffHeadSha,
+    conflicts: mapConflicts(found.mergeStatusEnum, found.conflicts),
+    approved: found.approvedBy.nodes.length > 0 && !UNAPPROVED.includes(found.detailedMergeStatus),
+    checks: jobs.nodes.map(({ id, name, status, allowFailure, webPath }) => ({
+      id,
+      name,
+      state: jobState(status, allowFailure),
+      url:
+        webPath !== null && URL.canParse(webPath, found.webUrl) ? new URL(webPath, found.webUrl).href : null,
+    })),
+    comments: threads.flatMap(({ id: threadId, resolvable, resolved, notes }) =>
+      notes.nodes
+        .filter(({ system }) => !system)
+        .map(({ id, author, maxAccessLevelOfAuthor, body, url, createdAt, position }) => ({
+          id,
+          threadId,
+          author: author.username ?? 'ghost',
+          own: author.username === user,
+          mayWrite: WRITERS.includes(maxAccessLevelOfAuthor),
+          body,
+          path: position.filePath,
+          line: position.newLine ?? position.oldLine,
+          url,
+          createdAt,
+          resolved: resolvable ? resolved : null,
+        })),
+    ),
+    truncated: [jobs, found.discussions, ...threads.map(({ notes }) => notes)].some(
+      ({ pageInfo }) => pageInfo.hasNextPage || pageInfo.hasPreviousPage,
+    ),
+  });
+}
+
+function jobState(status: string | null, allowFailure: boolean): FollowedCheck['state'] {
+  if (PASSED.includes(status) || (allowFailure && FAILED.includes(status))) {
+    return 'passed';
+  }
+  return FAILED.includes(status) ? 'failed' : 'pending';
+}

@@ -1,0 +1,352 @@
+import { describe, expect, it } from '@jest/globals';
+import type { FollowedChangeRequest } from '../../src/git-providers/followed-change-request.js';
+import type { CallBounds, ProviderAuth } from '../../src/git-providers/git-provider.js';
+import {
+  addCheck,
+  addComment,
+  addReply,
+  approve,
+  commitNamed,
+  deleteRepository,
+  endWith,
+  followedOf,
+  push,
+  requestChanges,
+} from '../fakes/fake-followed.js';
+import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import {
+  failureOf,
+  type GitProviderCapabilities,
+  type GitProviderHarness,
+  type GitProviderSetUp,
+  harnessOpener,
+  relaxedCall,
+} from './git-provider.harness.js';
+
+const REF = { repository: 'octo/app', number: 15 };
+
+interface Followed extends GitProviderHarness {
+  change: FakeChangeRequest;
+  world: FakeWorld;
+  call: ProviderAuth & CallBounds;
+  read: () => Promise<FollowedChangeRequest | null>;
+}
+
+/** Change requests that are followed: their checks, comments and ends, and answers to comments. */
+export function describeFollow(
+  setUp: GitProviderSetUp,
+  { follow, rejection }: GitProviderCapabilities,
+): void {
+  const open = harnessOpener(setUp);
+
+  async function openFollowed(): Promise<Followed> {
+    const world = sampleWorld();
+    const harness = await open(world);
+    const call = { ...harness.auth, ...relaxedCall() };
+    const change = changeAt(world, 1);
+    const read = async () => (await harness.provider.readChangeRequests([REF], call))[0] ?? null;
+    return { ...harness, world, change, call, read };
+  }
+
+  describe('reads', () => {
+    it('one without checks and comments', async () => {
+      const { change, read } = await openFollowed();
+      expect(await read()).toEqual({
+        state: 'open',
+        url: 'https://code.example/octo/app/15',
+        headSha: followedOf(change).head.slice(0, follow.shaLength),
+        conflicts: 'no',
+        approved: false,
+        checks: [],
+        comments: [],
+        truncated: false,
+      });
+    });
+
+    it('several in their order, those that are gone among them', async () => {
+      const { provider, call } = await openFollowed();
+      const refs = [
+        { repository: 'octo/library', number: 12 },
+        { repository: 'octo/none', number: 1 },
+        REF,
+        { repository: 'octo/app', number: 999 },
+        { repository: 'octo/app', number: 12 },
+      ];
+      const found = await provider.readChangeRequests(refs, call);
+      expect(found.map((one) => one?.url.split('.example/')[1] ?? null)).toEqual([
+        'octo/library/12',
+        null,
+        'octo/app/15',
+        null,
+        'octo/app/12',
+      ]);
+    });
+
+    it('many', async () => {
+      const { provider, call, server } = await openFollowed();
+      server.requests.length = 0;
+      const found = await provider.readChangeRequests(
+        Array.from({ length: 12 }, () => REF),
+        call,
+      );
+      expect(found.filter((one) => one !== null)).toHaveLength(12);
+      expect(server.requests.length).toBeLessThanOrEqual(follow.requestsForTwelve);
+    });
+
+    it('nothing when nothing is asked', async () => {
+      const { provider, call, server } = await openFollowed();
+      expect(await provider.readChangeRequests([], call)).toEqual([]);
+      expect(server.requests.length).toBeLessThanOrEqual(2);
+    });
+
+    it('checks, whose ids stay while they run', async () => {
+      const { change, read } = await openFollowed();
+      const unit = addCheck(change, 'unit');
+      addCheck(change, 'lint', { state: 'passed' });
+      addCheck(change, 'deploy', { state: 'failed', isStatus: true });
+      const before = await read();
+      unit.state = 'failed';
+      const after = await read();
+      const states = (found: FollowedChangeRequest | null) =>
+        Object.fromEntries(found?.checks.map(({ name, state }) => [name, state]) ?? []);
+      expect(states(before)).toEqual({ unit: 'pending', lint: 'passed', deploy: 'failed' });
+      expect(states(after)).toEqual({ unit: 'failed', lint: 'passed', deploy: 'failed' });
+      expect(idsOf(after)).toEqual(idsOf(before));
+      expect(new Set(idsOf(after)).size).toBe(3);
+      expect(after?.checks.map(({ url }) => url)).toEqual(
+        Array.from({ length: 3 }, () => expect.stringMatching(/^https?:\/\//)),
+      );
+    });
+
+    it('only those of the current commit, after a push', async () => {
+      const { change, read } = await openFollowed();
+      addCheck(change, 'unit', { state: 'failed' });
+      const before = await read();
+      push(change, commitNamed('another'));
+      const pushed = await read();
+      addCheck(change, 'unit', { state: 'failed' });
+      const after = await read();
+      expect(pushed).toMatchObject({
+        headSha: commitNamed('another').slice(0, follow.shaLength),
+        checks: [],
+      });
+      expect(after?.checks).toMatchObject([{ name: 'unit', state: 'failed' }]);
+      expect(idsOf(after)).not.toEqual(idsOf(before));
+    });
+
+    it('comments in threads, with place, author and whether they are resolved', async () => {
+      const { change, read } = await openFollowed();
+      const root = addComment(change, 'ada', 'Why twice?', {
+        path: 'src/retry.ts',
+        line: 12,
+        createdAt: '2026-11-21T10:00:00Z',
+      });
+      const reply = addReply(change, root, 'mona', 'Because it fails once.');
+      const [first, second] = (await read())?.comments ?? [];
+      expect(first).toMatchObject({
+        author: 'ada',
+        own: false,
+        mayWrite: follow.mayWrite ? true : null,
+        body: 'Why twice?',
+        path: 'src/retry.ts',
+        line: 12,
+        createdAt: Date.parse('2026-11-21T10:00:00Z'),
+        resolved: false,
+      });
+      expect(second).toMatchObject({
+        author: 'mona',
+        own: true,
+        body: reply.body,
+        path: 'src/retry.ts',
+        resolved: false,
+      });
+      expect(first?.threadId).toEqual(expect.any(String));
+      expect(second?.threadId).toBe(first?.threadId);
+      root.resolved = true;
+      expect((await read())?.comments.map(({ resolved }) => resolved)).toEqual([true, true]);
+    });
+
+    it('comments without a place, of those who may write and of strangers', async () => {
+      const { change, read } = await openFollowed();
+      addComment(change, 'ada', '@slipway stop');
+      addComment(change, 'stranger', 'me too', { mayWrite: false });
+      const { comments = [] } = (await read()) ?? {};
+      expect(comments).toMatchObject([
+        { author: 'ada', body: '@slipway stop', path: null, line: null, resolved: null },
+        { author: 'stranger', body: 'me too', path: null, line: null, resolved: null },
+      ]);
+      expect(comments.map(({ mayWrite }) => mayWrite)).toEqual(
+        follow.mayWrite ? [true, false] : [null, null],
+      );
+      expect(new Set(comments.map(({ id }) => id)).size).toBe(2);
+    });
+
+    it('long and many comments: the newest, clipped', async () => {
+      const { change, read } = await openFollowed();
+      for (let index = 0; index < 130; index += 1) {
+        const createdAt = new Date(Date.UTC(2026, 10, 1, 0, index)).toISOString();
+        addComment(change, 'ada', `${index} ${'x'.repeat(9_000)}`, { createdAt });
+      }
+      const found = await read();
+      expect(found?.truncated).toBe(true);
+      expect(found?.comments.length).toBeLessThanOrEqual(100);
+      expect(found?.comments.at(-1)?.body.startsWith('129 xxx')).toBe(true);
+      expect(Math.max(...(found?.comments ?? []).map(({ body }) => body.length))).toBe(4_000);
+    });
+
+    it('strangers who write more than one response may have', async () => {
+      const { change, read } = await openFollowed();
+      for (let index = 0; index < 40; index += 1) {
+        addComment(change, 'stranger', '\u0001'.repeat(65_000), { path: 'a.ts', mayWrite: false });
+      }
+      addComment(change, 'ada', '@slipway stop', { createdAt: '2030-01-01T00:00:00Z' });
+      expect((await read())?.comments.at(-1)?.body).toBe('@slipway stop');
+    });
+
+    it('approval', async () => {
+      const { change, read } = await openFollowed();
+      approve(change, 'ada');
+      expect((await read())?.approved).toBe(true);
+      requestChanges(change, 'grace');
+      expect((await read())?.approved).toBe(false);
+      approve(change, 'grace');
+      expect((await read())?.approved).toBe(true);
+    });
+
+    it('conflicts', async () => {
+      const { change, read } = await openFollowed();
+      change.conflicts = 'yes';
+      push(change, commitNamed('conflicting'));
+      expect((await read())?.conflicts).toBe('yes');
+      change.conflicts = 'unknown';
+      push(change, commitNamed('not looked at'));
+      expect((await read())?.conflicts).toBe('unknown');
+    });
+
+    it.each(['merged', 'closed'] as const)('one that was %s', async (state) => {
+      const { change, read } = await openFollowed();
+      endWith(change, state);
+      expect((await read())?.state).toBe(state);
+    });
+
+    it('none of a repository that was deleted', async () => {
+      const { world, read } = await openFollowed();
+      deleteRepository(world, 'octo/app');
+      expect(await read()).toBeNull();
+    });
+
+    it('none for another token, and says so', async () => {
+      const { provider, auth } = await openFollowed();
+      const call = { ...auth, token: `${auth.token}x`, ...relaxedCall() };
+      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe(
+        rejection ?? 'unauthorized',
+      );
+    });
+
+    it('none as gone when the host is in trouble', async () => {
+      const { provider, call, server, read } = await openFollowed();
+      await read();
+      server.injectFault({ kind: 'status', status: 503 });
+      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe('unavailable');
+    });
+  });
+
+  describe('tells the output of a check', () => {
+    it('by its last lines', async () => {
+      const { change, provider, call, read } = await openFollowed();
+      const lines = Array.from(
+        { length: 50_000 },
+        (_, index) => `2026-11-21T10:00:00.1234567Z line ${index}`,
+      );
+      addCheck(change, 'unit', {
+        state: 'failed',
+        log: [...lines, '\u001b[31mFAIL\u001b[0m: no'].join('\r\n'),
+      });
+      const [check] = (await read())?.checks ?? [];
+      const output = check ? await provider.readCheckOutput(REF, check, call) : '';
+      if (follow.logs) {
+        expect(output.length).toBeLessThanOrEqual(4_000);
+        expect(output.length).toBeGreaterThan(3_000);
+        expect(output).toMatch(/^line \d+\n[^]*\nline 49999\nFAIL: no$/);
+      } else {
+        expect(output).toBe('');
+      }
+    });
+
+    it('as nothing where another service keeps it, or it is gone', async () => {
+      const { change, provider, call, read } = await openFollowed();
+      const gone = addCheck(change, 'unit', { state: 'failed', log: 'no' });
+      if (follow.statuses) {
+        addCheck(change, 'deploy', { state: 'failed', isStatus: true, log: 'no' });
+      }
+      const { checks = [] } = (await read()) ?? {};
+      followedOf(change).checks = followedOf(change).checks.filter((check) => check !== gone);
+      for (const check of checks) {
+        expect(await provider.readCheckOutput(REF, check, call)).toBe('');
+      }
+    });
+  });
+
+  describe('answers', () => {
+    it('in the thread', async () => {
+      const { change, provider, call, read } = await openFollowed();
+      const root = addComment(change, 'ada', 'Why?', { path: 'a.ts' });
+      addReply(change, root, 'grace', 'Yes, why?');
+      const asked = (await read())?.comments.at(-1);
+      expect(asked?.body).toBe('Yes, why?');
+      const answer = asked && (await provider.replyToComment(REF, asked, 'Now it "does" 🚢', call));
+      const last = (await read())?.comments.at(-1);
+      expect(last).toMatchObject({
+        id: answer?.id,
+        own: true,
+        threadId: asked?.threadId,
+        body: 'Now it "does" 🚢',
+      });
+      expect(followedOf(change).comments.at(-1)).toMatchObject({ root: root.id });
+    });
+
+    it('a comment without a place', async () => {
+      const { change, provider, call, read } = await openFollowed();
+      addComment(change, 'ada', 'And the docs?');
+      const asked = (await read())?.comments[0];
+      const answer = asked && (await provider.replyToComment(REF, asked, 'Written.', call));
+      expect((await read())?.comments.find(({ id }) => id === answer?.id)).toMatchObject({
+        own: true,
+        body: 'Written.',
+      });
+    });
+
+    it('once, and says why when the host refuses', async () => {
+      const { provider, call, server, world, change, read } = await openFollowed();
+      addComment(change, 'ada', 'Why?', { path: 'a.ts' });
+      const asked = (await read())?.comments[0] ?? { id: '', threadId: null };
+      const isWritten = ({ method, body }: { method: string; body: string }) =>
+        method === 'POST' && body.includes('Because.');
+      const message = `the token ${world.token} has no permission`;
+      server.injectFault(
+        { kind: 'status', status: 403, body: { message, error: { message }, errors: [{ message }] } },
+        { match: isWritten, times: 1 },
+      );
+      const error = await failureOf(provider.replyToComment(REF, asked, 'Because.', call));
+      expect([error.code, error.reason]).toEqual(['insufficient_scope', 'the token *** has no permission']);
+      server.injectFault({ kind: 'status', status: 502 }, { match: isWritten });
+      expect((await failureOf(provider.replyToComment(REF, asked, 'Because.', call))).code).toBe(
+        'unavailable',
+      );
+      expect(server.requests.filter(isWritten)).toHaveLength(2);
+    });
+  });
+}
+
+function idsOf(found: FollowedChangeRequest | null): string[] {
+  return found?.checks.map(({ id }) => id) ?? [];
+}
+
+function changeAt(world: FakeWorld, index: number): FakeChangeRequest {
+  const change = world.changeRequests[index];
+  if (!change) {
+    throw new Error(`the world has no change request ${index}`);
+  }
+  return change;
+}

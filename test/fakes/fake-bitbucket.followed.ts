@@ -1,0 +1,123 @@
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { pageOf } from './fake-change-requests.js';
+import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './fake-followed.js';
+import type { FakeRequest, FakeResponse } from './fake-server.js';
+import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorld } from './fake-world.js';
+
+const STATES = { open: 'OPEN', merged: 'MERGED', closed: 'DECLINED' };
+const STATUS_STATES = { passed: 'SUCCESSFUL', failed: 'FAILED', pending: 'INPROGRESS' };
+
+/** One pull request, the logs of its pipelines, and answers to comments; null for every other path. */
+export function answerFollowed(world: FakeWorld, request: FakeRequest, path: string): FakeResponse | null {
+  const [, pulled, number] = /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)$/.exec(path) ?? [];
+  if (pulled !== undefined) {
+    const change = changeIn(world, pulled, Number(number));
+    return change ? { body: pullRequest(change) } : missing();
+  }
+  const [, repository, run, step] =
+    /^\/repositories\/([^/]+\/[^/]+)\/pipelines\/(\d+)\/steps\/(?:([^/]+)\/log)?$/.exec(path) ?? [];
+  if (repository !== undefined) {
+    const check = world.changeRequests
+      .filter((change) => change.repository === repository)
+      .flatMap((change) => followedOf(change).checks)
+      .find(({ id }) => id === Number(run));
+    return check ? pipeline(check, step) : missing();
+  }
+  const [, commented, at] =
+    /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/comments$/.exec(path) ?? [];
+  const change =
+    commented === undefined || request.method !== 'POST' ? undefined : changeIn(world, commented, Number(at));
+  return change ? write(world, change, JSON.parse(request.body)) : null;
+}
+
+function pullRequest(change: FakeChangeRequest) {
+  const { state, head, approvedBy, changesRequestedBy } = followedOf(change);
+  return {
+    type: 'pullrequest',
+    id: change.number,
+    title: change.title,
+    state: STATES[state],
+    links: { html: { href: pageOf(change) } },
+    source: { commit: { hash: head.slice(0, 12) } },
+    destination: { commit: { hash: 'da39a3ee5e6b' } },
+    participants: [
+      ...approvedBy.map((nickname) => ({ user: { nickname }, approved: true, state: 'approved' })),
+      ...changesRequestedBy.map((nickname) => ({
+        user: { nickname },
+        approved: false,
+        state: 'changes_requested',
+      })),
+    ],
+  };
+}
+
+export function statusesOf(change: FakeChangeRequest): unknown[] {
+  return checksOf(change).map(({ id, name, state, isStatus }) => ({
+    type: 'build',
+    uuid: `{${id}}`,
+    key: name,
+    name,
+    state: STATUS_STATES[state],
+    url: isStatus
+      ? `https://ci.example/builds/${id}`
+      : `https://bitbucket.org/${change.repository}/pipelines/results/${id}`,
+    updated_on: '2026-11-21T12:00:00+00:00',
+  }));
+}
+
+/** Newest first, as asked. */
+export function commentsOf(world: FakeWorld, change: FakeChangeRequest): unknown[] {
+  return followedOf(change)
+    .comments.toSorted((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt))
+    .toReversed()
+    .map((comment) => toComment(world, change, comment));
+}
+
+function toComment(world: FakeWorld, change: FakeChangeRequest, comment: FakeComment) {
+  const { id, root, author, path, line, body, createdAt } = comment;
+  const { resolved } = rootOf(change, comment);
+  return {
+    type: 'pullrequest_comment',
+    id,
+    deleted: false,
+    pending: false,
+    ...(root !== id && { parent: { id: root } }),
+    ...(root === id && resolved && { resolution: { type: 'comment_resolution' } }),
+    ...(path !== null && { inline: { path, to: line, from: null } }),
+    user: { uuid: author === world.user.login ? `{${world.user.id}}` : `{${author}}`, nickname: author },
+    content: { raw: body, markup: 'markdown' },
+    created_on: createdAt,
+    links: { html: { href: `${pageOf(change)}#comment-${id}` } },
+  };
+}
+
+function pipeline({ state, log }: FakeCheck, step: string | undefined): FakeResponse {
+  if (step !== undefined) {
+    return { headers: { 'content-type': 'application/octet-stream' }, body: log };
+  }
+  const result = { name: state === 'failed' ? 'FAILED' : 'SUCCESSFUL' };
+  return {
+    body: {
+      values: [
+        { uuid: '{build}', state: { name: 'COMPLETED', result: { name: 'SUCCESSFUL' } } },
+        { uuid: '{test}', state: { name: 'COMPLETED', result } },
+      ],
+    },
+  };
+}
+
+function write(world: FakeWorld, change: FakeChangeRequest, body: unknown): FakeResponse {
+  const text = jsonText(body, 'content', 'raw') ?? '';
+  const parent = jsonAt(body, 'parent', 'id');
+  const to = followedOf(change).comments.find(({ id }) => id === parent);
+  if (parent !== undefined && !to) {
+    return { status: 400, body: { type: 'error', error: { message: 'parent: no such comment' } } };
+  }
+  const { login } = world.user;
+  const written = to ? addReply(change, to, login, text) : addComment(change, login, text);
+  return { status: 201, body: toComment(world, change, written) };
+}
+
+function missing(): FakeResponse {
+  return { status: 404, body: { type: 'error', error: { message: 'Resource not found' } } };
+}
