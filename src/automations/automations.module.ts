@@ -12,16 +12,13 @@ import { AutomationsService } from './definitions/automations.service.js';
 import { DraftsController } from './definitions/drafts.controller.js';
 import { DraftsService } from './definitions/drafts.service.js';
 import { ScheduleWorker } from './definitions/schedule.worker.js';
-import { AutomationEvent } from './events/automation-event.entity.js';
-import { AutomationEventRepository } from './events/automation-event.repository.js';
+import { AutomationEvent, AutomationEventRepository } from './events/automation-event.repository.js';
 import { AutomationEventsController } from './events/automation-events.controller.js';
 import { AutomationEventsService } from './events/automation-events.service.js';
-import { AutomationWebhook } from './events/automation-webhook.entity.js';
-import { AutomationWebhookRepository } from './events/automation-webhook.repository.js';
+import { AutomationWebhook, AutomationWebhookRepository } from './events/automation-webhook.repository.js';
 import { AutomationWebhooksController } from './events/automation-webhooks.controller.js';
 import { NotOfferedController } from './not-offered.controller.js';
 import { AutomationRun } from './runs/automation-run.entity.js';
-import { AutomationRunQueue } from './runs/automation-run.queue.js';
 import { AutomationRunRepository } from './runs/automation-run.repository.js';
 import { AutomationRunWorker } from './runs/automation-run.worker.js';
 import { AutomationRunsController } from './runs/automation-runs.controller.js';
@@ -53,7 +50,6 @@ import { ServiceInfoController } from './service-info.controller.js';
     AutomationEventsService,
     AutomationWebhookRepository,
     AutomationRepository,
-    AutomationRunQueue,
     AutomationRunRepository,
     AutomationRunWorker,
     AutomationRunsService,

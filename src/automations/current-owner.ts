@@ -2,6 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { AuthenticatedRequest } from '../auth/auth.decorators.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { parseHexId } from '../common/identifiers.js';
+import { type DocumentedProblem, documented } from '../common/openapi/api-route.js';
 
 /** Whose things a request is about. */
 export interface Owner {
@@ -24,3 +25,16 @@ export const CurrentOwner = createParamDecorator((_data: unknown, context: Execu
   }
   return { userId: user.id, orgId: user.id };
 });
+
+/** @throws DomainError not_found for null */
+export function found<T>(thing: T | null, noun: string): T {
+  if (thing === null) {
+    throw new DomainError('not_found', 'not_found', `There is no ${noun} with this id.`);
+  }
+  return thing;
+}
+
+/** How a route answers that calls {@link found}. */
+export function unknown(noun: string): DocumentedProblem {
+  return documented(404, `There is no ${noun} with this id.`, `Unknown ${noun}, or not yours`);
+}

@@ -3,6 +3,7 @@ import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
+import { ANY_OBJECT, Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { Readiness } from '../health/readiness.js';
@@ -14,29 +15,17 @@ import { CurrentOwner, type Owner } from './current-owner.js';
 import { NOT_OFFERED } from './not-offered.controller.js';
 
 /** The ones that clients offer to choose from; a trigger may name any. */
-const EVENT_TYPES = [
-  'push',
-  'issues.*',
-  'issue_comment.*',
-  'pull_request.*',
-  'pull_request_review.*',
-  'check_run.*',
-  'issue.*',
-  'note.*',
-  'merge_request.*',
-  'pipeline.*',
-  'pullrequest.*',
-  'repo.*',
-  'pr.*',
-];
+const EVENT_TYPES =
+  'push issues.* issue_comment.* pull_request.* pull_request_review.* check_run.* issue.* note.* merge_request.* pipeline.* pullrequest.* repo.* pr.*'.split(
+    ' ',
+  );
 
 class AutomationHealthDto {
   @ApiProperty({ example: 'ok' }) status: string;
 }
 
 class AutomationSdkVersionDto {
-  @ApiProperty({ description: 'Of the service: no sandbox installs anything for a run.', example: '0.2.0' })
-  sdk_version: string;
+  @Shown('Of the service: no sandbox installs anything for a run.', '0.2.0') sdk_version: string;
 }
 
 class AutomationServerInfoDto {
@@ -51,19 +40,14 @@ class CapabilitiesDto {
   @ApiProperty({ type: [String], example: ['cron', 'event'] }) triggerKinds: string[];
   @ApiProperty({ type: [String], example: ['github'] }) eventSources: string[];
   @ApiProperty({ type: [String], example: ['issues.labeled'] }) eventTypes: string[];
-
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    example: { cron: { minIntervalSeconds: 60, timezones: ['UTC'] } },
-  })
+  @ApiProperty({ ...ANY_OBJECT, example: { cron: { minIntervalSeconds: 60, timezones: ['UTC'] } } })
   triggers: object;
-
   @ApiProperty({ type: [String], example: ['prompt', 'tasks'] }) features: string[];
   @ApiProperty({ type: [String], example: ['github'] }) repoProviders: string[];
-  @ApiProperty({ type: [String], description: 'What the service refuses with 501.', example: ['tarballs'] })
-  notOffered: string[];
+  @Shown('What the service refuses with 501.', ['tarballs'], { type: [String] }) notOffered: string[];
 }
+
+const WHERE = 'Where clients of automations look for it.';
 
 /** What the peer's clients ask before they show their pages. */
 @ApiTags('Automations')
@@ -74,7 +58,7 @@ export class ServiceInfoController {
   @Public()
   @Get('health')
   @ApiRoute('get_automation_health', 'Same as /health/live', {
-    description: 'Where clients of automations look for it.',
+    description: WHERE,
     answer: { type: AutomationHealthDto, description: 'The process answers' },
   })
   health(): AutomationHealthDto {
@@ -84,17 +68,16 @@ export class ServiceInfoController {
   @Public()
   @Get('ready')
   @ApiRoute('automation_ready', 'Same as /ready', {
-    description: 'Where clients of automations look for it.',
+    description: WHERE,
     answer: { type: AutomationHealthDto, description: 'This replica is ready for requests' },
     problems: [503],
   })
   async ready(): Promise<AutomationHealthDto> {
-    if (!(await this.isReady())) {
-      throw new DomainError('unavailable', 'unavailable', 'This replica is not ready; try again.', {
-        retryAfterSeconds: 1,
-      });
+    if (await this.isReady()) {
+      return { status: 'ok' };
     }
-    return { status: 'ok' };
+    const again = { retryAfterSeconds: 1 };
+    throw new DomainError('unavailable', 'unavailable', 'This replica is not ready; try again.', again);
   }
 
   @Public()
@@ -110,7 +93,7 @@ export class ServiceInfoController {
   @Public()
   @Get('server_info')
   @ApiRoute('automation_server_info', 'Name and version of the service', {
-    description: 'Where clients of automations look for it.',
+    description: WHERE,
     answer: { type: AutomationServerInfoDto, description: 'This service' },
   })
   serverInfo(): AutomationServerInfoDto {

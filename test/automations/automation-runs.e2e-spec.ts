@@ -286,6 +286,8 @@ describe('a schedule', () => {
     expect(await runs(id)).toEqual([]);
     await pass(A_MINUTE);
     expect(await runs(id)).toMatchObject([{ trigger_source: 'cron' }]);
+    // A run that begins locks its automation, which is then passed over until the next look.
+    await until(async () => (await runs(id))[0]?.conversation_id !== null);
     await pass(A_MINUTE);
     expect(await runs(id)).toHaveLength(2);
   });

@@ -1,19 +1,13 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ANY_OBJECT, Shown, ShownOrNull, USER_ID } from '../../common/openapi/responses.js';
+import { AT, AUTOMATION_ID } from './automation.dto.js';
 import { type Automation, AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
 
-const ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
-const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-const AT = '2026-11-21T09:30:00.000Z';
-const NOT_OFFERED = {
-  type: String,
-  nullable: true,
-  description: 'Not offered here.',
-  example: null,
-} as const;
+const NOT_OFFERED = 'Not offered here.';
 
 @ApiSchema({ name: 'AutomationResponse' })
 export class AutomationDto {
-  @ApiProperty({ format: 'uuid', example: ID }) id: string;
+  @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) id: string;
   @ApiProperty({ format: 'uuid', example: USER_ID }) user_id: string;
   @ApiProperty({ format: 'uuid', example: USER_ID }) org_id: string;
   @ApiProperty({ example: 'Morning triage' }) name: string;
@@ -21,19 +15,14 @@ export class AutomationDto {
   @ApiProperty({ type: String, nullable: true, example: 'Fix what fails.' }) prompt: string | null;
   @ApiProperty({ type: String, nullable: true, example: 'fast' }) model: string | null;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    description: 'The other members of the request: `repos`, `tasks`, `concurrency`, …',
-    example: { preset: 'prompt', repos: [], max_runs_per_day: 100 },
-  })
+  @Shown(
+    'The other members of the request: `repos`, `tasks`, `concurrency`, …',
+    { preset: 'prompt', repos: [], max_runs_per_day: 100 },
+    ANY_OBJECT,
+  )
   preset_metadata: Record<string, unknown>;
 
-  @ApiProperty({
-    type: 'object',
-    additionalProperties: true,
-    example: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'UTC' },
-  })
+  @ApiProperty({ ...ANY_OBJECT, example: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'UTC' } })
   trigger: object;
 
   @ApiProperty({ type: [String], example: ['triage'] }) tags: string[];
@@ -41,20 +30,19 @@ export class AutomationDto {
   @ApiProperty({ type: Boolean, nullable: true, example: null }) keep_alive: boolean | null;
   @ApiProperty({ enum: AUTOMATION_STATES, enumName: 'AutomationState', example: 'ACTIVE' })
   state: AutomationState;
-  @ApiProperty({ description: 'Older name of `state`.', example: true }) enabled: boolean;
+  @Shown('Older name of `state`.', true) enabled: boolean;
 
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: AT }) next_run_at: string | null;
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
-  last_triggered_at: string | null;
-  @ApiProperty({ format: 'date-time', example: AT }) created_at: string;
-  @ApiProperty({ format: 'date-time', example: AT }) updated_at: string;
+  @ApiProperty({ type: Date, nullable: true, example: AT }) next_run_at: Date | null;
+  @ApiProperty({ type: Date, nullable: true, example: null }) last_triggered_at: Date | null;
+  @ApiProperty({ example: AT }) created_at: Date;
+  @ApiProperty({ example: AT }) updated_at: Date;
 
-  @ApiProperty({ description: 'Not offered here.', example: '' }) tarball_path: string;
-  @ApiProperty({ description: 'Not offered here.', example: '' }) entrypoint: string;
-  @ApiProperty(NOT_OFFERED) setup_script_path: null;
-  @ApiProperty(NOT_OFFERED) plugin_spec: null;
-  @ApiProperty(NOT_OFFERED) disabled_reason: null;
-  @ApiProperty(NOT_OFFERED) disabled_at: null;
+  @Shown(NOT_OFFERED, '') tarball_path: string;
+  @Shown(NOT_OFFERED, '') entrypoint: string;
+  @ShownOrNull(NOT_OFFERED, null) setup_script_path: null;
+  @ShownOrNull(NOT_OFFERED, null) plugin_spec: null;
+  @ShownOrNull(NOT_OFFERED, null) disabled_reason: null;
+  @ShownOrNull(NOT_OFFERED, null) disabled_at: null;
 }
 
 @ApiSchema({ name: 'AutomationListResponse' })
@@ -64,14 +52,15 @@ export class AutomationListDto {
 }
 
 export function toAutomationDto(automation: Automation): AutomationDto {
+  const { id, name, description, trigger, tags, state } = automation;
   const { prompt, model, timeout, keep_alive, ...work } = automation.work;
   const { maxRunsPerDay, limit, whenBusy } = automation.limits;
   return {
-    id: automation.id,
+    id,
     user_id: automation.userId,
     org_id: automation.orgId,
-    name: automation.name,
-    description: automation.description,
+    name,
+    description,
     prompt,
     model,
     preset_metadata: {
@@ -80,16 +69,16 @@ export function toAutomationDto(automation: Automation): AutomationDto {
       max_runs_per_day: maxRunsPerDay,
       concurrency: { limit, when_busy: whenBusy },
     },
-    trigger: automation.trigger,
-    tags: automation.tags,
+    trigger,
+    tags,
     timeout,
     keep_alive,
-    state: automation.state,
-    enabled: automation.state === 'ACTIVE',
-    next_run_at: automation.nextRunAt?.toISOString() ?? null,
-    last_triggered_at: automation.lastTriggeredAt?.toISOString() ?? null,
-    created_at: automation.createdAt.toISOString(),
-    updated_at: automation.updatedAt.toISOString(),
+    state,
+    enabled: state === 'ACTIVE',
+    next_run_at: automation.nextRunAt,
+    last_triggered_at: automation.lastTriggeredAt,
+    created_at: automation.createdAt,
+    updated_at: automation.updatedAt,
     tarball_path: '',
     entrypoint: '',
     setup_script_path: null,

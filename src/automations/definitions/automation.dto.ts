@@ -1,6 +1,7 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ValidateBy } from 'class-validator';
-import { customRule, field, type FieldProblem } from '../../common/validation/field.js';
+import { customRule, field, maxItems } from '../../common/validation/field.js';
 import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList } from '../../common/validation/text-fields.js';
@@ -12,30 +13,37 @@ import { WHEN_BUSY, type WhenBusy } from '../runs/run-admission.js';
 import { AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
 import { refProblem, repoProblem } from './automation-repo.js';
 import { MAX_EXPRESSION } from './event-filter.js';
-import { type Trigger, triggerProblems } from './trigger.js';
+import { type GivenTrigger, MAX_PATTERNS, triggerProblems } from './trigger.js';
 
-const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
+/** For examples. */
+export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
+export const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
+export const AT = '2026-11-21T09:30:00.000Z';
+export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
+
+export const MAX_AUTOMATION_SECONDS = 86_400;
 const MAX_JSON = 32_768;
-const MAX_TIMEOUT_SECONDS = 86_400;
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 50;
-const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
-
-export const MAX_AUTOMATION_SECONDS = MAX_TIMEOUT_SECONDS;
-
 const MAX_PATTERN = 520;
-const MAX_PATTERNS = 50;
 
-function isPattern(each: unknown): boolean {
-  return typeof each === 'string' && each.length <= MAX_PATTERN;
+/** What was given, without members that are absent. */
+export function givenMembers<T extends object>(
+  members: T,
+): { [Name in keyof T]: Exclude<T[Name], undefined> } {
+  const given = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as { [Name in keyof T]: Exclude<T[Name], undefined> };
 }
 
 function arePatterns(on: unknown): boolean {
-  return Array.isArray(on) ? on.length <= MAX_PATTERNS && on.every(isPattern) : isPattern(on);
+  const patterns: unknown[] = [on].flat();
+  return (
+    patterns.length <= MAX_PATTERNS &&
+    patterns.every((each) => typeof each === 'string' && each.length <= MAX_PATTERN)
+  );
 }
 
 function KeyPatterns(description: string): PropertyDecorator {
-  const noKeys: FieldProblem = { type: 'string_type', msg: 'Expected an event key, or a list of them.' };
   const text = { type: 'string', maxLength: MAX_PATTERN };
   return field(
     description,
@@ -43,13 +51,13 @@ function KeyPatterns(description: string): PropertyDecorator {
     {
       schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
       is: (why) => ValidateBy({ name: 'keyPatterns', validator: { validate: arePatterns } }, why),
-      otherwise: noKeys,
+      otherwise: { type: 'string_type', msg: 'Expected an event key, or a list of them.' },
     },
   );
 }
 
 @ApiSchema({ name: 'AutomationTrigger' })
-export class TriggerDto implements Trigger {
+export class TriggerDto implements GivenTrigger {
   @Choice('What it waits for.', { required: true, values: ['cron', 'event'], example: 'cron' })
   type: 'cron' | 'event';
 
@@ -74,24 +82,17 @@ export class TriggerDto implements Trigger {
   filter?: string | null;
 }
 
-function TriggerField(required: boolean): PropertyDecorator {
-  const options = {
-    type: TriggerDto,
-    example: CRON_EXAMPLE,
-    ...(required ? { required } : { nullIsAbsent: true }),
-  };
-  return (target, property) => {
-    Nested('When it starts.', options)(target, property);
-    customRule('trigger', (value) => (hasType(value) ? triggerProblems(value) : []))(target, property);
-  };
-}
-
-function hasType(value: unknown): value is TriggerDto {
-  return value instanceof TriggerDto && (value.type === 'cron' || value.type === 'event');
+function TriggerField(presence: { required: true } | { nullIsAbsent: true }): PropertyDecorator {
+  const isKnown = (value: unknown): value is TriggerDto =>
+    value instanceof TriggerDto && ['cron', 'event'].includes(value.type);
+  return applyDecorators(
+    Nested('When it starts.', { type: TriggerDto, example: CRON_EXAMPLE, ...presence }),
+    customRule('trigger', (value) => (isKnown(value) ? triggerProblems(value) : [])),
+  );
 }
 
 export class TriggerDraftDto {
-  @TriggerField(true) trigger: TriggerDto;
+  @TriggerField({ required: true }) trigger: TriggerDto;
 }
 
 @ApiSchema({ name: 'AutomationRepoSource' })
@@ -116,32 +117,22 @@ export class RepoDto {
   provider?: ProviderType | null;
 }
 
-function chosenFrom(values: readonly string[]): PropertyDecorator {
-  return customRule('chosenFrom', (list) =>
-    Array.isArray(list) && list.some((each) => !values.includes(String(each)))
-      ? [{ type: 'enum', msg: `Expected a list of: ${values.join(', ')}.` }]
-      : [],
+function Choices(description: string, values: readonly string[], example: string): PropertyDecorator {
+  const form = { items: { enum: [...values] } };
+  return applyDecorators(
+    TextList(description, { nullable: true, example: [example], form }),
+    customRule('choices', (list) =>
+      Array.isArray(list) && list.some((each) => !values.includes(String(each)))
+        ? [{ type: 'enum', msg: `Expected a list of: ${values.join(', ')}.` }]
+        : [],
+    ),
   );
 }
 
 @ApiSchema({ name: 'AutomationTasks' })
 export class TasksDto {
-  @TextList('Only these types.', {
-    nullable: true,
-    example: ['FAILING_CHECKS'],
-    form: { items: { enum: [...TASK_TYPES] } },
-  })
-  @chosenFrom(TASK_TYPES)
-  task_types?: TaskType[] | null;
-
-  @TextList('Only of these providers.', {
-    nullable: true,
-    example: ['github'],
-    form: { items: { enum: [...PROVIDER_TYPES] } },
-  })
-  @chosenFrom(PROVIDER_TYPES)
-  providers?: ProviderType[] | null;
-
+  @Choices('Only these types.', TASK_TYPES, 'FAILING_CHECKS') task_types?: TaskType[] | null;
+  @Choices('Only of these providers.', PROVIDER_TYPES, 'github') providers?: ProviderType[] | null;
   @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1, example: 3 }) limit?: number;
 }
 
@@ -164,14 +155,14 @@ export class TemplateDto {
 
 const PROMPT = {
   example: 'Fix this issue: {{ event.issue.title }}',
-  form: { minLength: 1, maxLength: 50_000 },
+  form: { minLength: 1 },
   maxLength: 50_000,
   pattern: { regex: /\S/, expected: 'Expected a text.' },
   rule: promptProblem,
 };
 const NAME = {
   example: 'Morning triage',
-  form: { minLength: 1, maxLength: 500 },
+  form: { minLength: 1 },
   maxLength: 500,
   pattern: { regex: /\S/, expected: 'Expected a name.' },
 };
@@ -200,7 +191,7 @@ class AutomationFieldsDto {
   @Integer('Seconds that a run may take; unlimited by default.', {
     nullable: true,
     minimum: 1,
-    maximum: MAX_TIMEOUT_SECONDS,
+    maximum: MAX_AUTOMATION_SECONDS,
     example: 3_600,
   })
   timeout?: number | null;
@@ -243,11 +234,7 @@ class AutomationFieldsDto {
     example: ['triage'],
     itemLength: MAX_TAG_LENGTH,
   })
-  @customRule('tags', (list) =>
-    Array.isArray(list) && list.length > MAX_TAGS
-      ? [{ type: 'too_long', msg: `Expected at most ${MAX_TAGS} tags.` }]
-      : [],
-  )
+  @maxItems(MAX_TAGS, 'tags')
   tags?: string[] | null;
 
   @Choice('Whether its trigger starts it.', {
@@ -266,14 +253,11 @@ export class CreateAutomationDto extends AutomationFieldsDto {
 
   @Text(
     'What a run does; `{{ event.<JMESPath> }}` stands for a value of the event. Needed without `tasks`.',
-    {
-      nullIsAbsent: true,
-      ...PROMPT,
-    },
+    { nullIsAbsent: true, ...PROMPT },
   )
   prompt?: string;
 
-  @TriggerField(true) trigger: TriggerDto;
+  @TriggerField({ required: true }) trigger: TriggerDto;
 
   @Nested('Where it comes from: a template makes one automation, and a repetition answers that one.', {
     type: TemplateDto,
@@ -286,7 +270,7 @@ export class CreateAutomationDto extends AutomationFieldsDto {
 export class UpdateAutomationDto extends AutomationFieldsDto {
   @Text('Name of the automation.', { nullIsAbsent: true, ...NAME }) name?: string;
   @Text('What a run does, in place of `tasks`.', { nullIsAbsent: true, ...PROMPT }) prompt?: string;
-  @TriggerField(false) trigger?: TriggerDto;
+  @TriggerField({ nullIsAbsent: true }) trigger?: TriggerDto;
 }
 
 export class AutomationIdDto {

@@ -1,10 +1,10 @@
-import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { Column, Entity, Index, UpdateDateColumn } from 'typeorm';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { TaskType } from '../../suggested-tasks/candidate.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
+import { OwnedRow } from '../owned.repository.js';
 import type { AutomationLimits } from '../runs/run-admission.js';
-import type { CronTrigger, EventTrigger } from './trigger.js';
+import type { Trigger } from './trigger.js';
 
 export const AUTOMATION_STATES = ['ACTIVE', 'INACTIVE'] as const;
 export type AutomationState = (typeof AUTOMATION_STATES)[number];
@@ -46,55 +46,18 @@ export interface AutomationWork {
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
 @Index('automations_source_idx', ['orgId', 'eventSource'], { where: 'event_source IS NOT NULL' })
-export class Automation {
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
-
-  /** The user's personal organization, whose id is that of the user, until there are others. */
-  @Column('uuid', { name: 'org_id' })
-  orgId: string;
-
-  @Column('text')
-  name: string;
-
-  @Column('text', { nullable: true })
-  description: string | null;
-
-  @Column('text')
-  state: AutomationState;
-
-  @Column('jsonb')
-  trigger: CronTrigger | EventTrigger;
-
+export class Automation extends OwnedRow {
+  @Column('text') name: string;
+  @Column('text', { nullable: true }) description: string | null;
+  @Column('text') state: AutomationState;
+  @Column('jsonb') trigger: Trigger;
   /** Of the trigger; null for schedules. */
-  @Column('text', { name: 'event_source', nullable: true })
-  eventSource: string | null;
-
+  @Column('text', { name: 'event_source', nullable: true }) eventSource: string | null;
   /** Null without a schedule, or while it is not active. */
-  @Column('timestamptz', { name: 'next_run_at', nullable: true })
-  nextRunAt: Date | null;
-
-  @Column('jsonb')
-  work: AutomationWork;
-
-  @Column('jsonb')
-  limits: AutomationLimits;
-
-  @Column('text', { array: true, default: () => "'{}'" })
-  tags: string[];
-
-  @Column('timestamptz', { name: 'last_triggered_at', nullable: true })
-  lastTriggeredAt: Date | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('timestamptz', { name: 'next_run_at', nullable: true }) nextRunAt: Date | null;
+  @Column('jsonb') work: AutomationWork;
+  @Column('jsonb') limits: AutomationLimits;
+  @Column('text', { array: true, default: () => "'{}'" }) tags: string[];
+  @Column('timestamptz', { name: 'last_triggered_at', nullable: true }) lastTriggeredAt: Date | null;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }

@@ -1,16 +1,18 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { AutomationDto, AutomationListDto, toAutomationDto } from './automation-answer.dto.js';
 import {
   AutomationIdDto,
+  CRON_EXAMPLE,
   CreateAutomationDto,
   ListAutomationsQueryDto,
   TagCountsDto,
   UpdateAutomationDto,
 } from './automation.dto.js';
+import { AutomationRepository } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
 
 const EXAMPLES = {
@@ -19,7 +21,7 @@ const EXAMPLES = {
     value: {
       name: 'Morning triage',
       tasks: { task_types: ['FAILING_CHECKS', 'MERGE_CONFLICTS'], limit: 3 },
-      trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' },
+      trigger: CRON_EXAMPLE,
     },
   },
   event: {
@@ -39,17 +41,12 @@ const EXAMPLES = {
   },
 };
 
-export const UNKNOWN_AUTOMATION: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no automation with this id.',
-  description: 'Unknown automation, or not yours',
-};
-const TOO_MANY: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'You have 100 automations, the most that are kept; delete one first.',
-  description: 'As many automations as may be',
-};
+const UNKNOWN = unknown('automation');
+const TOO_MANY = documented(
+  409,
+  'You have 100 automations, the most that are kept; delete one first.',
+  'As many automations as may be',
+);
 const BAD_SCHEDULE = {
   loc: ['body', 'trigger', 'schedule'],
   type: 'value_error',
@@ -59,7 +56,10 @@ const BAD_SCHEDULE = {
 @ApiTags('Automations')
 @Controller('api/automation/v1')
 export class AutomationsController {
-  constructor(private readonly automations: AutomationsService) {}
+  constructor(
+    private readonly automations: AutomationRepository,
+    private readonly service: AutomationsService,
+  ) {}
 
   @Post('preset/prompt')
   @ApiRoute('create_automation', 'Create an automation', {
@@ -76,10 +76,10 @@ export class AutomationsController {
     @Body() body: CreateAutomationDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<AutomationDto> {
-    const { automation, isNew } = await this.automations.create(owner, body);
+    const { row, isNew } = await this.service.create(owner, body);
     // Clients that use templates take 200 for one that existed.
     response.status(isNew ? 201 : 200);
-    return toAutomationDto(automation);
+    return toAutomationDto(row);
   }
 
   @Get()
@@ -94,7 +94,7 @@ export class AutomationsController {
     if (created_by === 'others') {
       return { automations: [], total: 0 };
     }
-    const [automations, total] = await this.automations.page(owner, tag ?? null, { limit, offset });
+    const [automations, total] = await this.automations.pageOfTag(owner, tag, { limit, offset });
     return { automations: automations.map(toAutomationDto), total };
   }
 
@@ -104,17 +104,17 @@ export class AutomationsController {
     answer: { type: TagCountsDto, description: 'Tags with the number of their automations' },
   })
   async tags(@CurrentOwner() owner: Owner): Promise<TagCountsDto> {
-    return { tags: await this.automations.tags(owner) };
+    return { tags: await this.automations.tagCounts(owner) };
   }
 
   @Get(':id')
   @ApiRoute('get_automation', 'Look at an automation', {
     description: 'What it does, when, and when it did so last.',
     answer: { type: AutomationDto, description: 'The automation' },
-    problems: [UNKNOWN_AUTOMATION],
+    problems: [UNKNOWN],
   })
   async get(@CurrentOwner() owner: Owner, @Param() { id }: AutomationIdDto): Promise<AutomationDto> {
-    return toAutomationDto(await this.automations.get(owner, id));
+    return toAutomationDto(await this.automations.getOf(owner, id));
   }
 
   @Patch(':id')
@@ -122,7 +122,7 @@ export class AutomationsController {
     description: 'What is left out stays. Runs that were made before stay as they were.',
     answer: { type: AutomationDto, description: 'The automation as it is now' },
     examples: { pause: { summary: 'Start nothing for now', value: { state: 'INACTIVE' } } },
-    problems: [UNKNOWN_AUTOMATION],
+    problems: [UNKNOWN],
     invalid: BAD_SCHEDULE,
   })
   async update(
@@ -130,7 +130,7 @@ export class AutomationsController {
     @Param() { id }: AutomationIdDto,
     @Body() body: UpdateAutomationDto,
   ): Promise<AutomationDto> {
-    return toAutomationDto(await this.automations.change(owner, id, body));
+    return toAutomationDto(await this.service.change(owner, id, body));
   }
 
   @Delete(':id')
@@ -138,9 +138,9 @@ export class AutomationsController {
     description: 'Its runs are removed with it; conversations that they began stay, and go on.',
     status: 204,
     answer: { description: 'Removed' },
-    problems: [UNKNOWN_AUTOMATION],
+    problems: [UNKNOWN],
   })
   async remove(@CurrentOwner() owner: Owner, @Param() { id }: AutomationIdDto): Promise<void> {
-    await this.automations.remove(owner, id);
+    await this.automations.removeOf(owner, id);
   }
 }

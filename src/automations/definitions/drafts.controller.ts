@@ -1,9 +1,11 @@
 import { Body, Controller, Post } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
+import { Shown } from '../../common/openapi/responses.js';
 import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
+import { CRON_EXAMPLE } from './automation.dto.js';
 import { DraftsService } from './drafts.service.js';
 
 const MAX_PAYLOAD = 1_000_000;
@@ -25,7 +27,7 @@ export class SampleEventDto {
 export class ValidateDraftDto {
   @FreeObject('When it starts.', {
     nullIsAbsent: true,
-    example: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' },
+    example: CRON_EXAMPLE,
     maxLength: MAX_PAYLOAD,
   })
   trigger?: Record<string, unknown>;
@@ -64,21 +66,11 @@ class DraftProblemDto {
 export class DraftReportDto {
   @ApiProperty({ example: true }) valid: boolean;
   @ApiProperty({ type: [DraftProblemDto], example: [] }) errors: DraftProblemDto[];
-
-  @ApiProperty({
-    type: [String],
-    description: 'The next five times of a schedule.',
-    example: ['2026-11-23T08:00:00.000Z'],
-  })
+  @Shown('The next five times of a schedule.', ['2026-11-23T08:00:00.000Z'], { type: [String] })
   next_times: string[];
-
-  @ApiProperty({ type: Boolean, nullable: true, description: 'Null without an event.', example: null })
-  matched: boolean | null;
-
-  @ApiProperty({ type: [String], description: 'Why it does not match.', example: [] }) reasons: string[];
-
-  @ApiProperty({ type: Boolean, nullable: true, description: 'As `matched`.', example: null })
-  sampleEventMatched: boolean | null;
+  @Shown('Null without an event.', null, { type: Boolean, nullable: true }) matched: boolean | null;
+  @Shown('Why it does not match.', [], { type: [String] }) reasons: string[];
+  @Shown('As `matched`.', null, { type: Boolean, nullable: true }) sampleEventMatched: boolean | null;
 }
 
 @ApiTags('Automations')
@@ -96,7 +88,7 @@ export class DraftsController {
     examples: {
       schedule: {
         summary: 'When a schedule starts',
-        value: { trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' } },
+        value: { trigger: CRON_EXAMPLE },
       },
       event: {
         summary: 'Whether an event starts it',

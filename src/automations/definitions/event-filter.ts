@@ -20,33 +20,45 @@ export const MAX_EXPRESSION = 1_000;
 /** Nodes visited, elements made and pieces of text compared, so that no expression takes more than some milliseconds. */
 const MAX_STEPS = 100_000;
 const CHARACTERS_OF_A_STEP = 64;
+const GLOB_CHARACTERS_OF_A_STEP = 8;
 
 export class ExpressionError extends Error {}
 
-type Call = (values: readonly unknown[], spend: (steps: number) => void) => unknown;
+type Spend = (steps: number) => void;
+type Call = (values: readonly unknown[], spend: Spend) => unknown;
+type Compare = (left: number, right: number) => boolean;
 
-/** The functions of JMESPath and of OpenHands that say something about one event; none takes a regular expression. */
-const FUNCTIONS: Readonly<Record<string, { takes: number | 'any'; call: Call }>> = {
-  contains: { takes: 2, call: ([where, what]) => contains(where, what) },
-  ends_with: { takes: 2, call: ([text, end]) => string(text).endsWith(string(end)) },
-  glob: { takes: 2, call: ([text, pattern], spend) => matchesGlob(string(text), string(pattern), spend) },
-  icontains: {
-    takes: 2,
-    call: ([text, part]) => string(text).toLowerCase().includes(string(part).toLowerCase()),
-  },
-  join: { takes: 2, call: ([glue, parts], spend) => joined(string(glue), parts, spend) },
-  keys: { takes: 1, call: ([value]) => (isJsonObject(value) ? Object.keys(value) : []) },
-  length: { takes: 1, call: ([value]) => lengthOf(value) },
-  lower: { takes: 1, call: ([text]) => string(text).toLowerCase() },
-  not_null: { takes: 'any', call: (values) => values.find((value) => value !== null) ?? null },
-  starts_with: { takes: 2, call: ([text, start]) => string(text).startsWith(string(start)) },
-  to_string: { takes: 1, call: ([value]) => (typeof value === 'string' ? value : JSON.stringify(value)) },
-  type: { takes: 1, call: ([value]) => typeOf(value) },
-  upper: { takes: 1, call: ([text]) => string(text).toUpperCase() },
-  values: { takes: 1, call: ([value]) => (isJsonObject(value) ? Object.values(value) : []) },
+const ANY_NUMBER = -1;
+
+/**
+ * The functions of JMESPath and of OpenHands that say something about one event, with the number of arguments. None
+ * takes a regular expression.
+ */
+const FUNCTIONS = new Map<string, [takes: number, call: Call]>([
+  ['contains', [2, ([where, what]) => contains(where, what)]],
+  ['ends_with', [2, ([text, end]) => string(text).endsWith(string(end))]],
+  ['glob', [2, ([text, pattern], spend) => matchesGlob(string(text), string(pattern), spend)]],
+  ['icontains', [2, ([text, part]) => string(text).toLowerCase().includes(string(part).toLowerCase())]],
+  ['join', [2, ([glue, parts], spend) => joined(string(glue), parts, spend)]],
+  ['keys', [1, ([value]) => (isJsonObject(value) ? Object.keys(value) : [])]],
+  ['length', [1, ([value]) => lengthOf(value)]],
+  ['lower', [1, ([text]) => string(text).toLowerCase()]],
+  ['not_null', [ANY_NUMBER, (values) => values.find((value) => value !== null) ?? null]],
+  ['starts_with', [2, ([text, start]) => string(text).startsWith(string(start))]],
+  ['to_string', [1, ([value]) => (typeof value === 'string' ? value : JSON.stringify(value))]],
+  ['type', [1, ([value]) => typeOf(value)]],
+  ['upper', [1, ([text]) => string(text).toUpperCase()]],
+  ['values', [1, ([value]) => (isJsonObject(value) ? Object.values(value) : [])]],
+]);
+
+const COMPARISONS: Readonly<Record<string, Compare>> = {
+  GT: (left, right) => left > right,
+  GTE: (left, right) => left >= right,
+  LT: (left, right) => left < right,
+  LTE: (left, right) => left <= right,
 };
 
-export const FILTER_FUNCTIONS = Object.keys(FUNCTIONS);
+export const FILTER_FUNCTIONS = [...FUNCTIONS.keys()];
 
 /** Why an expression cannot be used; null for a good one. */
 export function filterProblem(expression: string): string | null {
@@ -92,14 +104,13 @@ function parse(expression: string): Node {
 
 function checkNames(node: Node): void {
   if (node.type === 'Function') {
-    const known = Object.hasOwn(FUNCTIONS, node.name) ? FUNCTIONS[node.name] : undefined;
-    if (known === undefined) {
-      throw new ExpressionError(
-        `there is no function ${node.name}; there are ${FILTER_FUNCTIONS.join(', ')}`,
-      );
+    const [takes] = FUNCTIONS.get(node.name) ?? [];
+    if (takes === undefined) {
+      const known = FILTER_FUNCTIONS.join(', ');
+      throw new ExpressionError(`there is no function ${node.name}; there are ${known}`);
     }
-    if (known.takes !== 'any' && known.takes !== nodesIn(node).length) {
-      throw new ExpressionError(`${node.name} takes ${known.takes} arguments`);
+    if (takes !== ANY_NUMBER && takes !== nodesIn(node).length) {
+      throw new ExpressionError(`${node.name} takes ${takes} arguments`);
     }
   }
   nodesIn(node).forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
@@ -110,19 +121,23 @@ function nodesIn({ children }: Node): Node[] {
 }
 
 /** Steps, and the values of children, are all that an expression can make; each of them is counted. */
-function visit(node: Node, value: unknown, spend: (steps: number) => void): unknown {
+function visit(node: Node, value: unknown, spend: Spend): unknown {
   spend(1);
   const nodes = nodesIn(node);
-  const [left, right, condition] = nodes;
-  const at = (child: Node | undefined, given: unknown): unknown =>
-    child === undefined ? null : visit(child, given, spend);
-  const project = (list: readonly unknown[]): unknown[] =>
-    list.map((element) => at(right, element)).filter((each) => each !== null);
+  const at = (index: number, given = value): unknown => {
+    const child = nodes[index];
+    return child === undefined ? null : visit(child, given, spend);
+  };
+  const project = (list: unknown, isKept = (_element: unknown) => true): unknown =>
+    Array.isArray(list)
+      ? list
+          .filter(isKept)
+          .map((element) => at(1, element))
+          .filter((each) => each !== null)
+      : null;
   switch (node.type) {
     case 'Field':
-      return isJsonObject(value) && Object.hasOwn(value, node.name)
-        ? (Reflect.get(value, node.name) ?? null)
-        : null;
+      return isJsonObject(value) && Object.hasOwn(value, node.name) ? (value[node.name] ?? null) : null;
     case 'Identity':
     case 'Current':
       return value;
@@ -131,52 +146,48 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
     case 'Subexpression':
     case 'IndexExpression':
     case 'Pipe':
-      return at(right, at(left, value));
+      return at(1, at(0));
     case 'Index':
       return Array.isArray(value) ? (value.at(Number(node.value)) ?? null) : null;
     case 'Slice':
       return Array.isArray(value) ? sliced(value, node.children ?? []) : null;
-    case 'Projection': {
-      const list = at(left, value);
-      return Array.isArray(list) ? project(list) : null;
-    }
+    case 'Projection':
+      return project(at(0));
     case 'ValueProjection': {
-      const object = at(left, value);
+      const object = at(0);
       return isJsonObject(object) ? project(Object.values(object)) : null;
     }
-    case 'FilterProjection': {
-      const list = at(left, value);
-      return Array.isArray(list) ? project(list.filter((element) => isTruthy(at(condition, element)))) : null;
-    }
+    case 'FilterProjection':
+      return project(at(0), (element) => isTruthy(at(2, element)));
     case 'Flatten': {
-      const list = at(left, value);
+      const list = at(0);
       const flat = Array.isArray(list) ? list.flat() : null;
       spend(flat?.length ?? 0);
       return flat;
     }
     case 'MultiSelectList':
-      return value === null ? null : nodes.map((child) => at(child, value));
+      return value === null ? null : nodes.map((_child, index) => at(index));
     case 'MultiSelectHash':
       return value === null
         ? null
-        : Object.fromEntries(nodes.map(({ name, value: child }) => [name, at(child as Node, value)]));
+        : Object.fromEntries(nodes.map((pair) => [pair.name, visit(pair.value as Node, value, spend)]));
     case 'OrExpression': {
-      const first = at(left, value);
-      return isTruthy(first) ? first : at(right, value);
+      const first = at(0);
+      return isTruthy(first) ? first : at(1);
     }
     case 'AndExpression': {
-      const first = at(left, value);
-      return isTruthy(first) ? at(right, value) : first;
+      const first = at(0);
+      return isTruthy(first) ? at(1) : first;
     }
     case 'NotExpression':
-      return !isTruthy(at(left, value));
+      return !isTruthy(at(0));
     case 'Comparator':
-      return compared(node.name, at(left, value), at(right, value), spend);
+      return compared(node.name, at(0), at(1), spend);
     case 'Function': {
-      const values = nodes.map((child) => at(child, value));
+      const values = nodes.map((_child, index) => at(index));
       values.forEach((each) => spend(costOf(each, spend)));
-      const known = Object.hasOwn(FUNCTIONS, node.name) ? FUNCTIONS[node.name] : undefined;
-      return known?.call(values, spend) ?? null;
+      const [, call] = FUNCTIONS.get(node.name) ?? [];
+      return call?.(values, spend) ?? null;
     }
     default:
       throw new ExpressionError(`${node.type} is not supported`);
@@ -184,7 +195,7 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
 }
 
 /** Of looking at a whole value; what is shared counts as often as it is met. */
-function costOf(value: unknown, spend: (steps: number) => void): number {
+function costOf(value: unknown, spend: Spend): number {
   if (typeof value === 'string') {
     return Math.ceil(value.length / CHARACTERS_OF_A_STEP);
   }
@@ -194,32 +205,21 @@ function costOf(value: unknown, spend: (steps: number) => void): number {
   return 1;
 }
 
-function compared(sign: string, left: unknown, right: unknown, spend: (steps: number) => void): unknown {
+function compared(sign: string, left: unknown, right: unknown, spend: Spend): boolean | null {
   if (sign === 'EQ' || sign === 'NE') {
     spend(costOf(left, spend) + costOf(right, spend));
     return (JSON.stringify(left) === JSON.stringify(right)) === (sign === 'EQ');
   }
-  if (typeof left !== 'number' || typeof right !== 'number') {
-    return null;
-  }
-  switch (sign) {
-    case 'GT':
-      return left > right;
-    case 'GTE':
-      return left >= right;
-    case 'LT':
-      return left < right;
-    default:
-      return left <= right;
-  }
+  const isOrdered = typeof left === 'number' && typeof right === 'number';
+  return isOrdered ? (COMPARISONS[sign]?.(left, right) ?? null) : null;
 }
 
 function sliced(list: readonly unknown[], children: NonNullable<Node['children']>): unknown[] {
-  const [start, stop, step] = children.map((child) => (typeof child === 'number' ? child : null));
+  const [start, stop, step] = children.map((child) => (typeof child === 'number' ? child : undefined));
   if ((step ?? 1) !== 1) {
     throw new ExpressionError('a slice with a step is not supported');
   }
-  return list.slice(start ?? 0, stop ?? undefined);
+  return list.slice(start, stop);
 }
 
 /** Absent members are empty texts here: a filter about comments is false for an event without one. */
@@ -235,7 +235,7 @@ function contains(where: unknown, what: unknown): boolean {
   return Array.isArray(where) && where.some((each) => JSON.stringify(each) === wanted);
 }
 
-function joined(glue: string, parts: unknown, spend: (steps: number) => void): string {
+function joined(glue: string, parts: unknown, spend: Spend): string {
   const texts = Array.isArray(parts) ? parts.filter((part) => typeof part === 'string') : [];
   spend(Math.ceil((glue.length * texts.length) / CHARACTERS_OF_A_STEP));
   return texts.join(glue);
@@ -249,32 +249,23 @@ function lengthOf(value: unknown): number | null {
 }
 
 function typeOf(value: unknown): string {
-  if (value === null || Array.isArray(value)) {
-    return value === null ? 'null' : 'array';
+  if (value === null) {
+    return 'null';
   }
-  return typeof value;
+  return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** `*` and `?`, in time that grows with the product of both lengths at most. */
-function matchesGlob(text: string, pattern: string, spend: (steps: number) => void): boolean {
-  let [at, within] = [0, 0];
-  let star: { pattern: number; text: number } | null = null;
-  while (at < text.length) {
-    spend(1);
-    const wanted = pattern[within];
-    if (wanted === '*') {
-      star = { pattern: within, text: at };
-      within += 1;
-    } else if (wanted === '?' || wanted === text[at]) {
-      at += 1;
-      within += 1;
-    } else if (star !== null) {
-      star.text += 1;
-      at = star.text;
-      within = star.pattern + 1;
-    } else {
-      return false;
-    }
+/** `*` and `?`, by which beginnings of the text each beginning of the pattern matches. */
+function matchesGlob(text: string, pattern: string, spend: Spend): boolean {
+  let beginnings = [true, ...Array<boolean>(text.length).fill(false)];
+  for (const wanted of pattern.split('')) {
+    spend(Math.ceil(beginnings.length / GLOB_CHARACTERS_OF_A_STEP));
+    let isAfterStar = false;
+    beginnings = beginnings.map((matches, end) => {
+      isAfterStar ||= matches;
+      const isLetter = wanted === '?' || wanted === text[end - 1];
+      return wanted === '*' ? isAfterStar : end > 0 && isLetter && beginnings[end - 1] === true;
+    });
   }
-  return /^\**$/.test(pattern.slice(within));
+  return beginnings.at(-1) === true;
 }

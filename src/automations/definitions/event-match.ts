@@ -1,6 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { evaluate, isTruthy } from './event-filter.js';
-import { type EventTrigger, isCron, patternsOf, type Trigger } from './trigger.js';
+import type { Trigger } from './trigger.js';
 
 export interface IncomingEvent {
   source: string;
@@ -10,34 +10,27 @@ export interface IncomingEvent {
 }
 
 /** Why an event does not start what has the trigger; null when it does. */
-export function mismatch(trigger: Trigger, event: IncomingEvent): string | null {
-  if (isCron(trigger)) {
+export function mismatch(trigger: Trigger, { source, key, payload }: IncomingEvent): string | null {
+  if (trigger.type === 'cron') {
     return 'It starts at the times of a schedule.';
   }
-  const { source, filter, on } = trigger as EventTrigger;
-  if (source !== event.source) {
-    return `It waits for events of ${source}.`;
+  if (trigger.source !== source) {
+    return `It waits for events of ${trigger.source}.`;
   }
-  const patterns = patternsOf(trigger as EventTrigger);
-  if (event.key !== null && !patterns.some((pattern) => keyMatches(event.key ?? '', pattern))) {
-    return `It waits for ${[on].flat().join(', ')}, and the event is ${event.key}.`;
+  const patterns = [trigger.on].flat();
+  if (key !== null && !patterns.some((pattern) => keyMatches(key, pattern))) {
+    return `It waits for ${patterns.join(', ')}, and the event is ${key}.`;
   }
-  return filter ? filterMismatch(filter, event.payload) : null;
+  try {
+    const isMatch = !trigger.filter || isTruthy(evaluate(trigger.filter, payload));
+    return isMatch ? null : 'Its filter is false for the event.';
+  } catch (error) {
+    return `Its filter failed: ${errorMessage(error)}.`;
+  }
 }
 
 /** `a.*` stands for `a` too, as some events have no action. */
 export function keyMatches(key: string, pattern: string): boolean {
-  if (pattern === '*' || pattern === key) {
-    return true;
-  }
-  const beginning = pattern.endsWith('.*') ? pattern.slice(0, -2) : null;
-  return beginning !== null && (key === beginning || key.startsWith(`${beginning}.`));
-}
-
-function filterMismatch(filter: string, payload: unknown): string | null {
-  try {
-    return isTruthy(evaluate(filter, payload)) ? null : 'Its filter is false for the event.';
-  } catch (error) {
-    return `Its filter failed: ${errorMessage(error)}.`;
-  }
+  const beginning = pattern.endsWith('.*') ? pattern.slice(0, -1) : null;
+  return pattern === '*' || pattern === key || (beginning !== null && `${key}.`.startsWith(beginning));
 }

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { Column, DataSource, Entity, type EntityManager, Index, Repository } from 'typeorm';
 import type { Owner } from '../current-owner.js';
-import { AutomationEvent, type EventOutcome } from './automation-event.entity.js';
+import { OwnedRow } from '../owned.repository.js';
 
 /** Of an organization. */
 export const MAX_EVENTS = 10_000;
@@ -19,6 +19,29 @@ const REMOVE_SURPLUS = `
   DELETE FROM automation_events WHERE id IN (
     SELECT id FROM automation_events WHERE org_id = $1
     ORDER BY created_at DESC, id DESC OFFSET $2 LIMIT ${BATCH})`;
+
+/** What an event meant for an automation. */
+export interface EventOutcome {
+  automation_id: string;
+  run_id: string | null;
+  /** Why there is no run, or why it did not begin. */
+  reason: string | null;
+}
+
+/** An event that a host has sent, kept for a day. Its user is that of the webhook. */
+@Entity('automation_events')
+@Index('automation_events_delivery_key', ['orgId', 'source', 'deliveryId'], { unique: true })
+@Index('automation_events_list_idx', ['orgId', 'createdAt', 'id'])
+@Index('automation_events_created_at_idx', ['createdAt'])
+@Index('automation_events_user_id_idx', ['userId'])
+export class AutomationEvent extends OwnedRow {
+  @Column('text') source: string;
+  /** The host's id; that of the row where it sends none. */
+  @Column('text', { name: 'delivery_id' }) deliveryId: string;
+  @Column('text', { name: 'event_key' }) eventKey: string;
+  @Column('json') payload: unknown;
+  @Column('jsonb', { default: () => "'[]'" }) outcomes: EventOutcome[];
+}
 
 export type NewAutomationEvent = Omit<AutomationEvent, 'user' | 'outcomes' | 'createdAt'>;
 
@@ -41,16 +64,8 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     return (raw as unknown[]).length === 1;
   }
 
-  async setOutcomes(manager: EntityManager, id: string, outcomes: EventOutcome[]): Promise<void> {
-    await manager.update(AutomationEvent, { id }, { outcomes });
-  }
-
-  async findOf({ userId, orgId }: Owner, id: string): Promise<AutomationEvent | null> {
-    return this.findOneBy({ userId, orgId, id });
-  }
-
-  async last({ userId, orgId }: Owner, source: string): Promise<AutomationEvent | null> {
-    return this.findOne({ where: { userId, orgId, source }, order: { createdAt: 'DESC', id: 'DESC' } });
+  async last(owner: Owner, source: string): Promise<AutomationEvent | null> {
+    return this.findOne({ where: { ...owner, source }, order: { createdAt: 'DESC', id: 'DESC' } });
   }
 
   /** Removes events of yesterday, and those beyond {@link MAX_EVENTS} of an organization. */

@@ -1,17 +1,17 @@
 import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
-import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
+import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
+import type { EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService } from './automation-events.service.js';
 import { readEventBody } from './event-body.js';
 
 const EVENT_ID = 'c7a1d4e8-2b6f-4093-9d5e-8f1a2b3c4d5e';
-const ORG_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
-const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
 
 class EventAddressDto {
   @Text('Id of the organization.', { required: true, example: ORG_ID, maxLength: 64 }) org_id: string;
@@ -22,21 +22,19 @@ class EventIdDto {
   @Identifier('Id of the event.', { required: true, example: EVENT_ID }) event_id: string;
 }
 
-class MatchDto {
+class MatchReasonDto implements EventOutcome {
   @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) automation_id: string;
   @ApiProperty({ type: String, nullable: true, format: 'uuid', example: RUN_ID }) run_id: string | null;
+  @ShownOrNull('Why there is none.', null) reason: string | null;
 }
 
-class MatchReasonDto extends MatchDto {
-  @ApiProperty({ type: String, nullable: true, description: 'Why there is none.', example: null })
-  reason: string | null;
-}
+class MatchDto extends OmitType(MatchReasonDto, ['reason']) {}
 
 @ApiSchema({ name: 'AutomationEventResponse' })
 class ReceivedEventDto {
   @ApiProperty({ format: 'uuid', example: EVENT_ID }) event_id: string;
   @ApiProperty({ type: [MatchDto] }) matched: MatchDto[];
-  @ApiProperty({ description: 'The delivery was known.', example: false }) duplicate: boolean;
+  @Shown('The delivery was known.', false) duplicate: boolean;
 }
 
 @ApiSchema({ name: 'AutomationEventMatches' })
@@ -94,13 +92,10 @@ export class AutomationEventsController {
       type: EventMatchesDto,
       description: 'Each automation of the source, and why it was not started',
     },
-    problems: [{ status: 404, detail: 'There is no event with this id.', description: 'Unknown event' }],
+    problems: [documented(404, 'There is no event with this id.', 'Unknown event')],
   })
-  async matches(
-    @CurrentOwner() owner: Owner,
-    @Param() { event_id: id }: EventIdDto,
-  ): Promise<EventMatchesDto> {
-    const { source, eventKey, outcomes } = await this.events.find(owner, id);
-    return { event_id: id, source, key: eventKey, matches: outcomes };
+  async matches(@CurrentOwner() owner: Owner, @Param() { event_id }: EventIdDto): Promise<EventMatchesDto> {
+    const { source, eventKey, outcomes } = await this.events.find(owner, event_id);
+    return { event_id, source, key: eventKey, matches: outcomes };
   }
 }

@@ -1,24 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { toldPullRequest } from '../../follow/told-pull-request.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
-import type { Owner } from '../current-owner.js';
+import { found, type Owner } from '../current-owner.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/event-match.js';
-import { AutomationRunQueue } from '../runs/automation-run.queue.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
-import { filledPrompt } from '../runs/prompt-template.js';
-import { AutomationEvent, type EventOutcome } from './automation-event.entity.js';
-import { AutomationEventRepository, type NewAutomationEvent } from './automation-event.repository.js';
-import type { AutomationWebhook } from './automation-webhook.entity.js';
-import { AutomationWebhookRepository } from './automation-webhook.repository.js';
+import {
+  AutomationEvent,
+  AutomationEventRepository,
+  type EventOutcome,
+  type NewAutomationEvent,
+} from './automation-event.repository.js';
+import { type AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { parseEvent } from './event-body.js';
 import { BUILT_IN_SOURCES, eventSource } from './event-source.js';
 
@@ -46,31 +47,18 @@ export interface ReceivedEvent {
 
 /** Takes events of hosts: an event and the runs that it makes are stored together, once for each delivery. */
 @Injectable()
-export class AutomationEventsService implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger('Automations');
+export class AutomationEventsService extends BackgroundLoop {
   private readonly ofOrganizations = new KeyedLimit(AT_ONCE);
-  private readonly pruning = new RepeatedWork(
-    PRUNE_EVERY_MS,
-    () => this.events.prune(),
-    (error) => this.logger.warn('failed to remove old events', { error: errorMessage(error) }),
-  );
 
   constructor(
     private readonly webhooks: AutomationWebhookRepository,
     private readonly events: AutomationEventRepository,
     private readonly automations: AutomationRepository,
     private readonly runs: AutomationRunRepository,
-    private readonly runQueue: AutomationRunQueue,
     private readonly followed: FollowedPullRequestRepository,
     private readonly clock: Clock,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.pruning.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    await this.pruning.stop();
+  ) {
+    super(PRUNE_EVERY_MS, new Logger('Automations'), 'failed to remove old events');
   }
 
   /**
@@ -89,11 +77,11 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
 
   /** @throws DomainError not_found */
   async find(owner: Owner, id: string): Promise<AutomationEvent> {
-    const event = await this.events.findOf(owner, id);
-    if (event === null) {
-      throw new DomainError('not_found', 'not_found', 'There is no event with this id.');
-    }
-    return event;
+    return found(await this.events.findOneBy({ ...owner, id }), 'event');
+  }
+
+  protected async work(): Promise<void> {
+    await this.events.prune();
   }
 
   private async authenticated({ orgId, source, headers, body }: DeliveredEvent): Promise<AutomationWebhook> {
@@ -122,7 +110,7 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
       eventKey: source.eventKey(headers, payload),
       payload,
     };
-    await this.runQueue.prepare();
+    await this.runs.prepare();
     const received = await this.events.manager.transaction(async (manager) => {
       if (!(await this.events.add(manager, event))) {
         const { orgId, deliveryId } = event;
@@ -130,7 +118,7 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
         return { event: await manager.findOneByOrFail(AutomationEvent, known), isDuplicate: true };
       }
       const outcomes = await this.makeRuns(manager, event);
-      await this.events.setOutcomes(manager, id, outcomes);
+      await manager.update(AutomationEvent, { id }, { outcomes });
       return { event: { id, outcomes }, isDuplicate: false };
     });
     await this.wakeFollowed(event);
@@ -167,10 +155,8 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
     if (automation === null) {
       return { run_id: null, reason: 'It was removed.' };
     }
-    const { prompt } = automation.work;
-    const work = { ...automation.work, prompt: prompt === null ? null : filledPrompt(prompt, payload) };
     const cause = { trigger: 'event', id: `${source}:${deliveryId}` } as const;
-    const { run, reason } = await this.runs.make(manager, automation, cause, work);
+    const { run, reason } = await this.runs.make(manager, automation, cause, payload);
     return { run_id: run?.id ?? null, reason };
   }
 }

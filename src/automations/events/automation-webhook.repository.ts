@@ -1,16 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, Repository } from 'typeorm';
+import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { lockUser } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { DomainError } from '../../common/errors/domain-error.js';
 import type { Owner } from '../current-owner.js';
-import type { ListPlace } from '../definitions/automation.repository.js';
-import { AutomationWebhook } from './automation-webhook.entity.js';
+import { OwnedRepository, OwnedRow } from '../owned.repository.js';
+import type { SignatureScheme } from './event-signature.js';
 
-/** Per user. */
-export const MAX_AUTOMATION_WEBHOOKS = 20;
+const MAX_WEBHOOKS = 20;
+
+export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
+
+/** Through which a host sends its events: there is one for each source of an organization. */
+@Entity('automation_webhooks')
+@Index('automation_webhooks_source_key', ['orgId', 'source'], { unique: true })
+@Index('automation_webhooks_user_id_idx', ['userId'])
+export class AutomationWebhook extends OwnedRow {
+  @Column('text') name: string;
+  @Column('text') source: string;
+  /** JMESPath. The following four count for sources of the user's own only. */
+  @Column('text', { name: 'event_key_expr' }) eventKeyExpr: string;
+  @Column('text', { name: 'signature_header' }) signatureHeader: string;
+  @Column('text', { name: 'signature_scheme' }) signatureScheme: SignatureScheme;
+  @Column('text', { name: 'event_id_header', nullable: true }) eventIdHeader: string | null;
+  @Column('boolean', { default: true }) enabled: boolean;
+  /** Encrypted. */
+  @Column('text') secret: string;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+}
 
 function secretBinding(id: string): string {
   return `automation_webhooks.secret:${id}`;
@@ -25,94 +44,50 @@ export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-export type WebhookValues = Pick<
-  AutomationWebhook,
-  'name' | 'source' | 'eventKeyExpr' | 'signatureHeader' | 'signatureScheme' | 'eventIdHeader' | 'secret'
->;
-
-export type WebhookChange = Partial<Omit<WebhookValues, 'source'> & Pick<AutomationWebhook, 'enabled'>>;
+export type WebhookValues = Omit<AutomationWebhook, keyof OwnedRow | 'updatedAt' | 'enabled'>;
 
 /** Encrypts the secrets that go in and decrypts those that come out. */
 @Injectable()
-export class AutomationWebhookRepository extends Repository<AutomationWebhook> {
+export class AutomationWebhookRepository extends OwnedRepository<AutomationWebhook> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
-    private readonly audit: AuditRepository,
+    audit: AuditRepository,
   ) {
-    super(AutomationWebhook, dataSource.manager);
-  }
-
-  async page({ userId, orgId }: Owner, { limit, offset }: ListPlace): Promise<[AutomationWebhook[], number]> {
-    const order = { createdAt: 'DESC', id: 'DESC' } as const;
-    return this.findAndCount({ where: { userId, orgId }, order, take: limit, skip: offset });
-  }
-
-  async findOf({ userId, orgId }: Owner, id: string): Promise<AutomationWebhook | null> {
-    return this.findOneBy({ userId, orgId, id });
+    super(AutomationWebhook, dataSource, audit, {
+      kind: 'automation_webhook',
+      noun: 'webhook',
+      most: MAX_WEBHOOKS,
+    });
   }
 
   async findSource(orgId: string, source: string): Promise<AutomationWebhook | null> {
     return this.findOneBy({ orgId, source });
   }
 
-  /** Adds a webhook; tells when its source has one, or the user has {@link MAX_AUTOMATION_WEBHOOKS}. */
-  async add(
-    owner: Owner,
-    { secret, ...values }: WebhookValues,
-  ): Promise<AutomationWebhook | 'taken' | 'many'> {
+  /** @throws DomainError conflict for a source that has a webhook, or too many of them */
+  async add(owner: Owner, values: WebhookValues): Promise<AutomationWebhook> {
     const id = randomUUID();
-    return this.manager.transaction(async (manager) => {
-      await lockUser(manager, owner.userId);
+    const encrypted = { ...values, secret: this.encrypt(id, values.secret) };
+    const { row } = await this.addOf(owner, id, encrypted, async (manager) => {
       if (await manager.existsBy(AutomationWebhook, { orgId: owner.orgId, source: values.source })) {
-        return 'taken';
+        throw new DomainError('conflict', 'conflict', SOURCE_TAKEN);
       }
-      if ((await manager.countBy(AutomationWebhook, { userId: owner.userId })) >= MAX_AUTOMATION_WEBHOOKS) {
-        return 'many';
-      }
-      await manager.insert(AutomationWebhook, { id, ...owner, ...values, secret: this.encrypt(id, secret) });
-      const entry = { action: 'automation_webhook.create', resourceId: id, ownerId: owner.userId } as const;
-      await this.audit.append(manager, entry);
-      return manager.findOneByOrFail(AutomationWebhook, { id });
+      return null;
     });
+    return row;
   }
 
-  /** Null for an unknown one. */
-  async change(owner: Owner, id: string, change: WebhookChange): Promise<AutomationWebhook | null> {
-    const { secret, ...values } = change;
-    const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-    return this.manager.transaction(async (manager) => {
-      const { affected } = await manager.update(
-        AutomationWebhook,
-        { ...owner, id },
-        {
-          ...values,
-          ...(secret !== undefined && { secret: this.encrypt(id, secret) }),
-          updatedAt: () => 'now()',
-        },
-      );
-      if (affected === 1) {
-        await this.audit.append(manager, {
-          action: secret === undefined ? 'automation_webhook.update' : 'automation_webhook.rotate_secret',
-          resourceId: id,
-          ownerId: owner.userId,
-          details: { members },
-        });
-      }
-      return manager.findOneBy(AutomationWebhook, { ...owner, id });
-    });
-  }
-
-  /** False for an unknown one. */
-  async removeOf(owner: Owner, id: string): Promise<boolean> {
-    return this.manager.transaction(async (manager) => {
-      const { affected } = await manager.delete(AutomationWebhook, { ...owner, id });
-      if (affected === 1) {
-        const entry = { action: 'automation_webhook.delete', resourceId: id, ownerId: owner.userId } as const;
-        await this.audit.append(manager, entry);
-      }
-      return affected === 1;
-    });
+  /** Throws as `getOf`. */
+  async setSecret(owner: Owner, id: string, secret: string): Promise<void> {
+    const encrypted = this.encrypt(id, secret);
+    await this.changeOf(
+      owner,
+      id,
+      ['secret'],
+      () => ({ secret: encrypted }),
+      'automation_webhook.rotate_secret',
+    );
   }
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */

@@ -1,12 +1,15 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { DomainError } from '../../common/errors/domain-error.js';
-import { ApiRoute, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
+import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { OffsetQueryDto } from '../definitions/automation.dto.js';
-import { AutomationWebhookRepository, MAX_AUTOMATION_WEBHOOKS } from './automation-webhook.repository.js';
+import {
+  type AutomationWebhook,
+  AutomationWebhookRepository,
+  SOURCE_TAKEN,
+} from './automation-webhook.repository.js';
 import {
   AutomationWebhookDto,
   AutomationWebhookIdDto,
@@ -15,20 +18,18 @@ import {
   CreateAutomationWebhookDto,
   NewAutomationWebhookDto,
   toAutomationWebhookDto,
+  toWebhookValues,
   UpdateAutomationWebhookDto,
 } from './automation-webhooks.dto.js';
 
-const UNKNOWN: DocumentedProblem = {
-  status: 404,
-  detail: 'There is no webhook with this id.',
-  description: 'Unknown webhook, or not yours',
-};
-const TAKEN: DocumentedProblem = {
-  status: 409,
-  code: 'conflict',
-  detail: 'This source has a webhook; there is one for each.',
-  description: 'The source has one, or there are as many as may be',
-};
+const UNKNOWN = unknown('webhook');
+const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as many as may be');
+const USUAL = {
+  eventKeyExpr: 'type',
+  signatureHeader: 'X-Signature-256',
+  signatureScheme: 'hmac_sha256_hex',
+  eventIdHeader: null,
+} as const;
 
 @ApiTags('Automations')
 @Controller('api/automation/v1/webhooks')
@@ -50,22 +51,11 @@ export class AutomationWebhooksController {
     @CurrentOwner() owner: Owner,
     @Body() body: CreateAutomationWebhookDto,
   ): Promise<NewAutomationWebhookDto> {
-    const secret = body.webhook_secret ?? createWebhookSecret();
-    const added = await this.webhooks.add(owner, {
-      name: body.name,
-      source: body.source,
-      eventKeyExpr: body.event_key_expr ?? 'type',
-      signatureHeader: body.signature_header ?? 'X-Signature-256',
-      signatureScheme: body.signature_scheme ?? 'hmac_sha256_hex',
-      eventIdHeader: body.event_id_header ?? null,
-      secret,
-    });
-    if (typeof added === 'string') {
-      const many = `You have ${MAX_AUTOMATION_WEBHOOKS} webhooks, the most that are kept; delete one first.`;
-      throw new DomainError('conflict', 'conflict', added === 'many' ? many : String(TAKEN.detail));
-    }
-    const shown = toAutomationWebhookDto(added, this.address.publicUrl);
-    return Object.assign(shown, { webhook_secret: body.webhook_secret === undefined ? secret : null });
+    const { name, source, webhook_secret } = body;
+    const secret = webhook_secret ?? createWebhookSecret();
+    const values = { ...USUAL, ...toWebhookValues(body), name, source, secret };
+    const shown = this.shown(await this.webhooks.add(owner, values));
+    return Object.assign(shown, { webhook_secret: webhook_secret === undefined ? secret : null });
   }
 
   @Get()
@@ -78,8 +68,7 @@ export class AutomationWebhooksController {
     @Query() { limit = 50, offset = 0 }: OffsetQueryDto,
   ): Promise<AutomationWebhookListDto> {
     const [webhooks, total] = await this.webhooks.page(owner, { limit, offset });
-    const { publicUrl } = this.address;
-    return { webhooks: webhooks.map((webhook) => toAutomationWebhookDto(webhook, publicUrl)), total };
+    return { webhooks: webhooks.map((webhook) => this.shown(webhook)), total };
   }
 
   @Get(':id')
@@ -92,7 +81,7 @@ export class AutomationWebhooksController {
     @CurrentOwner() owner: Owner,
     @Param() { id }: AutomationWebhookIdDto,
   ): Promise<AutomationWebhookDto> {
-    return toAutomationWebhookDto(found(await this.webhooks.findOf(owner, id)), this.address.publicUrl);
+    return this.shown(await this.webhooks.getOf(owner, id));
   }
 
   @Patch(':id')
@@ -106,15 +95,8 @@ export class AutomationWebhooksController {
     @Param() { id }: AutomationWebhookIdDto,
     @Body() body: UpdateAutomationWebhookDto,
   ): Promise<AutomationWebhookDto> {
-    const changed = await this.webhooks.change(owner, id, {
-      ...(body.name !== undefined && { name: body.name }),
-      ...(body.enabled !== undefined && { enabled: body.enabled }),
-      ...(body.event_key_expr !== undefined && { eventKeyExpr: body.event_key_expr }),
-      ...(body.signature_header !== undefined && { signatureHeader: body.signature_header }),
-      ...(body.signature_scheme !== undefined && { signatureScheme: body.signature_scheme }),
-      ...(body.event_id_header !== undefined && { eventIdHeader: body.event_id_header }),
-    });
-    return toAutomationWebhookDto(found(changed), this.address.publicUrl);
+    const values = toWebhookValues(body);
+    return this.shown(await this.webhooks.changeOf(owner, id, Object.keys(values), () => values));
   }
 
   @Delete(':id')
@@ -125,9 +107,7 @@ export class AutomationWebhooksController {
     problems: [UNKNOWN],
   })
   async remove(@CurrentOwner() owner: Owner, @Param() { id }: AutomationWebhookIdDto): Promise<void> {
-    if (!(await this.webhooks.removeOf(owner, id))) {
-      throw unknownWebhook();
-    }
+    await this.webhooks.removeOf(owner, id);
   }
 
   @Post(':id/rotate-secret')
@@ -141,18 +121,11 @@ export class AutomationWebhooksController {
     @Param() { id }: AutomationWebhookIdDto,
   ): Promise<AutomationWebhookSecretDto> {
     const secret = createWebhookSecret();
-    found(await this.webhooks.change(owner, id, { secret }));
+    await this.webhooks.setSecret(owner, id, secret);
     return { webhook_secret: secret };
   }
-}
 
-function found<T>(webhook: T | null): T {
-  if (webhook === null) {
-    throw unknownWebhook();
+  private shown(webhook: AutomationWebhook): AutomationWebhookDto {
+    return toAutomationWebhookDto(webhook, this.address.publicUrl);
   }
-  return webhook;
-}
-
-function unknownWebhook(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no webhook with this id.');
 }

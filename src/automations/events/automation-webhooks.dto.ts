@@ -1,17 +1,17 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
+import { AT } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';
 import { SOURCE_NAME } from '../definitions/trigger.js';
 import { SIGNATURE_SCHEMES, type SignatureScheme } from './event-signature.js';
-import type { AutomationWebhook } from './automation-webhook.entity.js';
+import type { AutomationWebhook } from './automation-webhook.repository.js';
 
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
-const ORG_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-const AT = '2026-11-21T09:30:00.000Z';
 const HEADER = { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' };
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
-
+const EVENTS = '/api/automation/v1/events';
 const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
 
 class WebhookFieldsDto {
@@ -90,10 +90,8 @@ export class AutomationWebhookDto {
   @ApiProperty({ example: 'Octo' }) name: string;
   @ApiProperty({ example: 'github' }) source: string;
 
-  @ApiProperty({
+  @Shown('What to enter at the host.', `https://slipway.example.com${EVENTS}/${ORG_ID}/github`, {
     format: 'uri',
-    description: 'What to enter at the host.',
-    example: `https://slipway.example.com/api/automation/v1/events/${ORG_ID}/github`,
   })
   webhook_url: string;
 
@@ -102,14 +100,13 @@ export class AutomationWebhookDto {
   @ApiProperty({ enum: SIGNATURE_SCHEMES, example: 'hmac_sha256_hex' }) signature_scheme: SignatureScheme;
   @ApiProperty({ type: String, nullable: true, example: null }) event_id_header: string | null;
   @ApiProperty({ example: true }) enabled: boolean;
-  @ApiProperty({ format: 'date-time', example: AT }) created_at: string;
-  @ApiProperty({ format: 'date-time', example: AT }) updated_at: string;
+  @ApiProperty({ example: AT }) created_at: Date;
+  @ApiProperty({ example: AT }) updated_at: Date;
 }
 
 @ApiSchema({ name: 'AutomationWebhookWithSecret' })
 export class NewAutomationWebhookDto extends AutomationWebhookDto {
-  @ApiProperty({ type: String, nullable: true, description: 'Null where it was given.', example: SECRET })
-  webhook_secret: string | null;
+  @ShownOrNull('Null where it was given.', SECRET) webhook_secret: string | null;
 }
 
 @ApiSchema({ name: 'AutomationWebhookList' })
@@ -120,7 +117,20 @@ export class AutomationWebhookListDto {
 
 @ApiSchema({ name: 'AutomationWebhookSecret' })
 export class AutomationWebhookSecretDto {
-  @ApiProperty({ description: 'Shown here and never again.', example: SECRET }) webhook_secret: string;
+  @Shown('Shown here and never again.', SECRET) webhook_secret: string;
+}
+
+/** Those that were given. */
+export function toWebhookValues(given: UpdateAutomationWebhookDto): Partial<AutomationWebhook> {
+  const values = {
+    name: given.name,
+    enabled: given.enabled,
+    eventKeyExpr: given.event_key_expr,
+    signatureHeader: given.signature_header,
+    signatureScheme: given.signature_scheme,
+    eventIdHeader: given.event_id_header,
+  };
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
 export function toAutomationWebhookDto(webhook: AutomationWebhook, publicUrl: string): AutomationWebhookDto {
@@ -129,13 +139,13 @@ export function toAutomationWebhookDto(webhook: AutomationWebhook, publicUrl: st
     org_id: webhook.orgId,
     name: webhook.name,
     source: webhook.source,
-    webhook_url: `${publicUrl}/api/automation/v1/events/${webhook.orgId}/${webhook.source}`,
+    webhook_url: `${publicUrl}${EVENTS}/${webhook.orgId}/${webhook.source}`,
     event_key_expr: webhook.eventKeyExpr,
     signature_header: webhook.signatureHeader,
     signature_scheme: webhook.signatureScheme,
     event_id_header: webhook.eventIdHeader,
     enabled: webhook.enabled,
-    created_at: webhook.createdAt.toISOString(),
-    updated_at: webhook.updatedAt.toISOString(),
+    created_at: webhook.createdAt,
+    updated_at: webhook.updatedAt,
   };
 }

@@ -2,9 +2,6 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { verify } from '@octokit/webhooks-methods';
 
-export const SIGNATURE_SCHEMES = ['hmac_sha256_hex', 'standard_webhooks', 'slack_v0'] as const;
-export type SignatureScheme = (typeof SIGNATURE_SCHEMES)[number];
-
 export interface SignedEvent {
   headers: IncomingHttpHeaders;
   /** The bytes as they came: a parser may read two bodies as one. */
@@ -13,6 +10,15 @@ export interface SignedEvent {
   /** Milliseconds. */
   now: number;
 }
+
+/** Of sources of the user's own. */
+export const SIGNATURES = {
+  hmac_sha256_hex: isHmacSigned,
+  standard_webhooks: isStandardWebhook,
+  slack_v0: isSignedBySlack,
+};
+export type SignatureScheme = keyof typeof SIGNATURES;
+export const SIGNATURE_SCHEMES = Object.keys(SIGNATURES) as SignatureScheme[];
 
 /** Older deliveries may have been recorded and sent again. */
 const REPLAY_WINDOW_SECONDS = 300;
@@ -47,7 +53,7 @@ export function isHmacSigned({ headers, body, secret }: SignedEvent, headerName:
 }
 
 /** https://www.standardwebhooks.com, which GitLab's signing tokens follow. */
-export function isStandardWebhook({ headers, body, secret, now }: SignedEvent): boolean {
+function isStandardWebhook({ headers, body, secret, now }: SignedEvent): boolean {
   const [id, timestamp] = [header(headers, 'webhook-id'), header(headers, 'webhook-timestamp')];
   const [, encoded] = STANDARD_SECRET.exec(secret) ?? [];
   const key = encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, 'base64');
@@ -56,7 +62,7 @@ export function isStandardWebhook({ headers, body, secret, now }: SignedEvent): 
   return given.some((each) => equals(each, `v1,${expected}`)) && isRecent(timestamp, now);
 }
 
-export function isSignedBySlack({ headers, body, secret, now }: SignedEvent, headerName: string): boolean {
+function isSignedBySlack({ headers, body, secret, now }: SignedEvent, headerName: string): boolean {
   const timestamp = header(headers, 'x-slack-request-timestamp');
   const expected = createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex');
   return equals(header(headers, headerName), `v0=${expected}`) && isRecent(timestamp, now);

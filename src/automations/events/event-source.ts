@@ -1,15 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { jsonText } from '@slipway/common/json-access.js';
 import { evaluate } from '../definitions/event-filter.js';
-import type { AutomationWebhook } from './automation-webhook.entity.js';
+import type { AutomationWebhook } from './automation-webhook.repository.js';
 import {
   header,
   isHmacSigned,
   isSignedByGitHub,
   isSignedByGitLab,
-  isSignedBySlack,
-  isStandardWebhook,
   type SignedEvent,
+  SIGNATURES,
 } from './event-signature.js';
 
 /** How a host sends its events. */
@@ -57,25 +56,12 @@ export function eventSource(webhook: AutomationWebhook): EventSource {
 }
 
 /** A source that the user describes. */
-function ownSource({
-  eventKeyExpr,
-  eventIdHeader,
-  signatureHeader,
-  signatureScheme,
-}: AutomationWebhook): EventSource {
+function ownSource(webhook: AutomationWebhook): EventSource {
+  const { eventKeyExpr, signatureHeader, signatureScheme } = webhook;
   // The signature covers this one.
-  const idHeader = signatureScheme === 'standard_webhooks' ? 'webhook-id' : eventIdHeader;
+  const idHeader = signatureScheme === 'standard_webhooks' ? 'webhook-id' : webhook.eventIdHeader;
   return {
-    isSigned: (event) => {
-      switch (signatureScheme) {
-        case 'standard_webhooks':
-          return isStandardWebhook(event);
-        case 'slack_v0':
-          return isSignedBySlack(event, signatureHeader);
-        case 'hmac_sha256_hex':
-          return isHmacSigned(event, signatureHeader);
-      }
-    },
+    isSigned: (event) => SIGNATURES[signatureScheme](event, signatureHeader),
     deliveryId: (headers) => (idHeader === null ? null : header(headers, idHeader)),
     eventKey: (_headers, payload) => {
       const key = evaluate(eventKeyExpr, payload);

@@ -20,62 +20,32 @@ export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 @Index('automation_runs_stop_idx', ['createdAt'], { where: 'stop_pending' })
 @Index('automation_runs_created_at_idx', ['createdAt'])
 export class AutomationRun {
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('uuid', { name: 'automation_id' })
-  automationId: string;
+  @PrimaryColumn('uuid') id: string;
+  @Column('uuid', { name: 'automation_id' }) automationId: string;
 
   @ManyToOne(() => Automation, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'automation_id' })
   automation?: Automation;
 
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
+  @Column('uuid', { name: 'user_id' }) userId: string;
   /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
-  @Column('text')
-  cause: string;
-
-  @Column('text', { name: 'trigger_source' })
-  triggerSource: RunTrigger;
-
-  @Column('text')
-  status: RunStatus;
-
+  @Column('text') cause: string;
+  @Column('text', { name: 'trigger_source' }) triggerSource: RunTrigger;
+  @Column('text') status: RunStatus;
   /** As the automation was then, with a prompt whose placeholders are filled. */
-  @Column('jsonb')
-  work: AutomationWork;
-
+  @Column('jsonb') work: AutomationWork;
   /** Chosen before the first of them is started. */
-  @Column('uuid', { name: 'conversation_ids', array: true, default: () => "'{}'" })
-  conversationIds: string[];
-
+  @Column('uuid', { name: 'conversation_ids', array: true, default: () => "'{}'" }) conversationIds: string[];
   /** Null until all conversations are being started. */
-  @Column('uuid', { name: 'start_task_ids', array: true, nullable: true })
-  startTaskIds: string[] | null;
-
+  @Column('uuid', { name: 'start_task_ids', array: true, nullable: true }) startTaskIds: string[] | null;
   /** Suggested tasks that it works on; null until they are chosen, or with a prompt. */
-  @Column('jsonb', { nullable: true })
-  tasks: SuggestedTask[] | null;
-
+  @Column('jsonb', { nullable: true }) tasks: SuggestedTask[] | null;
   /** It is over, and its conversations are still to be paused. */
-  @Column('boolean', { name: 'stop_pending', default: false })
-  stopPending: boolean;
-
-  @Column('text', { name: 'error_detail', nullable: true })
-  errorDetail: string | null;
-
+  @Column('boolean', { name: 'stop_pending', default: false }) stopPending: boolean;
+  @Column('text', { name: 'error_detail', nullable: true }) errorDetail: string | null;
   /** USD, when it is over. */
-  @Column('double precision', { nullable: true })
-  cost: number | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @Column('timestamptz', { name: 'started_at', nullable: true })
-  startedAt: Date | null;
-
-  @Column('timestamptz', { name: 'completed_at', nullable: true })
-  completedAt: Date | null;
+  @Column('double precision', { nullable: true }) cost: number | null;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @Column('timestamptz', { name: 'started_at', nullable: true }) startedAt: Date | null;
+  @Column('timestamptz', { name: 'completed_at', nullable: true }) completedAt: Date | null;
 }

@@ -4,13 +4,15 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Repository } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { toHexId } from '../../common/identifiers.js';
+import { DurableJobs } from '../../database/jobs/durable-jobs.js';
+import type { JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
-import type { Automation, AutomationWork } from '../definitions/automation.entity.js';
-import { AutomationRepository, type ListPlace } from '../definitions/automation.repository.js';
-import { AutomationRunQueue } from './automation-run.queue.js';
+import type { Automation } from '../definitions/automation.entity.js';
+import { AutomationRepository } from '../definitions/automation.repository.js';
 import { ACTIVE_STATUSES, AutomationRun, type RunStatus, type RunTrigger } from './automation-run.entity.js';
-import { type AdmissionResult, admit, mayBegin, type RunCounts } from './run-admission.js';
+import { filledWork } from './prompt-template.js';
+import { admit, mayBegin, type RunCounts } from './run-admission.js';
 
 export interface RunCause {
   trigger: RunTrigger;
@@ -29,12 +31,33 @@ export interface MadeRun {
 export interface RunEnd {
   status: Extract<RunStatus, 'COMPLETED' | 'FAILED' | 'CANCELLED'>;
   detail: string | null;
-  cost: number | null;
-  /** Whether its conversations are to be paused. */
-  stops: boolean;
+  cost?: number | null;
+  /** Whether its conversations are to be paused; they are by default. */
+  stops?: boolean;
 }
 
 export type RunChoice = Pick<AutomationRun, 'conversationIds' | 'tasks'>;
+
+export const DEAD_RUNS: JobQueue = {
+  name: 'automation-run-dead',
+  kind: 'automation-run-dead',
+  deadLetter: null,
+  retryLimit: 10,
+  retryDelaySeconds: 1,
+  concurrency: 5,
+  pollMs: 5_000,
+};
+
+/** The attempts of a run last about two hours, since what its owner may start has a limit, too. */
+export const RUNS: JobQueue = {
+  name: 'automation-run',
+  kind: 'automation-run',
+  deadLetter: DEAD_RUNS.name,
+  retryLimit: 10,
+  retryDelaySeconds: 4,
+  concurrency: 20,
+  pollMs: 2_000,
+};
 
 const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
@@ -62,6 +85,7 @@ const REMOVE_OLD = `
     ORDER BY created_at LIMIT $2)`;
 
 const A_DAY_MS = 86_400_000;
+const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 
 /** Changes of a run's status are conditional; each happens once, whichever replica makes it. */
 @Injectable()
@@ -69,43 +93,59 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly automations: AutomationRepository,
-    private readonly runQueue: AutomationRunQueue,
+    private readonly jobs: DurableJobs,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly clock: Clock,
   ) {
     super(AutomationRun, dataSource.manager);
   }
 
+  /** Called before a transaction that makes or ends runs. */
+  async prepare(): Promise<void> {
+    await this.jobs.prepare(RUNS);
+  }
+
   /** Makes the run of a cause in the cause's transaction, which has locked the automation. */
   async make(
     manager: EntityManager,
     automation: Automation,
-    { trigger, id }: RunCause,
-    work: AutomationWork,
+    { trigger, id: causeId }: RunCause,
+    event: unknown = null,
   ): Promise<MadeRun> {
-    const cause = `${trigger}:${id}`;
-    const known = await manager.findOneBy(AutomationRun, { automationId: automation.id, cause });
+    const { id: automationId, userId, limits, work } = automation;
+    const cause = `${trigger}:${causeId}`;
+    const known = await manager.findOneBy(AutomationRun, { automationId, cause });
     if (known) {
       return { run: known, reason: known.errorDetail, isRepeated: true };
     }
     const now = this.now();
-    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automation.id, yesterday(now)]);
-    const { admission, reason } = admit(automation.limits, counts);
+    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, yesterday(now)]);
+    const { admission, reason } = admit(limits, counts);
     if (admission === 'refuse') {
       return { run: null, reason, isRepeated: false };
     }
     if (admission === 'replace') {
-      await this.cancelOldest(manager, automation, counts.active - automation.limits.limit + 1);
+      await this.cancelOldest(manager, automationId, counts.active - limits.limit + 1);
     }
-    const run = await this.insertRun(manager, automation, { trigger, id: cause }, work, {
-      admission,
-      reason,
+    const id = randomUUID();
+    const isSkipped = admission === 'skip';
+    await manager.insert(AutomationRun, {
+      id,
+      automationId,
+      userId,
+      cause,
+      triggerSource: trigger,
+      status: isSkipped ? 'SKIPPED' : 'PENDING',
+      work: filledWork(work, event),
+      errorDetail: reason,
+      createdAt: now,
+      completedAt: isSkipped ? now : null,
     });
-    await this.automations.setTimes(manager, automation.id, { lastTriggeredAt: now });
-    if (run.status === 'PENDING') {
-      await this.runQueue.send(manager, run.id);
+    await this.automations.setTimes(manager, automationId, { lastTriggeredAt: now });
+    if (!isSkipped) {
+      await this.send(manager, id);
     }
-    return { run, reason, isRepeated: false };
+    return { run: await manager.findOneByOrFail(AutomationRun, { id }), reason, isRepeated: false };
   }
 
   /** Takes a run that waits, if it is its turn; null when it is not, or when the run does not wait any more. */
@@ -116,18 +156,15 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     }
     return this.manager.transaction(async (manager) => {
       const automation = await this.automations.lock(manager, { id: waiting.automationId });
-      const running = await manager.countBy(AutomationRun, {
-        automationId: waiting.automationId,
-        status: 'RUNNING',
-      });
-      if (automation === null || !mayBegin(automation.limits.limit, running)) {
+      const running = { automationId: waiting.automationId, status: 'RUNNING' } as const;
+      if (
+        automation === null ||
+        !mayBegin(automation.limits.limit, await manager.countBy(AutomationRun, running))
+      ) {
         return null;
       }
-      const { affected } = await manager.update(
-        AutomationRun,
-        { id, status: 'PENDING' },
-        { status: 'RUNNING', startedAt: this.now() },
-      );
+      const begun = { status: 'RUNNING', startedAt: this.now() } as const;
+      const { affected } = await manager.update(AutomationRun, { id, status: 'PENDING' }, begun);
       return affected === 1 ? manager.findOneBy(AutomationRun, { id }) : null;
     });
   }
@@ -155,8 +192,18 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return affected === 1;
   }
 
+  /** As `end`, in a transaction of its own. */
+  async finish(id: string, end: RunEnd): Promise<void> {
+    await this.prepare();
+    await this.manager.transaction(async (manager) => void (await this.end(manager, id, end)));
+  }
+
   /** Ends a run, and lets the next one begin; false when it was over. */
-  async end(manager: EntityManager, id: string, { status, detail, cost, stops }: RunEnd): Promise<boolean> {
+  async end(
+    manager: EntityManager,
+    id: string,
+    { status, detail, cost = null, stops = true }: RunEnd,
+  ): Promise<boolean> {
     const { affected } = await manager.update(
       AutomationRun,
       { id, status: In([...ACTIVE_STATUSES]) },
@@ -165,43 +212,34 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     if (affected !== 1) {
       return false;
     }
-    const run = await manager.findOneByOrFail(AutomationRun, { id });
-    if (stops && run.conversationIds.length > 0) {
+    const { automationId, userId, conversationIds } = await manager.findOneByOrFail(AutomationRun, { id });
+    const [conversationId = null] = conversationIds.map(toHexId);
+    if (stops && conversationId !== null) {
       await manager.update(AutomationRun, { id }, { stopPending: true });
     }
-    await this.webhooks.publish(manager, run.userId, {
+    await this.webhooks.publish(manager, userId, {
       type: 'automation.run.finished',
       data: {
-        run_id: run.id,
-        automation_id: run.automationId,
+        run_id: id,
+        automation_id: automationId,
         status,
         cost,
-        conversation_id: run.conversationIds[0] === undefined ? null : toHexId(run.conversationIds[0]),
+        conversation_id: conversationId,
         error: detail,
       },
     });
     const next = await manager.findOne(AutomationRun, {
-      where: { automationId: run.automationId, status: 'PENDING' },
-      order: { createdAt: 'ASC', id: 'ASC' },
+      where: { automationId, status: 'PENDING' },
+      order: OLDEST_FIRST,
     });
     if (next !== null) {
-      await this.runQueue.send(manager, next.id);
+      await this.send(manager, next.id);
     }
     return true;
   }
 
   async setStopped(id: string): Promise<void> {
     await this.update({ id }, { stopPending: false });
-  }
-
-  /** The newest first, with the number of all. */
-  async page(automationId: string, { limit, offset }: ListPlace): Promise<[AutomationRun[], number]> {
-    return this.findAndCount({
-      where: { automationId },
-      order: { createdAt: 'DESC', id: 'DESC' },
-      take: limit,
-      skip: offset,
-    });
   }
 
   async statusCounts(automationId: string): Promise<Record<string, number>> {
@@ -222,40 +260,17 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return removed;
   }
 
-  private async cancelOldest(manager: EntityManager, automation: Automation, count: number): Promise<void> {
-    const replaced = await manager.find(AutomationRun, {
-      where: { automationId: automation.id, status: In([...ACTIVE_STATUSES]) },
-      order: { createdAt: 'ASC', id: 'ASC' },
-      take: count,
-    });
+  private async cancelOldest(manager: EntityManager, automationId: string, count: number): Promise<void> {
+    const where = { automationId, status: In([...ACTIVE_STATUSES]) };
+    const replaced = await manager.find(AutomationRun, { where, order: OLDEST_FIRST, take: count });
     for (const { id } of replaced) {
-      const detail = 'A newer run has replaced it.';
-      await this.end(manager, id, { status: 'CANCELLED', detail, cost: null, stops: true });
+      await this.end(manager, id, { status: 'CANCELLED', detail: 'A newer run has replaced it.' });
     }
   }
 
-  private async insertRun(
-    manager: EntityManager,
-    automation: Automation,
-    { trigger, id: cause }: RunCause,
-    work: AutomationWork,
-    { admission, reason }: AdmissionResult,
-  ): Promise<AutomationRun> {
-    const isSkipped = admission === 'skip';
-    const id = randomUUID();
-    await manager.insert(AutomationRun, {
-      id,
-      automationId: automation.id,
-      userId: automation.userId,
-      cause,
-      triggerSource: trigger,
-      status: isSkipped ? 'SKIPPED' : 'PENDING',
-      work,
-      errorDetail: reason,
-      createdAt: this.now(),
-      completedAt: isSkipped ? this.now() : null,
-    });
-    return manager.findOneByOrFail(AutomationRun, { id });
+  /** The job exists from the commit that made or freed the run. */
+  private async send(manager: EntityManager, runId: string): Promise<void> {
+    await this.jobs.send(manager, RUNS.name, { runId });
   }
 
   private now(): Date {

@@ -1,16 +1,18 @@
 import { createHash } from 'node:crypto';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
+import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { ConversationStarter } from '../../v1/app-conversations/start/conversation-starter.js';
-import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
+import { StartTaskQueries, type StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { toRunRepository } from '../definitions/automation-repo.js';
 import type { TaskChoice } from '../definitions/automation.entity.js';
-import { AutomationRunQueue } from './automation-run.queue.js';
-import { AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
+import { AutomationRunRepository, DEAD_RUNS, RUNS } from './automation-run.repository.js';
 import type { AutomationRun } from './automation-run.entity.js';
 
 /** Read to find some that no earlier run has taken up. */
@@ -24,17 +26,15 @@ const TASKS_READ = 100;
 export class AutomationRunWorker implements OnModuleInit {
   constructor(
     private readonly runs: AutomationRunRepository,
-    private readonly runQueue: AutomationRunQueue,
+    private readonly jobs: DurableJobs,
     private readonly starter: ConversationStarter,
     private readonly startTasks: StartTaskQueries,
     private readonly suggestedTasks: SuggestedTasksService,
   ) {}
 
   onModuleInit(): void {
-    this.runQueue.handle(
-      ({ runId }) => this.drive(runId),
-      ({ runId, failure }) => this.giveUp(runId, failure),
-    );
+    this.jobs.handle(RUNS, ({ data }) => this.drive(runIdOf(data)));
+    this.jobs.handle(DEAD_RUNS, ({ data, failure }) => this.giveUp(runIdOf(data), failure));
   }
 
   /** Does what is left to do. @throws what may pass, for another attempt */
@@ -49,18 +49,14 @@ export class AutomationRunWorker implements OnModuleInit {
       if (mayPass(error)) {
         throw error;
       }
-      await this.end(id, { status: 'FAILED', detail: sentenceOf(error), cost: null, stops: true });
+      await this.runs.finish(id, { status: 'FAILED', detail: sentenceOf(error) });
     }
   }
 
   private async giveUp(id: string, failure: string | null): Promise<void> {
     const cause = failure ?? 'The processes that worked on it ended before it was done.';
     const detail = `It could not be started in several attempts. ${cause}`;
-    await this.end(id, { status: 'FAILED', detail, cost: null, stops: true });
-  }
-
-  private async end(id: string, end: RunEnd): Promise<void> {
-    await this.runs.manager.transaction(async (manager) => void (await this.runs.end(manager, id, end)));
+    await this.runs.finish(id, { status: 'FAILED', detail });
   }
 
   private async chosen(run: AutomationRun): Promise<AutomationRun> {
@@ -100,12 +96,12 @@ export class AutomationRunWorker implements OnModuleInit {
     }
     if (run.conversationIds.length === 0) {
       const detail = 'There was no suggested task to work on.';
-      await this.end(run.id, { status: 'COMPLETED', detail, cost: 0, stops: false });
+      await this.runs.finish(run.id, { status: 'COMPLETED', detail, cost: 0, stops: false });
       return;
     }
     const startTaskIds: string[] = [];
     for (const [index, conversationId] of run.conversationIds.entries()) {
-      startTaskIds.push(await this.startOnce(run, conversationId, run.tasks?.[index] ?? null));
+      startTaskIds.push(await this.startOnce(run, conversationId, run.tasks?.[index]));
     }
     await this.runs.setStarted(run.id, startTaskIds);
   }
@@ -113,15 +109,10 @@ export class AutomationRunWorker implements OnModuleInit {
   private async startOnce(
     run: AutomationRun,
     conversationId: string,
-    task: SuggestedTask | null,
+    task: SuggestedTask | undefined,
   ): Promise<string> {
-    const { items } = await this.startTasks.search(
-      run.userId,
-      { conversationId },
-      { order: 'CREATED_AT_DESC', limit: 1 },
-    );
-    const [known] = items;
-    if (known !== undefined) {
+    const known = await lastStart(this.startTasks, run.userId, conversationId);
+    if (known !== null) {
       return known.id;
     }
     const body = toDto(StartConversationDto, startBody(run, conversationId, task));
@@ -129,7 +120,24 @@ export class AutomationRunWorker implements OnModuleInit {
   }
 }
 
-function startBody(run: AutomationRun, conversationId: string, task: SuggestedTask | null): object {
+export async function lastStart(
+  starts: StartTaskQueries,
+  userId: string,
+  conversationId: string,
+): Promise<StartTaskRow | null> {
+  const { items } = await starts.search(userId, { conversationId }, { order: 'CREATED_AT_DESC', limit: 1 });
+  return items[0] ?? null;
+}
+
+function runIdOf(data: unknown): string {
+  const runId = jsonText(data, 'runId');
+  if (runId === null) {
+    throw new TypeError('the job of a run has no id');
+  }
+  return runId;
+}
+
+function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
   const { prompt, model, repos, agent, result_schema, secret_names, follow } = run.work;
   const repository = repos[0] && toRunRepository(repos[0]);
   return {
@@ -164,18 +172,14 @@ function taskName({ git_provider, repo, task_type, issue_number }: SuggestedTask
   return `${git_provider} ${repo} ${task_type} ${issue_number}`;
 }
 
+const LASTING = ['unauthorized', 'forbidden', 'not_found', 'conflict', 'bad_request', 'too_large'];
+
 /** Limits and outages pass; what the user has to change does not. */
 function mayPass(error: unknown): boolean {
-  if (error instanceof InvalidInputError) {
-    return false;
-  }
-  const lasting = ['unauthorized', 'forbidden', 'not_found', 'conflict', 'bad_request', 'too_large'];
-  return !(error instanceof DomainError && lasting.includes(error.kind));
+  const isLasting = error instanceof DomainError && LASTING.includes(error.kind);
+  return !isLasting && !(error instanceof InvalidInputError);
 }
 
 function sentenceOf(error: unknown): string {
-  if (error instanceof InvalidInputError) {
-    return error.sentence;
-  }
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof InvalidInputError ? error.sentence : errorMessage(error);
 }

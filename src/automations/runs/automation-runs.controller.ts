@@ -1,24 +1,20 @@
 import { Controller, Get, Headers, Param, Post, Query } from '@nestjs/common';
 import { ApiHeader, ApiTags } from '@nestjs/swagger';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
+import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { AutomationIdDto, OffsetQueryDto } from '../definitions/automation.dto.js';
-import { UNKNOWN_AUTOMATION } from '../definitions/automations.controller.js';
 import {
   AutomationRunDto,
   AutomationRunListDto,
   RunIdDto,
   toAutomationRunDto,
-  toAutomationRunListDto,
 } from './automation-runs.dto.js';
 import { AutomationRunsService } from './automation-runs.service.js';
 
-const TOO_MANY_RUNS = {
-  status: 429,
-  detail: 'It has had 100 runs within a day (max_runs_per_day).',
-};
-const OVER = { status: 409, detail: 'This run is over.', description: 'The run is over' };
+const UNKNOWN = unknown('automation');
+const TOO_MANY = { status: 429, detail: 'It has had 100 runs within a day (max_runs_per_day).' };
+const OVER = documented(409, 'This run is over.', 'The run is over');
 
 @ApiTags('Automations')
 @Controller('api/automation/v1')
@@ -37,7 +33,7 @@ export class AutomationRunsController {
       'Answers at once, also where the automation is not active. A busy automation does what its `concurrency` says.',
     status: 201,
     answer: { type: AutomationRunDto, description: 'The run' },
-    problems: [UNKNOWN_AUTOMATION, TOO_MANY_RUNS],
+    problems: [UNKNOWN, TOO_MANY],
   })
   async dispatch(
     @CurrentOwner() owner: Owner,
@@ -51,14 +47,15 @@ export class AutomationRunsController {
   @ApiRoute('list_automation_runs', 'List the runs of an automation', {
     description: 'The newest first. They are kept for AUTOMATION_RUN_RETENTION_SECONDS.',
     answer: { type: AutomationRunListDto, description: 'A page of runs' },
-    problems: [UNKNOWN_AUTOMATION],
+    problems: [UNKNOWN],
   })
   async list(
     @CurrentOwner() owner: Owner,
     @Param() { id }: AutomationIdDto,
     @Query() { limit = 50, offset = 0 }: OffsetQueryDto,
   ): Promise<AutomationRunListDto> {
-    return toAutomationRunListDto(await this.runs.page(owner, id, { limit, offset }));
+    const { runs, ...counts } = await this.runs.page(owner, id, { limit, offset });
+    return { runs: runs.map(toAutomationRunDto), ...counts };
   }
 
   @Post('runs/:run_id/cancel')
@@ -66,10 +63,7 @@ export class AutomationRunsController {
     description:
       'One that waits does not begin; the conversations of one that runs are paused within seconds.',
     answer: { type: AutomationRunDto, description: 'The run as it is now' },
-    problems: [
-      { status: 404, detail: 'There is no run with this id.', description: 'Unknown run, or not yours' },
-      OVER,
-    ],
+    problems: [unknown('run'), OVER],
   })
   async cancel(@CurrentOwner() owner: Owner, @Param() { run_id: id }: RunIdDto): Promise<AutomationRunDto> {
     return toAutomationRunDto(await this.runs.cancel(owner, id));

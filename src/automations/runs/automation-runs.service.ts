@@ -2,18 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { Owner } from '../current-owner.js';
-import { AutomationRepository, type ListPlace } from '../definitions/automation.repository.js';
-import { unknownAutomation } from '../definitions/automations.service.js';
-import { AutomationRunQueue } from './automation-run.queue.js';
+import { found, type Owner } from '../current-owner.js';
+import { AutomationRepository } from '../definitions/automation.repository.js';
+import { type ListPlace, newestFirst } from '../owned.repository.js';
 import { AutomationRunRepository } from './automation-run.repository.js';
 import { AutomationRun } from './automation-run.entity.js';
-import { filledPrompt } from './prompt-template.js';
 
 export interface RunPage {
   runs: AutomationRun[];
   total: number;
-  statusCounts: Record<string, number>;
+  status_counts: Record<string, number>;
 }
 
 const RETRY_AFTER_SECONDS = 3_600;
@@ -24,22 +22,19 @@ export class AutomationRunsService {
   constructor(
     private readonly automations: AutomationRepository,
     private readonly runs: AutomationRunRepository,
-    private readonly runQueue: AutomationRunQueue,
     private readonly audit: AuditRepository,
   ) {}
 
   /** Makes a run by hand, also of an inactive automation. @throws DomainError rate_limited beyond the day's maximum */
   async dispatch(owner: Owner, automationId: string, key: string | null): Promise<AutomationRun> {
-    await this.runQueue.prepare();
+    await this.runs.prepare();
     return this.runs.manager.transaction(async (manager) => {
-      const automation = await this.automations.lock(manager, { ...owner, id: automationId });
-      if (automation === null) {
-        throw unknownAutomation();
-      }
-      const { prompt } = automation.work;
-      const work = { ...automation.work, prompt: prompt === null ? null : filledPrompt(prompt, null) };
+      const automation = found(
+        await this.automations.lock(manager, { ...owner, id: automationId }),
+        'automation',
+      );
       const cause = { trigger: 'manual', id: key ?? randomUUID() } as const;
-      const { run, reason, isRepeated } = await this.runs.make(manager, automation, cause, work);
+      const { run, reason, isRepeated } = await this.runs.make(manager, automation, cause);
       if (run === null) {
         throw new DomainError('rate_limited', 'rate_limited', reason ?? 'It has had too many runs.', {
           retryAfterSeconds: RETRY_AFTER_SECONDS,
@@ -58,27 +53,20 @@ export class AutomationRunsService {
   }
 
   async page(owner: Owner, automationId: string, place: ListPlace): Promise<RunPage> {
-    const automation = await this.automations.findOf(owner, automationId);
-    if (automation === null) {
-      throw unknownAutomation();
-    }
-    const [[runs, total], statusCounts] = await Promise.all([
-      this.runs.page(automation.id, place),
-      this.runs.statusCounts(automation.id),
+    await this.automations.getOf(owner, automationId);
+    const [[runs, total], status_counts] = await Promise.all([
+      newestFirst(this.runs, { automationId }, place),
+      this.runs.statusCounts(automationId),
     ]);
-    return { runs, total, statusCounts };
+    return { runs, total, status_counts };
   }
 
   /** Its conversations are paused soon. @throws DomainError conflict for a run that is over */
   async cancel({ userId }: Owner, id: string): Promise<AutomationRun> {
-    await this.runQueue.prepare();
+    await this.runs.prepare();
     return this.runs.manager.transaction(async (manager) => {
-      const run = await this.runs.findOneBy({ id, userId });
-      if (run === null) {
-        throw new DomainError('not_found', 'not_found', 'There is no run with this id.');
-      }
-      const end = { status: 'CANCELLED', detail: 'It was cancelled.', cost: null, stops: true } as const;
-      if (!(await this.runs.end(manager, run.id, end))) {
+      const run = found(await this.runs.findOneBy({ id, userId }), 'run');
+      if (!(await this.runs.end(manager, id, { status: 'CANCELLED', detail: 'It was cancelled.' }))) {
         throw new DomainError('conflict', 'conflict', 'This run is over.');
       }
       await this.audit.append(manager, {

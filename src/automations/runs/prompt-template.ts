@@ -1,5 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { fenced, newMark } from '../../common/fenced-text.js';
+import type { AutomationWork } from '../definitions/automation.entity.js';
 import { evaluate, filterProblem } from '../definitions/event-filter.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000}?))?\s*\}\}/g;
@@ -23,6 +24,10 @@ export function filledPrompt(prompt: string, event: unknown, mark = newMark()): 
   return prompt.replaceAll(PLACEHOLDER, (_whole, expression: string = '@') => {
     return fenced('event', mark, valueText(expression, event), MAX_VALUE);
   });
+}
+
+export function filledWork(work: AutomationWork, event: unknown): AutomationWork {
+  return { ...work, prompt: work.prompt === null ? null : filledPrompt(work.prompt, event) };
 }
 
 function valueText(expression: string, event: unknown): string {

@@ -33,19 +33,16 @@ export function endOfRun(
     const failure = ends.find((end) => end.failure !== null)?.failure ?? null;
     return { status: failure === null ? 'COMPLETED' : 'FAILED', detail: failure, cost, stops: false };
   }
-  if (work.max_budget_per_run !== null && (cost ?? 0) > work.max_budget_per_run) {
-    const detail = `It cost more than ${work.max_budget_per_run} USD (max_budget_per_run), and was stopped.`;
-    return { status: 'FAILED', detail, cost, stops: true };
+  const { timeout, max_budget_per_run: budget } = work;
+  const isOver = budget !== null && (cost ?? 0) > budget;
+  const isLate = timeout !== null && startedAt !== null && now - startedAt.getTime() > timeout * 1000;
+  if (!isOver && !isLate) {
+    return null;
   }
-  const tookMs = now - (startedAt?.getTime() ?? now);
-  return work.timeout !== null && tookMs > work.timeout * 1000
-    ? {
-        status: 'FAILED',
-        detail: `It took longer than ${work.timeout} s (timeout), and was stopped.`,
-        cost,
-        stops: true,
-      }
-    : null;
+  const bound = isOver
+    ? `cost more than ${budget} USD (max_budget_per_run)`
+    : `took longer than ${timeout} s (timeout)`;
+  return { status: 'FAILED', detail: `It ${bound}, and was stopped.`, cost, stops: true };
 }
 
 function endOf({ start, conversation }: ConversationOfRun): ConversationEnd {

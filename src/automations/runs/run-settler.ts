@@ -1,18 +1,15 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
+import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ConversationActionsService } from '../../v1/app-conversations/conversation-actions.service.js';
-import {
-  ConversationQueries,
-  type ConversationRow,
-} from '../../v1/app-conversations/conversation.queries.js';
-import { StartTaskQueries, type StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
-import { AutomationRunQueue } from './automation-run.queue.js';
-import { AutomationRunRepository } from './automation-run.repository.js';
+import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
+import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
 import type { AutomationRun } from './automation-run.entity.js';
+import { AutomationRunRepository } from './automation-run.repository.js';
+import { lastStart } from './automation-run.worker.js';
 import { endOfRun } from './run-outcome.js';
 
 const EVERY_MS = 2_000;
@@ -24,51 +21,35 @@ const WORKING: readonly unknown[] = ['idle', 'running', 'waiting_for_confirmatio
 
 /** Ends runs whose conversations are over, pauses those of runs that were stopped, and removes old runs. */
 @Injectable()
-export class RunSettler implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger('Automations');
-  private readonly settling = new RepeatedWork(EVERY_MS, () => this.settle(), report(this.logger, 'settle'));
-  private readonly pruning = new RepeatedWork(
-    PRUNE_EVERY_MS,
-    () => this.prune(),
-    report(this.logger, 'prune'),
-  );
+export class RunSettler extends BackgroundLoop {
+  private pruneAt = 0;
 
   constructor(
     private readonly runs: AutomationRunRepository,
-    private readonly runQueue: AutomationRunQueue,
     private readonly conversations: ConversationQueries,
     private readonly startTasks: StartTaskQueries,
     private readonly actions: ConversationActionsService,
     private readonly clock: Clock,
     private readonly config: AppConfig,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.settling.start();
-    this.pruning.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    await Promise.all([this.settling.stop(), this.pruning.stop()]);
+  ) {
+    super(EVERY_MS, new Logger('Automations'), 'failed to settle runs');
   }
 
   /** Looks now instead of within seconds. */
   async settleNow(): Promise<void> {
-    await this.settling.now();
+    await this.loop.now();
   }
 
   /** Removes now instead of within the hour. */
   async prune(): Promise<void> {
+    const { automationRunRetentionSeconds } = this.config.database;
     let removed: number;
     do {
-      removed = await this.runs.removeOlderThan(
-        this.config.database.automationRunRetentionSeconds,
-        PRUNE_BATCH,
-      );
+      removed = await this.runs.removeOlderThan(automationRunRetentionSeconds, PRUNE_BATCH);
     } while (removed === PRUNE_BATCH);
   }
 
-  private async settle(): Promise<void> {
+  protected async work(): Promise<void> {
     let batch: AutomationRun[];
     let last = BEFORE_ALL;
     do {
@@ -78,6 +59,10 @@ export class RunSettler implements OnApplicationBootstrap, OnModuleDestroy {
       }
       last = batch.at(-1)?.id ?? last;
     } while (batch.length === BATCH);
+    if (this.clock.now() >= this.pruneAt) {
+      this.pruneAt = this.clock.now() + PRUNE_EVERY_MS;
+      await this.prune();
+    }
   }
 
   /** The runs of other users do not wait for one that fails. */
@@ -98,10 +83,7 @@ export class RunSettler implements OnApplicationBootstrap, OnModuleDestroy {
     }));
     const end = endOfRun(run, now, this.clock.now());
     if (end !== null) {
-      await this.runQueue.prepare();
-      await this.runs.manager.transaction(
-        async (manager) => void (await this.runs.end(manager, run.id, end)),
-      );
+      await this.runs.finish(run.id, end);
     }
   }
 
@@ -114,14 +96,14 @@ export class RunSettler implements OnApplicationBootstrap, OnModuleDestroy {
 
   /** False while its start is under way. */
   private async pause(userId: string, id: string): Promise<boolean> {
-    const [row, { items }] = await Promise.all([
+    const [row, start] = await Promise.all([
       this.conversations.find(userId, id),
-      this.startTasks.search(userId, { conversationId: id }, { order: 'CREATED_AT_DESC', limit: 1 }),
+      lastStart(this.startTasks, userId, id),
     ]);
-    if (isStarting(items[0])) {
+    if (start !== null && !['READY', 'ERROR'].includes(start.status)) {
       return false;
     }
-    if (row !== null && mayWork(row)) {
+    if (row?.sandbox_status === 'RUNNING' && WORKING.includes(row.execution_status)) {
       try {
         await this.actions.pause(userId, id);
       } catch (error) {
@@ -133,16 +115,4 @@ export class RunSettler implements OnApplicationBootstrap, OnModuleDestroy {
     }
     return true;
   }
-}
-
-function isStarting(start: StartTaskRow | undefined): boolean {
-  return start !== undefined && !['READY', 'ERROR'].includes(start.status);
-}
-
-function mayWork({ execution_status, sandbox_status }: ConversationRow): boolean {
-  return WORKING.includes(execution_status) && sandbox_status === 'RUNNING';
-}
-
-function report(logger: Logger, verb: string): (error: unknown) => void {
-  return (error) => logger.warn(`failed to ${verb} runs`, { error: errorMessage(error) });
 }
