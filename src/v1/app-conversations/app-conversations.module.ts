@@ -157,6 +157,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationStarter,
     ConversationWorkspaceService,
     ConversationsService,
+    Delegation,
     ModelCatalogue,
     StartTaskQueries,
     StartTaskRepository,
