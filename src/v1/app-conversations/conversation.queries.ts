@@ -234,7 +234,7 @@ const SPENDING = `
     coalesce(sum(spent) FILTER (WHERE by_agent), 0) AS delegated
   FROM counted`;
 
-export interface Spending {
+interface Spending {
   /** Null: there is no limit. */
   budget: number | null;
   /** By all, with what is granted. */
