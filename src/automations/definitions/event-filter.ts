@@ -18,21 +18,26 @@ declare module 'jmespath' {
 
 export const MAX_EXPRESSION = 1_000;
 /** Nodes visited, elements made and pieces of text compared, so that no expression takes more than some milliseconds. */
-const MAX_STEPS = 100_000;
+const MAX_STEPS = 25_000;
 const CHARACTERS_OF_A_STEP = 64;
+/** Up to that, V8 searches a text in time that grows with its length alone. */
+const SHORT_PATTERN = 250;
 
 export class ExpressionError extends Error {}
 
-type Call = (values: readonly unknown[], spend: (steps: number) => void) => unknown;
+/** Throws beyond what may be spent. */
+export type Spend = (steps: number) => void;
+
+type Call = (values: readonly unknown[], spend: Spend) => unknown;
 
 /** The functions of JMESPath and of OpenHands that say something about one event; none takes a regular expression. */
 const FUNCTIONS: Readonly<Record<string, { takes: number | 'any'; call: Call }>> = {
-  contains: { takes: 2, call: ([where, what]) => contains(where, what) },
+  contains: { takes: 2, call: ([where, what], spend) => contains(where, what, spend) },
   ends_with: { takes: 2, call: ([text, end]) => string(text).endsWith(string(end)) },
   glob: { takes: 2, call: ([text, pattern], spend) => matchesGlob(string(text), string(pattern), spend) },
   icontains: {
     takes: 2,
-    call: ([text, part]) => string(text).toLowerCase().includes(string(part).toLowerCase()),
+    call: ([text, part], spend) => includes(string(text).toLowerCase(), string(part).toLowerCase(), spend),
   },
   join: { takes: 2, call: ([glue, parts], spend) => joined(string(glue), parts, spend) },
   keys: { takes: 1, call: ([value]) => (isJsonObject(value) ? Object.keys(value) : []) },
@@ -58,15 +63,19 @@ export function filterProblem(expression: string): string | null {
   }
 }
 
-/** @throws ExpressionError for a malformed expression, or one that takes too long */
-export function evaluate(expression: string, payload: unknown): unknown {
+/** For one expression, or several that belong together. */
+export function stepBudget(): Spend {
   let steps = MAX_STEPS;
-  const spend = (count: number): void => {
+  return (count) => {
     steps -= count;
     if (steps < 0) {
       throw new ExpressionError('the expression takes too long for this event');
     }
   };
+}
+
+/** @throws ExpressionError for a malformed expression, or one that takes too long */
+export function evaluate(expression: string, payload: unknown, spend = stepBudget()): unknown {
   const result = visit(parse(expression), payload, spend);
   spend(costOf(result, spend));
   return result;
@@ -74,6 +83,9 @@ export function evaluate(expression: string, payload: unknown): unknown {
 
 /** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
 export function isTruthy(value: unknown): boolean {
+  if (Array.isArray(value)) {
+    return value.length > 0;
+  }
   return typeof value === 'object' && value !== null
     ? Object.keys(value).length > 0
     : typeof value === 'number' || Boolean(value);
@@ -110,12 +122,17 @@ function nodesIn({ children }: Node): Node[] {
 }
 
 /** Steps, and the values of children, are all that an expression can make; each of them is counted. */
-function visit(node: Node, value: unknown, spend: (steps: number) => void): unknown {
+function visit(node: Node, value: unknown, spend: Spend): unknown {
   spend(1);
   const nodes = nodesIn(node);
   const [left, right, condition] = nodes;
   const at = (child: Node | undefined, given: unknown): unknown =>
     child === undefined ? null : visit(child, given, spend);
+  const isTrue = (given: unknown): boolean => {
+    // The members of a large object are all looked up to see whether there is one.
+    spend(isJsonObject(given) ? Object.keys(given).length : 0);
+    return isTruthy(given);
+  };
   const project = (list: readonly unknown[]): unknown[] =>
     list.map((element) => at(right, element)).filter((each) => each !== null);
   switch (node.type) {
@@ -146,7 +163,7 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
     }
     case 'FilterProjection': {
       const list = at(left, value);
-      return Array.isArray(list) ? project(list.filter((element) => isTruthy(at(condition, element)))) : null;
+      return Array.isArray(list) ? project(list.filter((element) => isTrue(at(condition, element)))) : null;
     }
     case 'Flatten': {
       const list = at(left, value);
@@ -162,14 +179,14 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
         : Object.fromEntries(nodes.map(({ name, value: child }) => [name, at(child as Node, value)]));
     case 'OrExpression': {
       const first = at(left, value);
-      return isTruthy(first) ? first : at(right, value);
+      return isTrue(first) ? first : at(right, value);
     }
     case 'AndExpression': {
       const first = at(left, value);
-      return isTruthy(first) ? at(right, value) : first;
+      return isTrue(first) ? at(right, value) : first;
     }
     case 'NotExpression':
-      return !isTruthy(at(left, value));
+      return !isTrue(at(left, value));
     case 'Comparator':
       return compared(node.name, at(left, value), at(right, value), spend);
     case 'Function': {
@@ -184,7 +201,7 @@ function visit(node: Node, value: unknown, spend: (steps: number) => void): unkn
 }
 
 /** Of looking at a whole value; what is shared counts as often as it is met. */
-function costOf(value: unknown, spend: (steps: number) => void): number {
+function costOf(value: unknown, spend: Spend): number {
   if (typeof value === 'string') {
     return Math.ceil(value.length / CHARACTERS_OF_A_STEP);
   }
@@ -194,7 +211,7 @@ function costOf(value: unknown, spend: (steps: number) => void): number {
   return 1;
 }
 
-function compared(sign: string, left: unknown, right: unknown, spend: (steps: number) => void): unknown {
+function compared(sign: string, left: unknown, right: unknown, spend: Spend): unknown {
   if (sign === 'EQ' || sign === 'NE') {
     spend(costOf(left, spend) + costOf(right, spend));
     return (JSON.stringify(left) === JSON.stringify(right)) === (sign === 'EQ');
@@ -227,15 +244,20 @@ function string(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function contains(where: unknown, what: unknown): boolean {
+function includes(text: string, part: string, spend: Spend): boolean {
+  spend(part.length > SHORT_PATTERN ? Math.ceil((text.length * part.length) / CHARACTERS_OF_A_STEP) : 0);
+  return text.includes(part);
+}
+
+function contains(where: unknown, what: unknown, spend: Spend): boolean {
   if (typeof where === 'string') {
-    return typeof what === 'string' && where.includes(what);
+    return typeof what === 'string' && includes(where, what, spend);
   }
   const wanted = JSON.stringify(what);
   return Array.isArray(where) && where.some((each) => JSON.stringify(each) === wanted);
 }
 
-function joined(glue: string, parts: unknown, spend: (steps: number) => void): string {
+function joined(glue: string, parts: unknown, spend: Spend): string {
   const texts = Array.isArray(parts) ? parts.filter((part) => typeof part === 'string') : [];
   spend(Math.ceil((glue.length * texts.length) / CHARACTERS_OF_A_STEP));
   return texts.join(glue);
@@ -243,7 +265,7 @@ function joined(glue: string, parts: unknown, spend: (steps: number) => void): s
 
 function lengthOf(value: unknown): number | null {
   if (typeof value === 'string') {
-    return Array.from(value).length;
+    return value.length - (value.match(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)?.length ?? 0);
   }
   return typeof value === 'object' && value !== null ? Object.keys(value).length : null;
 }
@@ -256,7 +278,7 @@ function typeOf(value: unknown): string {
 }
 
 /** `*` and `?`, in time that grows with the product of both lengths at most. */
-function matchesGlob(text: string, pattern: string, spend: (steps: number) => void): boolean {
+function matchesGlob(text: string, pattern: string, spend: Spend): boolean {
   let [at, within] = [0, 0];
   let star: { pattern: number; text: number } | null = null;
   while (at < text.length) {
