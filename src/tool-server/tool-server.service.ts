@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { jsonText } from '@slipway/common/json-access.js';
+import { DomainError } from '../common/errors/domain-error.js';
 import { toHexId } from '../common/identifiers.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
@@ -11,6 +12,7 @@ import { ConversationActionsService } from '../v1/app-conversations/conversation
 import { ConversationWorkspaceService } from '../v1/app-conversations/conversation-workspace.service.js';
 import { toSendMessageRequest } from '../v1/app-conversations/message-parts.js';
 import { ConversationStarter } from '../v1/app-conversations/start/conversation-starter.js';
+import { Delegation } from '../v1/app-conversations/start/delegation.js';
 import { OpenConversationPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
 import { PullRequestsService } from '../v1/pull-requests/pull-requests.service.js';
 import { ConversationProgress, type Progress } from './conversation-progress.js';
@@ -39,6 +41,7 @@ export class ToolServerService {
     readonly progress: ConversationProgress,
     private readonly workspace: ConversationWorkspaceService,
     private readonly pullRequests: PullRequestsService,
+    private readonly delegation: Delegation,
   ) {}
 
   async suggestedTasks({ userId }: ToolCaller, selection: TaskSelection): Promise<object> {
@@ -60,6 +63,25 @@ export class ToolServerService {
       ? this.starter.startFor(userId, body, idempotencyKey)
       : this.starter.startForAgent(userId, body, idempotencyKey));
     return this.progress.read(userId, toHexId(task.app_conversation_id));
+  }
+
+  /** An agent that has waited gets back what its child has not spent. */
+  async wait(by: ToolCaller, id: string, seconds: number): Promise<Progress> {
+    const { userId, conversationId } = by;
+    const progress = await this.progress.wait(by, id, seconds);
+    if (!progress.is_working && conversationId !== null) {
+      try {
+        await this.actions.read(userId, conversationId, (target, parent) =>
+          this.delegation.release(target, userId, parent.id),
+        );
+      } catch (error) {
+        // The header is not signed: what it names may not exist, or not run.
+        if (!(error instanceof DomainError)) {
+          throw error;
+        }
+      }
+    }
+    return progress;
   }
 
   async send({ userId }: ToolCaller, id: string, message: string): Promise<Progress> {

@@ -127,7 +127,7 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     [wait, progress],
     { title: 'Wait for a conversation', ...READS },
     'Waits until the agent stops working. Call it again while is_working is true.',
-    (by, { conversation_id: of, seconds }) => calls.progress.wait(by, of, seconds),
+    (by, { conversation_id: of, seconds }) => calls.wait(by, of, seconds),
   );
   add(
     'send_message',

@@ -199,6 +199,17 @@ describe('a run', () => {
     expect(await runs(id)).toMatchObject([{ status: 'CANCELLED' }]);
   });
 
+  it('gives its conversation its budget, of which its agent gives to others', async () => {
+    const id = await create({ max_budget_per_run: 2.5 });
+    await dispatch(id);
+    await until(async () => (await conversations()).length === 1);
+    const [row] = await app.dataSource.query(
+      `SELECT request ->> 'max_budget' AS budget FROM app_conversation_start_tasks WHERE user_id = $1`,
+      [user.id],
+    );
+    expect(row).toEqual({ budget: '2.5' });
+  });
+
   it('is stopped at its timeout', async () => {
     const id = await create({ timeout: 60 });
     backend.gate.close();

@@ -20,7 +20,7 @@ describe('what clients ask before they have a key', () => {
       app_mode: 'oss',
       posthog_client_key: null,
       providers_configured: ['github', 'gitlab', 'bitbucket'],
-      feature_flags: { enable_billing: false, enable_automations: false, hide_llm_settings: false },
+      feature_flags: { enable_billing: false, enable_automations: true, hide_llm_settings: false },
       updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
       kind: 'WebClientConfig',
     });

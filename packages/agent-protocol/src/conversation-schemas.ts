@@ -338,6 +338,8 @@ export const credentialsSchema = z.object({
   /** This member and those below it are stored, and take effect from the next step. */
   max_iterations: maxIterations.optional(),
   max_budget: maxBudget.nullish(),
+  /** Of `max_budget`, what conversations that the agent has started may spend. */
+  delegated_budget: maxBudget.optional(),
   /** Replaces the known prices, because another model comes with its own. */
   model_prices: modelPrices.optional(),
   language: z.string().nullish(),

@@ -18,13 +18,16 @@ declare module 'jmespath' {
 
 export const MAX_EXPRESSION = 1_000;
 /** Nodes visited, elements made and pieces of text compared, so that no expression takes more than some milliseconds. */
-const MAX_STEPS = 100_000;
+const MAX_STEPS = 25_000;
 const CHARACTERS_OF_A_STEP = 64;
-const GLOB_CHARACTERS_OF_A_STEP = 8;
+/** Up to that, V8 searches a text in time that grows with its length alone. */
+const SHORT_PATTERN = 250;
 
 export class ExpressionError extends Error {}
 
-type Spend = (steps: number) => void;
+/** Throws beyond what may be spent. */
+export type Spend = (steps: number) => void;
+
 type Call = (values: readonly unknown[], spend: Spend) => unknown;
 type Compare = (left: number, right: number) => boolean;
 
@@ -35,10 +38,13 @@ const ANY_NUMBER = -1;
  * takes a regular expression.
  */
 const FUNCTIONS = new Map<string, [takes: number, call: Call]>([
-  ['contains', [2, ([where, what]) => contains(where, what)]],
+  ['contains', [2, ([where, what], spend) => contains(where, what, spend)]],
   ['ends_with', [2, ([text, end]) => string(text).endsWith(string(end))]],
   ['glob', [2, ([text, pattern], spend) => matchesGlob(string(text), string(pattern), spend)]],
-  ['icontains', [2, ([text, part]) => string(text).toLowerCase().includes(string(part).toLowerCase())]],
+  [
+    'icontains',
+    [2, ([text, part], spend) => includes(string(text).toLowerCase(), string(part).toLowerCase(), spend)],
+  ],
   ['join', [2, ([glue, parts], spend) => joined(string(glue), parts, spend)]],
   ['keys', [1, ([value]) => (isJsonObject(value) ? Object.keys(value) : [])]],
   ['length', [1, ([value]) => lengthOf(value)]],
@@ -70,15 +76,19 @@ export function filterProblem(expression: string): string | null {
   }
 }
 
-/** @throws ExpressionError for a malformed expression, or one that takes too long */
-export function evaluate(expression: string, payload: unknown): unknown {
+/** For one expression, or several that belong together. */
+export function stepBudget(): Spend {
   let steps = MAX_STEPS;
-  const spend = (count: number): void => {
+  return (count) => {
     steps -= count;
     if (steps < 0) {
       throw new ExpressionError('the expression takes too long for this event');
     }
   };
+}
+
+/** @throws ExpressionError for a malformed expression, or one that takes too long */
+export function evaluate(expression: string, payload: unknown, spend = stepBudget()): unknown {
   const result = visit(parse(expression), payload, spend);
   spend(costOf(result, spend));
   return result;
@@ -86,6 +96,9 @@ export function evaluate(expression: string, payload: unknown): unknown {
 
 /** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
 export function isTruthy(value: unknown): boolean {
+  if (Array.isArray(value)) {
+    return value.length > 0;
+  }
   return typeof value === 'object' && value !== null
     ? Object.keys(value).length > 0
     : typeof value === 'number' || Boolean(value);
@@ -128,6 +141,11 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     const child = nodes[index];
     return child === undefined ? null : visit(child, given, spend);
   };
+  const isTrue = (given: unknown): boolean => {
+    // The members of a large object are all looked up to see whether there is one.
+    spend(isJsonObject(given) ? Object.keys(given).length : 0);
+    return isTruthy(given);
+  };
   const project = (list: unknown, isKept = (_element: unknown) => true): unknown =>
     Array.isArray(list)
       ? list
@@ -158,7 +176,7 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
       return isJsonObject(object) ? project(Object.values(object)) : null;
     }
     case 'FilterProjection':
-      return project(at(0), (element) => isTruthy(at(2, element)));
+      return project(at(0), (element) => isTrue(at(2, element)));
     case 'Flatten': {
       const list = at(0);
       const flat = Array.isArray(list) ? list.flat() : null;
@@ -173,14 +191,14 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
         : Object.fromEntries(nodes.map((pair) => [pair.name, visit(pair.value as Node, value, spend)]));
     case 'OrExpression': {
       const first = at(0);
-      return isTruthy(first) ? first : at(1);
+      return isTrue(first) ? first : at(1);
     }
     case 'AndExpression': {
       const first = at(0);
-      return isTruthy(first) ? at(1) : first;
+      return isTrue(first) ? at(1) : first;
     }
     case 'NotExpression':
-      return !isTruthy(at(0));
+      return !isTrue(at(0));
     case 'Comparator':
       return compared(node.name, at(0), at(1), spend);
     case 'Function': {
@@ -227,9 +245,14 @@ function string(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function contains(where: unknown, what: unknown): boolean {
+function includes(text: string, part: string, spend: Spend): boolean {
+  spend(part.length > SHORT_PATTERN ? Math.ceil((text.length * part.length) / CHARACTERS_OF_A_STEP) : 0);
+  return text.includes(part);
+}
+
+function contains(where: unknown, what: unknown, spend: Spend): boolean {
   if (typeof where === 'string') {
-    return typeof what === 'string' && where.includes(what);
+    return typeof what === 'string' && includes(where, what, spend);
   }
   const wanted = JSON.stringify(what);
   return Array.isArray(where) && where.some((each) => JSON.stringify(each) === wanted);
@@ -243,7 +266,7 @@ function joined(glue: string, parts: unknown, spend: Spend): string {
 
 function lengthOf(value: unknown): number | null {
   if (typeof value === 'string') {
-    return Array.from(value).length;
+    return value.length - (value.match(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)?.length ?? 0);
   }
   return typeof value === 'object' && value !== null ? Object.keys(value).length : null;
 }
@@ -255,17 +278,26 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** `*` and `?`, by which beginnings of the text each beginning of the pattern matches. */
+/** `*` and `?`, in time that grows with the product of both lengths at most. */
 function matchesGlob(text: string, pattern: string, spend: Spend): boolean {
-  let beginnings = [true, ...Array<boolean>(text.length).fill(false)];
-  for (const wanted of pattern.split('')) {
-    spend(Math.ceil(beginnings.length / GLOB_CHARACTERS_OF_A_STEP));
-    let isAfterStar = false;
-    beginnings = beginnings.map((matches, end) => {
-      isAfterStar ||= matches;
-      const isLetter = wanted === '?' || wanted === text[end - 1];
-      return wanted === '*' ? isAfterStar : end > 0 && isLetter && beginnings[end - 1] === true;
-    });
+  let [at, within] = [0, 0];
+  let star: { pattern: number; text: number } | null = null;
+  while (at < text.length) {
+    spend(1);
+    const wanted = pattern[within];
+    if (wanted === '*') {
+      star = { pattern: within, text: at };
+      within += 1;
+    } else if (wanted === '?' || wanted === text[at]) {
+      at += 1;
+      within += 1;
+    } else if (star !== null) {
+      star.text += 1;
+      at = star.text;
+      within = star.pattern + 1;
+    } else {
+      return false;
+    }
   }
-  return beginnings.at(-1) === true;
+  return /^\**$/.test(pattern.slice(within));
 }

@@ -14,6 +14,9 @@ const ISSUE = {
   repository: { full_name: 'octo/app' },
 };
 
+/** Thousands of elements that are one object. */
+const DOUBLED = '[@,@,@,@,@,@,@,@]|[*].[@,@,@,@,@,@,@,@]|[]|[*].[@,@,@,@,@,@,@,@]|[]';
+
 describe('a filter', () => {
   it.each([
     ["label.name == 'agent'", true],
@@ -63,6 +66,17 @@ describe('a filter', () => {
   ])('that grows by %s ends soon', (_what, filter) => {
     expect(filterProblem(filter)).toBeNull();
     expect(() => evaluate(filter, { a: '"\\'.repeat(1_000) })).toThrow('takes too long');
+  });
+
+  it.each([
+    ['looks again and again whether a large object is empty', `${DOUBLED}|[?a]|[0].b`],
+    ['searches for a text that nearly matches everywhere', 'contains(text, part)'],
+    ['searches for it in any case', 'icontains(text, part)'],
+  ])('that %s ends soon', (_what, filter) => {
+    const members = Array.from({ length: 1_000 }, (_none, index) => [`k${index}`, index]);
+    const half = 'a'.repeat(100_000);
+    const payload = { a: Object.fromEntries(members), text: half.repeat(4), part: `${half}b${half}` };
+    expect(() => evaluate(filter, payload)).toThrow('takes too long');
   });
 
   it('with a pattern of many stars ends soon', () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { KeyedLimit } from '@slipway/common/async.js';
@@ -39,6 +40,8 @@ export interface DeliveredEvent {
   headers: IncomingHttpHeaders;
   body: Buffer;
 }
+
+type EventMatch = Pick<EventOutcome, 'automation_id' | 'reason'>;
 
 export interface ReceivedEvent {
   event: Pick<AutomationEvent, 'id' | 'outcomes'>;
@@ -110,6 +113,7 @@ export class AutomationEventsService extends BackgroundLoop {
       eventKey: source.eventKey(headers, payload),
       payload,
     };
+    const matches = await this.matches(event);
     await this.runs.prepare();
     const received = await this.events.manager.transaction(async (manager) => {
       if (!(await this.events.add(manager, event))) {
@@ -117,7 +121,7 @@ export class AutomationEventsService extends BackgroundLoop {
         const known = { orgId, source: event.source, deliveryId };
         return { event: await manager.findOneByOrFail(AutomationEvent, known), isDuplicate: true };
       }
-      const outcomes = await this.makeRuns(manager, event);
+      const outcomes = await this.makeRuns(manager, event, matches);
       await manager.update(AutomationEvent, { id }, { outcomes });
       return { event: { id, outcomes }, isDuplicate: false };
     });
@@ -133,15 +137,33 @@ export class AutomationEventsService extends BackgroundLoop {
     }
   }
 
-  private async makeRuns(manager: EntityManager, event: NewAutomationEvent): Promise<EventOutcome[]> {
-    const outcomes: EventOutcome[] = [];
+  /** Before the transaction, since expressions take their time, and others go on in between. */
+  private async matches({
+    orgId,
+    source,
+    eventKey: key,
+    payload,
+  }: NewAutomationEvent): Promise<EventMatch[]> {
+    const matches: EventMatch[] = [];
     // Always in this order, so that two events never wait for each other.
-    for (const { id, trigger, state } of await this.automations.ofSource(event.orgId, event.source)) {
-      const { source, eventKey: key, payload } = event;
+    for (const { id, trigger, state } of await this.automations.ofSource(orgId, source)) {
+      await setImmediate();
       const inactive = state === 'ACTIVE' ? null : 'It is not active.';
-      const reason = inactive ?? mismatch(trigger, { source, key, payload });
-      const outcome = reason === null ? await this.makeRun(manager, id, event) : { run_id: null, reason };
-      outcomes.push({ automation_id: id, ...outcome });
+      matches.push({ automation_id: id, reason: inactive ?? mismatch(trigger, { source, key, payload }) });
+    }
+    return matches;
+  }
+
+  private async makeRuns(
+    manager: EntityManager,
+    event: NewAutomationEvent,
+    matches: readonly EventMatch[],
+  ): Promise<EventOutcome[]> {
+    const outcomes: EventOutcome[] = [];
+    for (const { automation_id, reason } of matches) {
+      const outcome =
+        reason === null ? await this.makeRun(manager, automation_id, event) : { run_id: null, reason };
+      outcomes.push({ automation_id, ...outcome });
     }
     return outcomes;
   }

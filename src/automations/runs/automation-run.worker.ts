@@ -116,7 +116,10 @@ export class AutomationRunWorker implements OnModuleInit {
       return known.id;
     }
     const body = toDto(StartConversationDto, startBody(run, conversationId, task));
-    return (await this.starter.startFor(run.userId, body, `automation-run:${conversationId}`)).id;
+    const budget = run.work.max_budget_per_run;
+    const share = budget === null ? null : budget / run.conversationIds.length;
+    const key = `automation-run:${conversationId}`;
+    return (await this.starter.startFor(run.userId, body, key, share)).id;
   }
 }
 

@@ -27,6 +27,14 @@ describe('a placeholder', () => {
       { a: '{{ event.b }} $& $1', b: 'no' },
       fenced('{{ event.b }} $& $1'),
     ],
+    [
+      'what people see of a value',
+      '{{ event.a }}',
+      {
+        a: 'red \u001B[31m, turned \u202Eround\u2066, hidden \u200B\u{E0041}\u2063\uFEFF, \r\n\tplain \u{1F469}\u200D\u{1F4BB}',
+      },
+      fenced('red [31m, turned round, hidden , \r\n\tplain \u{1F469}\u200D\u{1F4BB}'),
+    ],
     ['what is no placeholder', '{{ other.a }} { event.a }', { a: 1 }, '{{ other.a }} { event.a }'],
   ])('gives %s', (_what, prompt, event, text) => {
     expect(filledPrompt(prompt, event, MARK)).toBe(text);
@@ -42,6 +50,13 @@ describe('a placeholder', () => {
   it('is cut after 8,000 characters, never within one', () => {
     const text = filledPrompt('{{ event.a }}', { a: `${'x'.repeat(7_999)}😀 end` }, MARK);
     expect(text).toBe(fenced(`${'x'.repeat(7_999)}\uFFFD\n(cut here)`));
+  });
+
+  it('shares what may be spent on expressions with the others of its prompt', () => {
+    const many = Array.from({ length: 8_000 }, (_none, index) => index);
+    const text = filledPrompt('{{ event.length(a) }} '.repeat(8), { a: many }, MARK);
+    expect(text).toContain('8000');
+    expect(text).toContain('(not available: the expression takes too long for this event)');
   });
 
   it.each([

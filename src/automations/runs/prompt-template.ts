@@ -1,7 +1,7 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { fenced, newMark } from '../../common/fenced-text.js';
 import type { AutomationWork } from '../definitions/automation.entity.js';
-import { evaluate, filterProblem } from '../definitions/event-filter.js';
+import { evaluate, filterProblem, type Spend, stepBudget } from '../definitions/event-filter.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000}?))?\s*\}\}/g;
 const MAX_VALUE = 8_000;
@@ -21,18 +21,19 @@ export function promptProblem(prompt: string): string | null {
  * hold is not looked at for placeholders.
  */
 export function filledPrompt(prompt: string, event: unknown, mark = newMark()): string {
-  return prompt.replaceAll(PLACEHOLDER, (_whole, expression: string = '@') => {
-    return fenced('event', mark, valueText(expression, event), MAX_VALUE);
-  });
+  const spend = stepBudget();
+  return prompt.replaceAll(PLACEHOLDER, (_whole, expression: string = '@') =>
+    fenced('event', mark, valueText(expression, event, spend), MAX_VALUE),
+  );
 }
 
 export function filledWork(work: AutomationWork, event: unknown): AutomationWork {
   return { ...work, prompt: work.prompt === null ? null : filledPrompt(work.prompt, event) };
 }
 
-function valueText(expression: string, event: unknown): string {
+function valueText(expression: string, event: unknown, spend: Spend): string {
   try {
-    const value = evaluate(expression, event) ?? '';
+    const value = evaluate(expression, event, spend) ?? '';
     return typeof value === 'string' ? value : JSON.stringify(value);
   } catch (error) {
     return `(not available: ${errorMessage(error)})`;

@@ -166,6 +166,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationStarter,
     ConversationWorkspaceService,
     ConversationsService,
+    Delegation,
     FollowedPullRequestRepository,
     ModelCatalogue,
     PendingMessagesService,

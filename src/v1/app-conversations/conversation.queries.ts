@@ -217,28 +217,46 @@ const DEPTH = `
   SELECT max(depth) AS depth FROM above`;
 
 /**
- * What the conversation may spend, and what it and all below it have spent. What was granted to one that its agent has
- * started counts as spent until that has ended.
+ * What the conversation may spend, and what it and all below it have spent, each of its children with all below it: what
+ * was granted to one counts as spent until all of them have ended ($3 is about to go on). Starts that wait count, too.
  */
 const SPENDING = `
   WITH RECURSIVE below AS (
-    SELECT id, 0 AS depth FROM app_conversations WHERE id = $2 AND user_id = $1
+    SELECT id, 0 AS depth, NULL::uuid AS child FROM app_conversations WHERE id = $2 AND user_id = $1
     UNION ALL
-    SELECT c.id, below.depth + 1 FROM below JOIN app_conversations c ON c.parent_conversation_id = below.id
+    SELECT n.id, below.depth + 1, coalesce(below.child, n.id) FROM below JOIN (
+      SELECT id, parent_conversation_id::text AS parent FROM app_conversations WHERE user_id = $1
+      UNION ALL
+      SELECT t.app_conversation_id, t.request ->> 'parent_conversation_id' FROM app_conversation_start_tasks t
+      WHERE t.user_id = $1 AND t.status NOT IN ('READY', 'ERROR') AND NOT ${isStored('t.app_conversation_id')}
+    ) n ON n.parent = below.id::text
     WHERE below.depth < 100
   ), spent AS (
-    SELECT below.depth, coalesce((f.metrics ->> 'accumulated_cost')::float8, 0) AS cost,
-      least((f.metrics ->> 'max_budget_per_task')::float8, (t.request ->> 'max_budget')::float8) AS budget,
-      coalesce(f.execution_status IN ('finished', 'error', 'stuck'), false) AS ended
+    SELECT below.child, coalesce(sum((f.metrics ->> 'accumulated_cost')::float8), 0) AS cost,
+      min(least((f.metrics ->> 'max_budget_per_task')::float8, (t.request ->> 'max_budget')::float8))
+        FILTER (WHERE below.depth < 2) AS budget,
+      bool_and(coalesce(f.execution_status IN ('finished', 'error', 'stuck'), false) AND below.id IS DISTINCT FROM $3::uuid)
+        AS ended,
+      coalesce(bool_or(below.depth = 1 AND (t.request ->> 'started_by_agent')::bool), false) AS by_agent
     FROM below LEFT JOIN followed_conversations f USING (id)
     LEFT JOIN app_conversation_start_tasks t ON t.app_conversation_id = below.id
+    GROUP BY below.child
+  ), counted AS (
+    SELECT child, budget, by_agent, CASE WHEN child IS NULL OR ended THEN cost ELSE greatest(cost, budget) END AS spent
+    FROM spent
   )
-  SELECT max(budget) FILTER (WHERE depth = 0) AS budget,
-    sum(CASE WHEN depth <> 1 OR ended THEN cost ELSE greatest(cost, coalesce(budget, 0)) END)
-      + (SELECT coalesce(sum((t.request ->> 'max_budget')::float8), 0) FROM app_conversation_start_tasks t
-         WHERE t.user_id = $1 AND t.status NOT IN ('READY', 'ERROR')
-           AND t.request ->> 'parent_conversation_id' = $2::text AND NOT ${isStored('t.app_conversation_id')}) AS spent
-  FROM spent`;
+  SELECT max(budget) FILTER (WHERE child IS NULL) AS budget, sum(spent) AS spent,
+    coalesce(sum(spent) FILTER (WHERE by_agent), 0) AS delegated
+  FROM counted`;
+
+interface Spending {
+  /** Null: there is no limit. */
+  budget: number | null;
+  /** By all, with what is granted. */
+  spent: number;
+  /** Of that, by what its agent has started. */
+  delegated: number;
+}
 
 /** A conversation that has begun or ended to work, and whose pull request is followed. */
 export interface ChangedWork {
@@ -312,10 +330,14 @@ export class ConversationQueries {
     return this.dataSource.query<ChangedWork[]>(CHANGED_WORK);
   }
 
-  /** In USD; null without a budget. */
-  async remainingBudget(manager: EntityManager, userId: string, id: string): Promise<number | null> {
-    const [row] = await manager.query<{ budget: number | null; spent: number }[]>(SPENDING, [userId, id]);
-    return row === undefined || row.budget === null ? null : row.budget - row.spent;
+  /** In USD. `resumed` is one below it that has ended and goes on. */
+  async spending(
+    userId: string,
+    id: string,
+    { manager, resumed = null }: { manager?: EntityManager; resumed?: string | null } = {},
+  ): Promise<Spending> {
+    const [row] = await (manager ?? this.dataSource).query<Spending[]>(SPENDING, [userId, id, resumed]);
+    return row ?? { budget: null, spent: 0, delegated: 0 };
   }
 
   async sandboxesToResume(hostId: string): Promise<string[]> {

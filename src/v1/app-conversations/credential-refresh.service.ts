@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { hasFailed } from '@slipway/agent-protocol/conversation-api.js';
 import { AgentServerClient, type RemoteConversation } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
@@ -6,6 +7,7 @@ import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { agentDialect } from './agent-request/agent-dialects.js';
 import type { ConversationRow } from './conversation.queries.js';
+import { Delegation } from './start/delegation.js';
 
 /** Our agent server refuses a conversation that lacks its key, without an effect. */
 const MISSING_KEY_STATUS = 400;
@@ -17,6 +19,7 @@ export class CredentialRefreshService {
     private readonly specs: SandboxSpecs,
     private readonly agentServers: AgentServerClient,
     private readonly credentials: AgentCredentialsBuilder,
+    private readonly delegation: Delegation,
   ) {}
 
   /** The stock agent server has no route for it, and keeps its first credentials. */
@@ -49,6 +52,7 @@ export class CredentialRefreshService {
     conversation: ConversationRow,
     action: () => Promise<void>,
   ): Promise<void> {
+    await this.reserve(target, conversation);
     if (needsCredentialRefresh(conversation)) {
       await this.tryRefresh(target, conversation);
       await action();
@@ -62,6 +66,18 @@ export class CredentialRefreshService {
         throw error;
       }
       await action();
+    }
+  }
+
+  /** One that has ended goes on with what its parent has left for it. */
+  private async reserve(target: RunningSandbox, conversation: ConversationRow): Promise<void> {
+    const { id, user_id: userId, execution_status: status, metrics } = conversation;
+    if (conversation.parent_conversation_id === null || !(status === 'finished' || hasFailed(status))) {
+      return;
+    }
+    const granted = await this.delegation.reserve(target, userId, id);
+    if (granted !== null && granted < (metrics?.max_budget_per_task ?? Infinity)) {
+      await this.agentServers.giveCredentials(target, id, { max_budget: granted });
     }
   }
 

@@ -93,6 +93,9 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
 })}'::jsonb`;
 
 /** Skips locked rows. A conversation's task is only reduced to what it needs (see `deleteOfConversation`). */
+const SET_BUDGET = `
+  UPDATE app_conversation_start_tasks SET request = request || jsonb_build_object('max_budget', $2::float8) WHERE id = $1`;
+
 const TRIM = `
   WITH surplus AS (
     SELECT id FROM app_conversation_start_tasks
@@ -251,6 +254,19 @@ export class StartTaskRepository {
     return new Map(Object.entries(secrets));
   }
 
+  async ofConversation(
+    userId: string,
+    conversationId: string,
+    manager = this.tasks.manager,
+  ): Promise<StartTask | null> {
+    return manager.findOneBy(StartTask, { appConversationId: conversationId, userId });
+  }
+
+  /** USD. */
+  async setBudget(manager: EntityManager, id: string, budget: number): Promise<void> {
+    await manager.query(SET_BUDGET, [id, budget]);
+  }
+
   /**
    * The request's secrets, names of stored ones for the conversation (null: all), and its own budget (null: none).
    * Throws SecretDecryptionError.
@@ -259,7 +275,7 @@ export class StartTaskRepository {
     userId: string,
     conversationId: string,
   ): Promise<{ own: Map<string, string>; names: string[] | null; maxBudget: number | null }> {
-    const task = await this.tasks.findOneBy({ appConversationId: conversationId, userId });
+    const task = await this.ofConversation(userId, conversationId);
     return {
       own: task ? this.secretsOf(task) : new Map(),
       names: task?.request.secret_names ?? null,

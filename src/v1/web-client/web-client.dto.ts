@@ -16,7 +16,7 @@ const FEATURE_FLAGS = {
   enable_acp: true,
   deployment_mode: 'self_hosted' as const,
   enable_onboarding: false,
-  enable_automations: false,
+  enable_automations: true,
 };
 
 export class WebClientFeatureFlagsDto extends Always(FEATURE_FLAGS) {}

@@ -41,6 +41,8 @@ export interface ConversationRecord {
   workingDir: string;
   maxIterations: number;
   maxBudget: number | null;
+  /** Of that, what others may spend; absent in records of earlier versions. */
+  delegatedBudget?: number;
   stuckDetection: boolean;
   confirmationPolicy: ConfirmationPolicy;
   securityAnalyzer: SecurityAnalyzer | null;
@@ -128,6 +130,7 @@ export function forkedRecord(
     status: 'idle',
     wasRunning: false,
     navigations: [],
+    delegatedBudget: 0,
     usage: fork.reset_metrics ? NO_USAGE : source.usage,
   };
 }
@@ -153,6 +156,7 @@ export function recordUpdate(
       agent: withModel(agent, update.llm_model),
     }),
     ...(update.max_budget !== undefined && { maxBudget: update.max_budget }),
+    ...(update.delegated_budget !== undefined && { delegatedBudget: update.delegated_budget }),
     ...(update.model_prices !== undefined && { modelPrices: update.model_prices }),
     ...(update.max_iterations !== undefined && { maxIterations: update.max_iterations }),
   };

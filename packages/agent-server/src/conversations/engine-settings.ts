@@ -27,7 +27,8 @@ export function toEngineSettings(
     llm: { model: model.name, apiKey: credentials.llmApiKey, baseUrl: model.baseUrl, parameters },
     llmTimeoutMs: parameters.timeout ? parameters.timeout * 1000 : record.llm.timeoutMs,
     maxIterations: record.maxIterations,
-    maxBudget: record.maxBudget,
+    maxBudget:
+      record.maxBudget === null ? null : Math.max(0, record.maxBudget - (record.delegatedBudget ?? 0)),
     ...toConfirmationPolicy(record),
     condenserTokens: smaller(record.condenserTokens, parameters.max_input_tokens ?? null),
     language: record.language,

@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AppConversation } from '../conversation.entity.js';
+import { ConversationQueries } from '../conversation.queries.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { AcpAgents, grantedInputs, toStartedAcpAgent } from './acp-agents.js';
@@ -25,6 +26,7 @@ export class AgentCredentialsBuilder {
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly conversations: ConversationRepository,
+    private readonly queries: ConversationQueries,
     private readonly inputs: AgentInputsReader,
     private readonly git: GitAccessReader,
     private readonly config: AppConfig,
@@ -37,9 +39,10 @@ export class AgentCredentialsBuilder {
    * @throws SecretDecryptionError
    */
   async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
-    const [granted, begun] = await Promise.all([
+    const [granted, begun, { delegated }] = await Promise.all([
       this.tasks.grantsOfConversation(userId, id),
       this.conversations.findModel(userId, id),
+      this.queries.spending(userId, id),
     ]);
     if (begun?.adopted === true) {
       return this.buildAdopted(id, userId, begun);
@@ -56,6 +59,7 @@ export class AgentCredentialsBuilder {
       mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
       git: await this.git.read(userId, settings, credentials),
       ...agentLimits(settings),
+      delegated_budget: delegated,
       language: settings.language === '' ? null : settings.language,
       outbound_allowlist: this.config.outbound.allowlist,
     };

@@ -9,6 +9,7 @@ import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
+import { Delegation } from './delegation.js';
 import type { StartContext } from './start-context.js';
 import { StartFailure } from './start-failure.js';
 
@@ -21,17 +22,19 @@ export class BeginConversationStep {
     private readonly requests: AgentRequestBuilder,
     private readonly agentServers: AgentServerClient,
     private readonly urls: SandboxUrls,
+    private readonly delegation: Delegation,
   ) {}
 
   /** Returns the task in the same status. Throws StartFailure, StartSuperseded; AgentServerError, which may pass. */
   async run({ task, sandbox, dialect }: StartContext, configuration: AgentConfiguration): Promise<StartTask> {
     const workingDir = task.workingDir ?? '.';
+    const granted = await this.delegation.reserve(sandbox, task.userId, task.appConversationId);
     const request = await this.requests.build({
       userId: task.userId,
       conversationId: task.appConversationId,
       workingDir,
       ports: this.urls.ports(sandbox.sandboxId, sandbox.ports),
-      request: task.request,
+      request: granted === null ? task.request : { ...task.request, max_budget: granted },
       configuration,
       secrets: this.tasks.secretsOf(task),
       dialect,

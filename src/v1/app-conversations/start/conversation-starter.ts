@@ -53,13 +53,19 @@ export class ConversationStarter {
     private readonly delegation: Delegation,
   ) {}
 
-  /** Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`. */
+  /**
+   * Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`.
+   * @param maxBudget USD for it and all that its agent starts, beside the limit of the settings
+   */
   async startFor(
     userId: string,
     body: StartConversationDto,
     idempotencyKey: string | null,
+    maxBudget: number | null = null,
   ): Promise<StartTaskRow> {
-    return this.begin(userId, await this.requests.read(userId, body), idempotencyKey);
+    const request = await this.requests.read(userId, body);
+    const limit = maxBudget === null ? {} : { max_budget: maxBudget };
+    return this.begin(userId, { ...request, ...limit }, idempotencyKey);
   }
 
   /** Like `startFor`, for the agent of the parent; throws as `Delegation.grant` too. */

@@ -2,8 +2,12 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
+import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
+import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import type { StartRequest } from '../start-task.entity.js';
+import { StartTaskRepository } from '../start-task.repository.js';
 
 /** Conversations above one that an agent has started: a person's own, its child and its grandchild. */
 export const MAX_DEPTH = 3;
@@ -14,7 +18,11 @@ const LEAST_BUDGET = 0.000_1;
 /** Bounds what agents start: how deep, and for how much. */
 @Injectable()
 export class Delegation {
-  constructor(private readonly conversations: ConversationQueries) {}
+  constructor(
+    private readonly conversations: ConversationQueries,
+    private readonly tasks: StartTaskRepository,
+    private readonly agentServers: AgentServerClient,
+  ) {}
 
   /**
    * Grants half of what is left of the parent's budget, so that one child does not leave its parent and the next ones
@@ -34,7 +42,8 @@ export class Delegation {
         `Agents start conversations at most ${MAX_DEPTH} below one of a person: do the work in this one.`,
       );
     }
-    const remaining = await this.conversations.remainingBudget(manager, userId, parentId);
+    const { budget, spent } = await this.conversations.spending(userId, parentId, { manager });
+    const remaining = budget === null ? null : budget - spent;
     if (remaining !== null && remaining < LEAST_BUDGET) {
       throw new DomainError(
         'payment_required',
@@ -43,5 +52,54 @@ export class Delegation {
       );
     }
     return { ...request, max_budget: remaining === null ? null : remaining / 2 };
+  }
+
+  /**
+   * Takes what was granted from what the parent may spend itself, before the child begins, or goes on after its end. The
+   * parent may have spent some of it meanwhile, which is taken from the child.
+   * @returns what the child may spend; null: no more than its settings say
+   * @throws AgentServerError
+   */
+  async reserve(target: AgentServerTarget, userId: string, childId: string): Promise<number | null> {
+    const share = await this.tasks.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      const task = await this.tasks.ofConversation(userId, childId, manager);
+      const {
+        started_by_agent: byAgent,
+        parent_conversation_id: parentId,
+        max_budget: granted,
+      } = task?.request ?? {};
+      if (!task || byAgent !== true || !parentId || typeof granted !== 'number') {
+        return null;
+      }
+      const spending = await this.conversations.spending(userId, parentId, { manager, resumed: childId });
+      const excess = Math.max(0, spending.spent - (spending.budget ?? Infinity));
+      const left = Math.max(0, granted - excess);
+      if (left < granted) {
+        await this.tasks.setBudget(manager, task.id, left);
+      }
+      return { parentId, left, delegated: spending.delegated - granted + left };
+    });
+    if (share !== null) {
+      await this.tell(target, share.parentId, share.delegated);
+    }
+    return share?.left ?? null;
+  }
+
+  /** Gives the conversation back what ended children have not spent. @throws AgentServerError */
+  async release(target: AgentServerTarget, userId: string, id: string): Promise<void> {
+    const { delegated } = await this.conversations.spending(userId, id);
+    await this.tell(target, id, delegated);
+  }
+
+  private async tell(target: AgentServerTarget, id: string, delegated: number): Promise<void> {
+    try {
+      await this.agentServers.giveCredentials(target, id, { delegated_budget: delegated });
+    } catch (error) {
+      // It was deleted there, or the agent server is a stock one, which enforces no budget.
+      if (!(error instanceof AgentServerError && error.status === 404)) {
+        throw error;
+      }
+    }
   }
 }
