@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { findProgram } from '../../src/v1/sandboxes/backends/process/platform.js';
@@ -20,13 +21,16 @@ const ROUTE = /^tap0\t00000000\t/m;
 (isInstalled ? describe : describe.skip)('the network of a process sandbox while it starts', () => {
   let harness: ProcessHarness;
   let control: string;
+  let begun: string;
 
-  /** A slirp4netns that waits while there is a file `hold`, and fails if there is a file `fail` then. */
+  /** A slirp4netns that makes a file, waits while there is a file `hold`, and fails if there is a file `fail` then. */
   beforeEach(async () => {
     const searchPath = process.env['PATH'];
     control = await mkdtemp(path.join(tmpdir(), 'held-network-'));
+    begun = path.join(control, 'begun');
     await chmod(control, 0o755);
     const script = `#!/bin/sh
+touch ${begun}
 while [ -e ${control}/hold ]; do sleep 0.01; done
 [ ! -e ${control}/fail ] || { echo 'no network today' >&2; exit 1; }
 exec ${await findProgram('slirp4netns', searchPath)} "$@"
@@ -55,6 +59,26 @@ exec ${await findProgram('slirp4netns', searchPath)} "$@"
     expect(await Promise.race([routes, client.isAlive()])).toBe(true);
     await rm(path.join(control, 'hold'));
     expect((await routes).stdout).toMatch(ROUTE);
+  });
+
+  // One that a killed service left without a record would be in the way of the next.
+  it('is not connected before it has a record', async () => {
+    const launch = harness.launch();
+    const { paths } = new SandboxFiles(harness.options.folder, launch.id);
+    const pipe = `${paths.network}.new`;
+    await mkdir(paths.root);
+    spawnSync('mkfifo', [pipe]);
+    await rm(begun);
+    const starting = harness.backend.start(launch, SIGNAL);
+    await until(() => existsSync(paths.program));
+    await sandboxAnswers(harness.backend, launch);
+    const isEarly = existsSync(begun);
+    const record = await readFile(pipe);
+    await starting;
+    await rm(paths.network);
+    await writeFile(paths.network, record);
+    expect(isEarly).toBe(false);
+    await until(() => existsSync(begun));
   });
 
   it('is paused before it is connected', async () => {

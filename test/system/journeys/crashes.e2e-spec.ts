@@ -1,8 +1,12 @@
 import { createHash, randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ascending } from '../../../src/common/compare.js';
+import { findProgram } from '../../../src/v1/sandboxes/backends/process/platform.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, idsOf, type Started, text } from './support/api-client.js';
@@ -30,15 +34,36 @@ const REPOSITORY = {
   '.openhands/setup.sh': 'echo begun >> "$HOME/begun.txt"; sleep 0.1; echo done >> "$HOME/done.txt"\n',
 };
 const STEPS = 20;
+/** Programs that a sandbox's network needs, and what is written down when one of them begins. */
+const NETWORK_PROGRAMS = [
+  ['slirp4netns', 'network.json'],
+  ['ip', 'program.json'],
+] as const;
 
 describe('the service, killed', () => {
   let world: JourneyWorld;
   let service: ServiceProcess;
   let user: ApiClient;
   let gates: Gates;
+  /** A program in it waits while there is a file `PROGRAM.hold`. */
+  let programs: string;
+  /** None where sandboxes share the machine's network. */
+  let holdable: readonly (readonly [string, string])[];
 
   beforeAll(async () => {
     world = await JourneyWorld.open();
+    programs = path.join(path.dirname(world.dataDir), 'programs');
+    await mkdir(programs);
+    const names = ['bwrap', ...NETWORK_PROGRAMS.map(([name]) => name)];
+    const found = await Promise.all(names.map((name) => findProgram(name, process.env['PATH'])));
+    holdable = found.includes(null) ? [] : NETWORK_PROGRAMS;
+    for (const [name] of holdable) {
+      const script = `#!/bin/sh
+while [ -e ${programs}/${name}.hold ]; do sleep 0.01; done
+exec ${found[names.indexOf(name)]} "$@"
+`;
+      await writeFile(path.join(programs, name), script, { mode: 0o755 });
+    }
     gates = await Gates.install(world.databaseUrl);
     await restart();
     user = await world.createUser();
@@ -56,10 +81,25 @@ describe('the service, killed', () => {
     // What a gate holds waits until the last of them has come, on a slow machine for longer than the service would.
     url.searchParams.set('statement_timeout', String(TIMEOUT_MS));
     url.searchParams.set('query_timeout', String(TIMEOUT_MS));
-    service = await world.start({ DATABASE_POOL_SIZE: '20', DATABASE_URL: url.href });
+    service = await world.start({
+      DATABASE_POOL_SIZE: '20',
+      DATABASE_URL: url.href,
+      PATH: `${programs}:${process.env['PATH']}`,
+    });
   };
   const start = async (title: string): Promise<string> =>
     user.start({ title, selected_repository: 'octo/app', ...message(shell('echo hello')) });
+
+  /** A start whose sandbox runs and waits for the program to connect its network. */
+  const startHeld = async (program: string, record: string): Promise<string> => {
+    await writeFile(path.join(programs, `${program}.hold`), '');
+    const task = await start(program);
+    await until(async () => {
+      const id = jsonText(await user.startTask(task), 'sandbox_id') ?? '';
+      return existsSync(path.join(world.dataDir, 'sandboxes', id, record));
+    });
+    return task;
+  };
 
   /** What a start leaves behind that was done once, however often it was taken up. */
   const expectOnce = async ({ id, sandboxId }: Started): Promise<void> => {
@@ -121,8 +161,12 @@ describe('the service, killed', () => {
     await gates.untilWaiting(STATUSES.length + 3);
     const statuses = await Promise.all(tasks.map(async (id) => text(await user.startTask(id), 'status')));
     expect(statuses).toEqual(STATUSES);
+    for (const [program, record] of holdable) {
+      tasks.push(await startHeld(program, record));
+    }
 
     await world.kill(service);
+    await Promise.all(holdable.map(([name]) => rm(path.join(programs, `${name}.hold`))));
     await gates.openForSurvivors();
     // The agent comes to its end while nobody looks.
     goOn();

@@ -165,7 +165,6 @@ export class SandboxStarter {
   constructor(
     private readonly readiness: BackendReadiness,
     private readonly backend: SandboxBackend,
-    private readonly client: AgentServerClient,
     private readonly probe: AgentServerProbe,
     private readonly planner: LaunchPlanner,
     private readonly clock: Clock,
@@ -235,16 +234,14 @@ export class SandboxStarter {
     begun: () => void,
   ): Promise<string> {
     const { id, generation } = sandbox;
-    const { state, address } = await this.backend.inspect(id);
+    const { state } = await this.backend.inspect(id);
     begun();
     if (state === 'missing' && generation > 0) {
       throw new SandboxBackendError(FILES_GONE);
     }
     if (state !== 'stopped' && generation === 0) {
-      // A worker that died since may have given it its key.
-      if (address === null || !(await this.client.isAlive(address))) {
-        await this.backend.start(launch, signal);
-      }
+      // Also what runs and answers: a worker that died may have left it without its network.
+      await this.backend.start(launch, signal);
       return launch.sessionKey;
     }
     // First, because only a worker that still has the lease may end what runs.

@@ -24,8 +24,11 @@ const KILL_TIMEOUT_MS = 5_000;
 const MTU = 65_520;
 export const NETWORK_INTERFACE = 'tap0';
 
-/** slirp4netns has a socket for each connection of the sandbox, so their number is bounded. */
-const LIMIT = 'ulimit -n 1024 && echo 500 > /proc/self/oom_score_adj; exec "$@"';
+/**
+ * slirp4netns has a socket for each connection of the sandbox, so their number is bounded. It begins when it has a
+ * record: one that a killed service left without any would be in the way of the next.
+ */
+const BEGIN = 'ulimit -n 1024 && echo 500 > /proc/self/oom_score_adj; read -r _ && exec "$@" < /dev/null';
 
 interface NetworkRecord extends ProcessIdentity {
   run: string;
@@ -64,20 +67,22 @@ export async function attachNetwork(input: AttachInput): Promise<NetworkConnecti
   await namespaceReady(input);
   const log = openSync(paths.networkLog, 'w', 0o600);
   const [name = '', value = ''] = input.marker.split(/=(.*)/s);
-  const command = ['-c', LIMIT, 'sh', ...slirpCommand(input)];
+  const command = ['-c', BEGIN, 'sh', ...slirpCommand(input)];
   const child = spawn('/bin/sh', command, {
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', [name]: value },
     cwd: '/',
     detached: true,
-    stdio: withoutInherited(['ignore', log, log, 'pipe']),
+    stdio: withoutInherited(['pipe', log, log, 'pipe']),
   });
   closeSync(log);
   // A program that cannot be run has no pid, and its pipe closes at once.
   child.on('error', () => undefined);
+  child.stdin?.on('error', () => undefined);
   child.unref();
   try {
     if (child.pid !== undefined) {
       await writeRecord(paths, { ...identifyProcess(child.pid), run });
+      child.stdin?.end('\n');
     }
   } catch (error) {
     throw unconnected(child, error);
@@ -128,7 +133,7 @@ async function endConnector(record: NetworkRecord): Promise<void> {
   }
 }
 
-/** An earlier connector may still need time; one whose service was killed ends without connecting. */
+/** An earlier connector may still need time; it goes on when its service is killed. */
 async function becomesConnected(known: NetworkRecord, { pid, signal }: AttachInput): Promise<boolean> {
   const deadline = performance.now() + EARLIER_TIMEOUT_MS;
   while (isProgramAlive(known) && performance.now() < deadline) {
