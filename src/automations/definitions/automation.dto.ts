@@ -1,9 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { ValidateBy } from 'class-validator';
-import { customRule, field, type FieldProblem } from '../../common/validation/field.js';
+import { customRule, field, must } from '../../common/validation/field.js';
 import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
-import { Choice, Identifier, Text, TextList } from '../../common/validation/text-fields.js';
+import { Choice, Identifier, MAX_TEXT, Text, TextList } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
 import { promptProblem } from '../runs/prompt-template.js';
@@ -34,15 +33,13 @@ function arePatterns(on: unknown): boolean {
 }
 
 function KeyPatterns(description: string): PropertyDecorator {
-  const noKeys: FieldProblem = { type: 'string_type', msg: 'Expected an event key, or a list of them.' };
   const text = { type: 'string', maxLength: MAX_PATTERN };
   return field(
     description,
     { example: 'issues.labeled' },
     {
       schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
-      is: (why) => ValidateBy({ name: 'keyPatterns', validator: { validate: arePatterns } }, why),
-      otherwise: noKeys,
+      rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
     },
   );
 }
@@ -128,7 +125,7 @@ export class TasksDto {
   @TextList('Only these types.', {
     nullable: true,
     example: ['FAILING_CHECKS'],
-    form: { items: { enum: [...TASK_TYPES] } },
+    form: { items: { type: 'string', enum: [...TASK_TYPES], maxLength: MAX_TEXT } },
   })
   @chosenFrom(TASK_TYPES)
   task_types?: TaskType[] | null;
@@ -136,7 +133,7 @@ export class TasksDto {
   @TextList('Only of these providers.', {
     nullable: true,
     example: ['github'],
-    form: { items: { enum: [...PROVIDER_TYPES] } },
+    form: { items: { type: 'string', enum: [...PROVIDER_TYPES], maxLength: MAX_TEXT } },
   })
   @chosenFrom(PROVIDER_TYPES)
   providers?: ProviderType[] | null;
