@@ -37,10 +37,7 @@ export const SETTINGS_EXAMPLES = {
     summary: 'Clear what was set: null, or blank text where null keeps the stored value',
     value: { max_budget_per_task: null, llm_base_url: '' },
   },
-  toolServers: {
-    summary: 'Tool servers',
-    value: { mcp_config: MCP_CONFIG_EXAMPLE },
-  },
+  toolServers: { summary: 'Tool servers', value: { mcp_config: MCP_CONFIG_EXAMPLE } },
   tokensAndSecrets: {
     summary: 'A git-provider token and a custom secret along with settings',
     value: {
