@@ -127,7 +127,9 @@ export function NestedList<T extends object>(
   const list = listOf(elementOf(options), '', form);
   const elements = (value: unknown): FieldProblem[] => {
     const all = Array.isArray(value) ? value.map((element, index) => ({ index, element })) : [];
-    return listRule(all.filter(({ element }) => element instanceof options.type));
+    const objects = all.filter(({ element }) => element instanceof options.type);
+    // A problem of the list as a whole would hide which elements are no objects.
+    return listRule(objects).filter(({ path }) => path !== undefined || objects.length === all.length);
   };
   return nested(description, options, { ...list, rules: { ...list.rules, elements } });
 }

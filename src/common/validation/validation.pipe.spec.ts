@@ -40,7 +40,11 @@ class ExampleDto extends BaseDto {
     type: ItemDto,
     fromText: (text) => ({ name: text }),
     listRule: (elements) =>
-      elements.length > 2 ? [{ type: 'value_error', msg: 'Too many.', path: ['2', 'name'] }] : [],
+      elements.length === 0
+        ? [{ type: 'value_error', msg: 'None.' }]
+        : elements.length > 2
+          ? [{ type: 'value_error', msg: 'Too many.', path: ['2', 'name'] }]
+          : [],
   })
   items?: ItemDto[];
 
@@ -157,6 +161,8 @@ describe('InputValidationPipe', () => {
       ],
     ],
     ['{"items":["a","b","c"]}', ['body.items.2.name value_error']],
+    ['{"items":[]}', ['body.items value_error']],
+    ['{"items":[5]}', ['body.items.0 model_attributes_type']],
     ['{"by_name":[]}', ['body.by_name dict_type']],
     [
       '{"by_name":{"a":{"name":1},"x":{"name":2},"b":"text"}}',
