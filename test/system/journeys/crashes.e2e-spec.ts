@@ -124,7 +124,7 @@ describe('the service, killed', () => {
 
     await world.kill(service);
     await gates.openForSurvivors();
-    // The agent comes to its end while nobody looks.
+    // The agent comes to its end while no client looks.
     goOn();
     await restart();
 
