@@ -204,7 +204,7 @@ function describe({ statement, rowsRead, scanned }: RunPlan): string {
   return `reads ${rowsRead} rows${scanned.map((table) => `, ${table} from end to end`).join('')}: ${statement.slice(0, MAX_SHOWN)}`;
 }
 
-/** @param background what runs meanwhile whoever reads */
+/** @param background what runs beside the readers */
 async function explain(log: PlanLog, large: Installation, background: ReadonlySet<string>): Promise<Outcome> {
   const bad: string[] = [];
   for (const listing of LISTINGS) {

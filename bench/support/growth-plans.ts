@@ -5,7 +5,7 @@ import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-acc
 
 /** PostgreSQL writes the plan of a statement before its result, another process of it may be a moment later. */
 const SETTLE_MS = 300;
-/** Whoever stops at the first row of a table does not read it from end to end. */
+/** A plan that stops at the first row of a table does not read it from end to end. */
 const FEW_ROWS = 1_000;
 const PLAN = /duration: [\d.]+ ms {2}plan:\n((?:\t.*\n)+)/g;
 

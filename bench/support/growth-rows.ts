@@ -13,7 +13,7 @@ export interface GrowthSize {
 export interface GrowthReaders {
   /** Has all conversations that are not spread over the others. */
   many: string;
-  /** Has as few as everybody else. */
+  /** Has as few as the others. */
   few: string;
 }
 
@@ -190,7 +190,7 @@ async function insertConversations(rows: Client, numbers: unknown[], eventsOfEac
   await rows.query(LOGS, [...numbers, eventsOfEach]);
 }
 
-/** Nobody needs a commit to survive a crash here. */
+/** No commit has to survive a crash here. */
 async function connect(databaseUrl: string): Promise<Client> {
   const session = new Client({ connectionString: databaseUrl });
   await session.connect();

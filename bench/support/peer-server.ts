@@ -89,7 +89,7 @@ export async function startPeer(python: string, folder: string): Promise<PeerSer
     try {
       process.kill(group, 'SIGKILL');
     } catch (error) {
-      // Nobody of the group is left.
+      // No process of the group is left.
       if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) {
         throw error;
       }

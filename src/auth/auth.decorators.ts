@@ -23,13 +23,16 @@ export function BesideSandboxKey(): ReturnType<typeof SetMetadata> {
   return SetMetadata(BESIDE_SANDBOX_KEY, true);
 }
 
-export const CurrentUser = createParamDecorator((_data: unknown, context: ExecutionContext): AuthUser => {
+function userOf(context: ExecutionContext): AuthUser {
   const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
   if (!user) {
     throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
   }
   return user;
-});
+}
+
+export const CurrentUser = createParamDecorator((_data: unknown, context) => userOf(context));
+export const UserId = createParamDecorator((_data: unknown, context) => userOf(context).id);
 
 export const PUBLIC_ROUTE = 'slipway:public';
 

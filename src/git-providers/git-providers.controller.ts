@@ -1,6 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
 import { GitUserDto, INVALID_TOKEN, toGitUserDto } from './git-providers.dto.js';
 import { PROVIDER_TYPES } from './git-provider.js';
@@ -27,13 +27,13 @@ export class GitProvidersController {
 
   @Get('user/info')
   @ApiRoute('get_user_api_user_info_get', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
-  async userInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
-    return toGitUserDto(await this.providers.findAccount(user.id));
+  async userInfo(@UserId() userId: string): Promise<GitUserDto> {
+    return toGitUserDto(await this.providers.findAccount(userId));
   }
 
   @Get('v1/users/git-info')
   @ApiRoute('get_current_user_git_info_api_v1_users_git_info_get', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
-  async gitInfo(@CurrentUser() user: AuthUser): Promise<GitUserDto> {
-    return toGitUserDto(await this.providers.findAccount(user.id));
+  async gitInfo(@UserId() userId: string): Promise<GitUserDto> {
+    return toGitUserDto(await this.providers.findAccount(userId));
   }
 }

@@ -77,10 +77,7 @@ export class DiagnosticsController {
   @ApiRoute(
     'get_diagnostics',
     'Versions, configuration without secrets, parts and last log lines of this replica, and what the service does',
-    {
-      description: 'Administrators only.',
-      answer: { type: DiagnosticsDto, description: 'This replica' },
-    },
+    { description: 'Administrators only.', answer: { type: DiagnosticsDto, description: 'This replica' } },
   )
   async show(): Promise<DiagnosticsDto> {
     return {

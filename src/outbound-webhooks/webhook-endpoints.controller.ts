@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiExtraModels, ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
 import {
@@ -71,7 +71,7 @@ export class WebhookEndpointsController {
     webhooks: WEBHOOKS,
   })
   async create(
-    @CurrentUser() { id: userId }: AuthUser,
+    @UserId() userId: string,
     @Body() body: CreateWebhookEndpointDto,
   ): Promise<WebhookEndpointWithSecretDto> {
     return toWebhookEndpointWithSecretDto(await this.endpoints.create(userId, body));
@@ -82,7 +82,7 @@ export class WebhookEndpointsController {
     description: 'The oldest first, without their secrets.',
     answer: { type: [WebhookEndpointDto], description: 'Your endpoints' },
   })
-  async list(@CurrentUser() { id: userId }: AuthUser): Promise<WebhookEndpointDto[]> {
+  async list(@UserId() userId: string): Promise<WebhookEndpointDto[]> {
     return (await this.endpoints.list(userId)).map(toWebhookEndpointDto);
   }
 
@@ -92,10 +92,7 @@ export class WebhookEndpointsController {
     answer: { type: WebhookEndpointDto, description: 'The endpoint without its secret' },
     problems: [UNKNOWN],
   })
-  async get(
-    @CurrentUser() { id: userId }: AuthUser,
-    @Param() { id }: WebhookEndpointIdDto,
-  ): Promise<WebhookEndpointDto> {
+  async get(@UserId() userId: string, @Param() { id }: WebhookEndpointIdDto): Promise<WebhookEndpointDto> {
     return toWebhookEndpointDto(await this.endpoints.get(userId, id));
   }
 
@@ -112,7 +109,7 @@ export class WebhookEndpointsController {
     invalid: BAD_URL,
   })
   async update(
-    @CurrentUser() { id: userId }: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
     @Body() body: UpdateWebhookEndpointDto,
   ): Promise<WebhookEndpointDto> {
@@ -126,10 +123,7 @@ export class WebhookEndpointsController {
     answer: { description: 'Removed' },
     problems: [UNKNOWN],
   })
-  async remove(
-    @CurrentUser() { id: userId }: AuthUser,
-    @Param() { id }: WebhookEndpointIdDto,
-  ): Promise<void> {
+  async remove(@UserId() userId: string, @Param() { id }: WebhookEndpointIdDto): Promise<void> {
     await this.endpoints.remove(userId, id);
   }
 
@@ -141,7 +135,7 @@ export class WebhookEndpointsController {
     problems: [UNKNOWN],
   })
   async rotateSecret(
-    @CurrentUser() { id: userId }: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
   ): Promise<WebhookEndpointWithSecretDto> {
     return toWebhookEndpointWithSecretDto(await this.endpoints.rotateSecret(userId, id));
@@ -154,10 +148,7 @@ export class WebhookEndpointsController {
     answer: { type: WebhookDeliveryDto, description: 'The delivery, after its only attempt' },
     problems: [UNKNOWN, TOO_MANY_TESTS],
   })
-  async test(
-    @CurrentUser() { id: userId }: AuthUser,
-    @Param() { id }: WebhookEndpointIdDto,
-  ): Promise<WebhookDeliveryDto> {
+  async test(@UserId() userId: string, @Param() { id }: WebhookEndpointIdDto): Promise<WebhookDeliveryDto> {
     return toWebhookDeliveryDto(await this.endpoints.test(userId, id));
   }
 
@@ -169,7 +160,7 @@ export class WebhookEndpointsController {
     problems: [UNKNOWN],
   })
   async searchDeliveries(
-    @CurrentUser() { id: userId }: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
     @Query() { status, page_id: pageId, limit = 50 }: SearchWebhookDeliveriesQueryDto,
   ): Promise<WebhookDeliveryPageDto> {
@@ -190,7 +181,7 @@ export class WebhookEndpointsController {
     problems: [UNKNOWN],
   })
   async redeliver(
-    @CurrentUser() { id: userId }: AuthUser,
+    @UserId() userId: string,
     @Param() { id, delivery_id: deliveryId }: WebhookDeliveryIdDto,
   ): Promise<WebhookDeliveryDto> {
     return toWebhookDeliveryDto(await this.endpoints.redeliver(userId, id, deliveryId));

@@ -39,9 +39,7 @@ function EventTypes(): PropertyDecorator {
   };
 }
 
-@SchemaRules({
-  $defs: { WebhookEventType: { type: 'string', enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } },
-})
+@SchemaRules({ $defs: { WebhookEventType: { type: 'string', enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } } })
 class EndpointFieldsDto {
   @Text('For people.', { nullable: true, example: 'CI', maxLength: 200 }) description?: string | null;
   @EventTypes() events?: string[];

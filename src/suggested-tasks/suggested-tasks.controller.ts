@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiHeader, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ifNoneMatch } from '../common/requests/response-headers.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
@@ -65,12 +65,12 @@ export class SuggestedTasksController {
     },
   })
   async find(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SuggestedTasksQueryDto,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const { tasks, statuses } = await this.service.find(user.id, {
+    const { tasks, statuses } = await this.service.find(userId, {
       taskTypes: query.task_types,
       providers: query.providers,
       limit: query.limit,

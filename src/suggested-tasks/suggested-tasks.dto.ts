@@ -1,8 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { IsArray, IsIn } from 'class-validator';
+import { isArray, isIn } from 'class-validator';
 import type { DocumentedProblem } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
-import { because, field, type FieldOptions, maxItems } from '../common/validation/field.js';
+import { field, type FieldOptions, maxItems, must } from '../common/validation/field.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { MAX_TEXT } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
@@ -111,16 +111,19 @@ function CommaList(
   description: string,
   { values, ...options }: FieldOptions & { values: readonly string[] },
 ): PropertyDecorator {
-  const unknown = { type: 'enum', msg: `Expected a comma list of: ${values.join(', ')}.` };
+  const areKnown = (words: unknown): boolean =>
+    Array.isArray(words) && words.every((word) => isIn(word, values));
   return field(description, options, {
     schema: { type: String, maxLength: MAX_TEXT },
     coerce: (value) =>
       typeof value === 'string' && value.length <= MAX_TEXT
         ? value.split(',').map((word) => word.trim())
         : value,
-    is: IsArray,
-    otherwise: { type: 'string_type', msg: 'Expected one comma-separated list.' },
-    rules: [maxItems(MAX_WORDS, 'words'), IsIn([...values], because(unknown, { each: true }))],
+    rules: {
+      isArray: must(isArray, 'string_type', 'Expected one comma-separated list.'),
+      arrayMaxSize: maxItems(MAX_WORDS, 'words'),
+      isIn: must(areKnown, 'enum', `Expected a comma list of: ${values.join(', ')}.`),
+    },
   });
 }
 

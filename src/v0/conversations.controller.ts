@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Header, Param, Patch, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
@@ -47,11 +47,11 @@ export class ConversationInfosController {
     },
   )
   async search(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchConversationInfosQueryDto,
   ): Promise<ConversationInfoPageDto> {
     const { items, nextPageId } = await this.queries.search(
-      user.id,
+      userId,
       { withSubConversations: false },
       { limit: query.limit ?? DEFAULT_LIMIT, pageId: query.page_id },
     );
@@ -65,8 +65,8 @@ export class ConversationInfosController {
     'One conversation, as the older web application shows it',
     { answer: { type: ConversationInfoDto, description: 'The conversation' }, problems: [UNKNOWN] },
   )
-  async get(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
-    return toConversationInfoDto(this.presenter.conversation(await this.conversations.find(user.id, id)));
+  async get(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
+    return toConversationInfoDto(this.presenter.conversation(await this.conversations.find(userId, id)));
   }
 
   @Get(':id/config')
@@ -76,11 +76,11 @@ export class ConversationInfosController {
     { answer: { type: ConversationRuntimeDto, description: 'Its sandbox' }, problems: [UNKNOWN] },
   )
   async config(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
   ): Promise<ConversationRuntimeDto> {
     const { id: session_id, sandbox_id: runtime_id } = this.presenter.conversation(
-      await this.conversations.find(user.id, id),
+      await this.conversations.find(userId, id),
     );
     return { runtime_id, session_id };
   }
@@ -95,11 +95,11 @@ export class ConversationInfosController {
     invalid: { loc: ['body', 'title'], type: 'value_error', msg: 'Expected a title that is not blank.' },
   })
   async rename(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() body: UpdateConversationDto,
   ): Promise<boolean> {
-    await this.conversations.update(user.id, id, body);
+    await this.conversations.update(userId, id, body);
     return true;
   }
 
@@ -109,8 +109,8 @@ export class ConversationInfosController {
     answer: { schema: { type: 'boolean' }, description: 'Removed', example: true },
     problems: [UNKNOWN],
   })
-  async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<boolean> {
-    await this.conversations.remove(user.id, id);
+  async remove(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<boolean> {
+    await this.conversations.remove(userId, id);
     return true;
   }
 }

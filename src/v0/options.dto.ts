@@ -10,7 +10,8 @@ const FEATURE_FLAGS = {
   ENABLE_LINEAR: false,
 };
 
-export class ServerFeatureFlagsDto extends Always(FEATURE_FLAGS) {}
+@Always(FEATURE_FLAGS)
+class ServerFeatureFlagsDto {}
 
 export class ServerConfigDto {
   @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) APP_MODE: 'oss';
@@ -25,7 +26,7 @@ export class ServerConfigDto {
   })
   PROVIDERS_CONFIGURED: ProviderType[];
 
-  @ApiProperty({ type: ServerFeatureFlagsDto }) FEATURE_FLAGS: ServerFeatureFlagsDto;
+  @ApiProperty({ type: ServerFeatureFlagsDto }) FEATURE_FLAGS: typeof FEATURE_FLAGS;
 }
 
 export function toServerConfigDto(providers: readonly ProviderType[]): ServerConfigDto {

@@ -1,6 +1,6 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { RepositoryListsService } from '../git-providers/repository-lists.service.js';
@@ -49,12 +49,12 @@ export class UserRepositoriesController {
     answer: { type: [RepositoryDto], description: LISTED },
   })
   async repositories(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() { selected_provider: provider, ...query }: UserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
     const { installation_id: installation = null, page = 1, per_page: limit = DEFAULT_LIMIT } = query;
     const wanted = { text: null, sort: null, installation, position: page, limit };
-    return toLinkedRepositoryDtos(await this.lists.findRepositories(user.id, provider ?? null, wanted));
+    return toLinkedRepositoryDtos(await this.lists.findRepositories(userId, provider ?? null, wanted));
   }
 
   @Get('search/repositories')
@@ -63,13 +63,13 @@ export class UserRepositoriesController {
     answer: { type: [RepositoryDto], description: LISTED },
   })
   async searchRepositories(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchUserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
     const { query: text, per_page: limit = DEFAULT_LIMIT, selected_provider: provider = null } = query;
     const range = { installation: null, position: 1, limit: Math.min(limit, MAX_LIMIT) };
     const wanted = { ...range, text: text === '' ? null : text, sort: toSearchSort(query) };
-    return toLinkedRepositoryDtos(await this.lists.findRepositories(user.id, provider, wanted));
+    return toLinkedRepositoryDtos(await this.lists.findRepositories(userId, provider, wanted));
   }
 
   @Get('repository/branches')
@@ -78,11 +78,11 @@ export class UserRepositoriesController {
     answer: { type: BranchesPageDto, description: LISTED },
   })
   async branches(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() { repository, page = 1, per_page: limit = DEFAULT_LIMIT }: RepositoryBranchesQueryDto,
   ): Promise<BranchesPageDto> {
     const wanted = { repository, text: null, position: page, limit };
-    return toBranchesPageDto(await this.lists.findBranches(user.id, null, wanted), page, limit);
+    return toBranchesPageDto(await this.lists.findBranches(userId, null, wanted), page, limit);
   }
 
   @Get('search/branches')
@@ -91,12 +91,12 @@ export class UserRepositoriesController {
     answer: { type: [BranchDto], description: LISTED },
   })
   async searchBranches(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchUserBranchesQueryDto,
   ): Promise<BranchDto[]> {
     const { repository, query: text, per_page: limit = DEFAULT_LIMIT, selected_provider: provider } = query;
     const wanted = { repository, text: text === '' ? null : text, position: 1, limit };
-    const { read } = await this.lists.findBranches(user.id, provider ?? null, wanted);
+    const { read } = await this.lists.findBranches(userId, provider ?? null, wanted);
     return read.value.items.map(toBranchDto);
   }
 
@@ -107,10 +107,10 @@ export class UserRepositoriesController {
     { ...LIST, answer: { type: [String], description: LISTED, example: ['acme'] } },
   )
   async installations(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() { provider }: UserInstallationsQueryDto,
   ): Promise<string[]> {
     const range = { position: 1, limit: MAX_INSTALLATIONS };
-    return (await this.lists.findInstallations(user.id, provider, range)).read.value.items;
+    return (await this.lists.findInstallations(userId, provider, range)).read.value.items;
   }
 }

@@ -85,7 +85,7 @@ it('calls no model, and sends no key, where a record on the disk says so', async
   await server.restart();
   const { client } = server;
 
-  // Whatever the record says, nothing runs before somebody has said which model it is, and where.
+  // Whatever the record says, nothing runs before a request has named the model and its address.
   expect(await client.say(id, 'Do it.')).toMatchObject({
     status: 400,
     body: { detail: expect.stringContaining(`POST /api/conversations/${id}/credentials`) },

@@ -247,7 +247,7 @@ describe('an adopted conversation after a resume', () => {
     await request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
   }
 
-  /** A conversation that nobody told the service of, in a sandbox that the user stopped and started again. */
+  /** A conversation that the service was not told of, in a sandbox that the user stopped and started again. */
   async function resumed(model: object): Promise<{ agent: TestAgentServer; id: string }> {
     await request(app.url)
       .post('/api/secrets')

@@ -21,7 +21,7 @@ let rows: ConversationRows;
 let user: TestUser;
 
 beforeAll(async () => {
-  // Nobody listens there: tokens are stored without a verdict.
+  // Nothing listens there: tokens are stored without a verdict.
   app = await createTestApp({
     PUBLIC_URL: 'https://agents.example.com',
     GITHUB_API_URL: 'http://127.0.0.1:1',

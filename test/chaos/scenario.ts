@@ -18,7 +18,7 @@ export interface Amount {
 export interface Outcome extends LoadCounts {
   /** How often damage was done. */
   faults: number;
-  /** Processes and folders of sandboxes that nobody knows of any more. */
+  /** Processes and folders of sandboxes that the service has lost track of. */
   orphaned: number;
   /** Sentences; none when everything was as it should be. */
   problems: string[];

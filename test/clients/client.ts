@@ -2,7 +2,7 @@ import type { ClientCache } from './support/client-cache.js';
 import type { ClientsWorld } from './support/clients-world.js';
 import type { Steps } from './support/steps.js';
 
-/** A program of somebody else, or of ours, that speaks to the service. */
+/** A program, our own or another's, that speaks to the service. */
 export interface Client {
   /** The beginning of its file's name. */
   name: string;

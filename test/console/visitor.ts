@@ -13,7 +13,7 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Nobody but this machine: whatever the page asked of another would fail, and show in the log.
+  // This machine only: whatever the page asked of another would fail, and show in the log.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
 const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
@@ -28,7 +28,7 @@ export async function startBrowser(): Promise<Browser> {
   });
 }
 
-/** Somebody at a browser of their own, and what went wrong there. */
+/** A user at a browser of their own, and what went wrong there. */
 export class Visitor {
   readonly page: Page;
   private readonly context: BrowserContext;

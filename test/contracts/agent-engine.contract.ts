@@ -14,7 +14,7 @@ export interface EngineHarness {
   close: () => Promise<void>;
 }
 
-/** What every engine does, whoever's agent it runs. */
+/** What every engine does, whichever agent it runs. */
 export function describeAgentEngine(name: string, start: () => Promise<EngineHarness>): void {
   const never = new AbortController().signal;
 

@@ -222,7 +222,7 @@ describeNetwork('the network of a process sandbox', () => {
       expect(first).toBe('waiting');
       expect(unready.exitCode ?? unready.signalCode).toBe(ends ? 'SIGTERM' : 'SIGKILL');
       expect(await openOnes(client, [target])).toEqual([target]);
-      // Without a record, nobody would connect it again if the service were killed in between.
+      // Without a record, it would not be connected again if the service were killed in between.
       expect(await always).toBe(true);
     },
   );

@@ -40,7 +40,7 @@ function comparable(object: KubernetesObject): KubernetesObject {
   return object;
 }
 
-// CI has both; elsewhere they are tools of whoever changes the chart.
+// CI has both; elsewhere the author of a change to the chart installs them.
 (hasTools ? describe : describe.skip)('the Helm chart', () => {
   it('makes with its defaults what deploy/kubernetes/base makes', () => {
     const base = output('kubectl', 'kustomize', 'deploy/kubernetes/base')

@@ -17,7 +17,7 @@ let id: string;
 beforeAll(async () => {
   database = await createTestDatabase();
   app = await createTestApp({}, database.url);
-  // Nobody listens there, so that only the test stores events.
+  // Nothing listens there, so that only the test stores events.
   sandbox = await insertRunningSandbox(app, app.user.id, { address: 'http://127.0.0.1:1', key: 'k' });
 });
 

@@ -14,7 +14,7 @@ import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
 
 /**
- * A program of somebody else that listens where a sandbox was. It must not get a single request, because each one would
+ * A foreign program that listens where a sandbox was. It must not get a single request, because each one would
  * tell it the sandbox's key.
  */
 class Impostor {
@@ -101,7 +101,7 @@ describe('a program that listens where a sandbox was before its pause', () => {
     agent.append(id);
     await until(async () => (await count()) === 1 && agent.watchers === 1);
     await replaceByImpostor();
-    // The follower does not know about the pause yet; whoever runs the sandbox announces news all the same.
+    // The follower does not know about the pause yet; its replica announces news all the same.
     const requests = service.app.get(SyncRequests, { strict: false });
     await until(async () => {
       requests.requestSync(id);

@@ -42,7 +42,7 @@ const ROUTES: [RegExp, Route][] = [
   [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/statuses$/, listStatuses],
   [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/comments$/, listComments],
   [/^\/repositories\/([^/]+\/[^/]+)\/src\/HEAD\/(.*)$/, listFolder],
-  // Removed by CHANGE-2770 and before; nobody may use them again.
+  // Removed by CHANGE-2770 and before; they must not be used again.
   [/^\/(workspaces|repositories|user\/permissions\/\w+|pullrequests\/[^/]+)$/, gone],
 ];
 

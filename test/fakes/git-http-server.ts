@@ -48,7 +48,7 @@ export interface GitHttpServer {
 }
 
 /**
- * @param credentials `user:password` that every request has to present; null: everybody may read
+ * @param credentials `user:password` that every request has to present; null: reading needs none
  * @param host where it listens
  */
 export async function startGitHttpServer(

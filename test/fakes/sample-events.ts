@@ -9,7 +9,7 @@ import type {
 
 const TIMESTAMP = '2026-01-31T12:00:00.000000';
 
-/** What somebody said. */
+/** A message of a user or an agent. */
 export function messageEvent(id: string, source: 'user' | 'agent', text: string): MessageEvent {
   return {
     kind: 'MessageEvent',

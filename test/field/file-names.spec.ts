@@ -9,7 +9,7 @@ import { startTestAgentServer, type TestAgentServer } from '../support/test-agen
 const run = promisify(execFile);
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-// Names from before UTF-8, or from archives of other systems: git quotes them, and nobody could ask for their diff.
+// Names from before UTF-8, or from archives of other systems: git quotes them, so their diff could not be asked for.
 describe('names of files', () => {
   let server: TestAgentServer;
   let folder: string;

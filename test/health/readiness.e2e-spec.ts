@@ -9,7 +9,7 @@ import { DatabaseProxy } from '../support/database-proxy.js';
 import { createTestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
 
-/** Where the fake engine is: nobody but the operator may read it. */
+/** Where the fake engine is: only the operator may read it. */
 const ENGINE_ADDRESS = '10.11.12.13:2375';
 
 interface Part {

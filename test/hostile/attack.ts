@@ -7,13 +7,13 @@ export type AttackedBackend = (typeof BACKENDS)[number];
 /** What the service says of an attack on one backend. */
 export interface Expectation {
   outcome: 'held' | 'not promised';
-  /** What somebody sees who looks: one sentence. */
+  /** What an observer sees, in one sentence. */
   because: string;
 }
 
 /** What an attack came to. */
 export interface Sighting {
-  /** False: somebody was hurt, or could have been. */
+  /** False: a tenant was harmed, or could have been. */
   held: boolean;
   /** What was seen, in one line: numbers, statuses, texts of errors. */
   seen: string;
@@ -45,7 +45,7 @@ export function held(because: string): Expectation {
   return { outcome: 'held', because };
 }
 
-/** Whoever runs the service this way lives with it. */
+/** An operator who runs the service this way accepts it. */
 export function notPromised(because: string): Expectation {
   return { outcome: 'not promised', because };
 }

@@ -77,7 +77,7 @@ describeInCluster('when the cluster fails', () => {
     expect(jsonText(await user.sandbox(waiting), 'status')).toBe('STARTING');
     const gone = user.remove(`${SANDBOXES}/${waiting}`);
 
-    // An API server that has just started knows nobody's rights.
+    // An API server that has just started knows no rights yet.
     world.access.proxy.answer(403, 'Forbidden', { times: 12 });
     await world.access.proxy.comeBack();
     await gone;

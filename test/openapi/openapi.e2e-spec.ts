@@ -23,7 +23,7 @@ let operations: DocumentedOperation[];
 let schemas: Record<string, JsonSchema>;
 
 beforeAll(async () => {
-  // Nobody listens there: the example tokens are stored without a verdict.
+  // Nothing listens there: the example tokens are stored without a verdict.
   service = await createTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
   document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
   operations = resolvedOperations(document);

@@ -20,7 +20,7 @@ export class KeptSecrets {
   async change(turn: number): Promise<void> {
     const name = `LOAD_${turn}`;
     const body = { name, value: `value ${turn}` };
-    // Nobody knows of one whose answer was lost, so it is neither missed nor unexpected.
+    // It is unknown whether one whose answer was lost was stored, so it is neither missed nor unexpected.
     if (await this.#client.send('secrets', 'POST', '/api/secrets', { body })) {
       this.#kept.add(name);
       this.acknowledged += 1;

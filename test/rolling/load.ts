@@ -52,7 +52,7 @@ export interface LoadCounts {
   acknowledged: number;
   /** Those that are not there afterwards, and events that a follower never got. */
   lost: number;
-  /** Events that a follower got twice or that are stored twice, and conversations that nobody has started. */
+  /** Events that a follower got twice or that are stored twice, and conversations that were never started. */
   doubled: number;
   /** Starts that did not become READY. */
   stuck: number;
@@ -137,7 +137,7 @@ export class Load {
     return new Load(admin, client, user, { startTries, starters });
   }
 
-  /** Keeps everything busy until the work is done, and then waits until everybody has got everything. */
+  /** Keeps everything busy until the work is done, and then waits until every client has got everything. */
   async during(work: () => Promise<void>): Promise<Findings> {
     const followers = [...this.#streams, ...this.#sockets];
     const following = followers.map((follower) => follower.run());
@@ -173,7 +173,7 @@ export class Load {
     return this.#findings(await this.#stored());
   }
 
-  /** Removes the user with everything that is theirs; sandboxes first, as only the sweep of a minute finds those of nobody. */
+  /** Removes the user with everything that is theirs; sandboxes first, as only the sweep of a minute finds those without an owner. */
   async close(): Promise<void> {
     const path = '/api/v1/sandboxes';
     const deadline = performance.now() + CATCH_UP_MS;
@@ -216,7 +216,7 @@ export class Load {
     }
   }
 
-  /** What was acknowledged at any time is there in the end, and nothing that nobody has asked for. */
+  /** What was acknowledged at any time is there in the end, and nothing that was not asked for. */
   async #lookAtWrites(): Promise<void> {
     const shown = jsonText(await this.#client.must('settings', 'GET', '/api/settings'), 'git_user_name');
     // A later write may have been done whose answer was lost.

@@ -149,7 +149,7 @@ describe('the proxy of agent servers', () => {
     const note = ({ socket }: IncomingMessage): unknown => ports.push(socket.remotePort);
     agentServer.on('request', note);
     await (await fetch(url, { headers })).text();
-    // As another replica does it: nobody tells this one.
+    // As another replica does it, without telling this one.
     await app.dataSource
       .getRepository(Sandbox)
       .update({ id: 'Proxied10' }, { generation: 7, address: 'http://127.0.0.1:1' });

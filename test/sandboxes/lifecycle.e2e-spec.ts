@@ -394,7 +394,7 @@ describe('the life of a sandbox', () => {
         expect(before?.address).toMatch(/^http:/);
         expect(await target.target(id)).toBeNull();
         backend.reported.delete(id);
-        // Whoever noted the error may still have the lease, so that a look goes past it.
+        // The worker that noted the error may still hold the lease, so a round may skip the sandbox.
         await until(async () => {
           await reconcile();
           return (await backend.inspect(id)).state === 'stopped';

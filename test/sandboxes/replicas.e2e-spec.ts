@@ -76,7 +76,7 @@ describe('sandboxes of several processes', () => {
 
   it.each([
     ['STARTING', 0, 'RUNNING', 1],
-    // Of a resume nobody knows whether the program runs since before it, with the key of before it.
+    // After a resume it is unknown whether the program still runs with the key from before it.
     ['STARTING', 1, 'RUNNING', 2],
     ['PAUSING', 1, 'PAUSED', 1],
     ['DELETING', 1, 'MISSING', 1],

@@ -43,7 +43,7 @@ afterAll(async () => {
 });
 
 const who = fc.constantFrom<Who[]>(0, 1);
-/** Whose sandbox, and which: often one of somebody else. */
+/** Whose sandbox, and which: often that of another user. */
 const choice = fc.tuple(who, fc.nat(5));
 
 function chosen({ sandboxes }: Model, pick: number): Sandbox | undefined {

@@ -95,7 +95,7 @@ export async function startPgBouncer(
   };
 }
 
-/** Whoever owns the server's socket; for a server over TCP, nobody in particular. */
+/** The owner of the server's socket; null for a server over TCP. */
 function unprivileged(host: string): { uid: number; gid: number } {
   const { uid, gid } = host.startsWith('/') ? statSync(host) : { uid: 65_534, gid: 65_534 };
   return { uid: uid === 0 ? 65_534 : uid, gid: uid === 0 ? 65_534 : gid };

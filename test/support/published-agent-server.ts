@@ -40,7 +40,7 @@ const JSON_TYPE = 'application/json';
 
 /**
  * The stock server drops what it has no name for without a word, so for what is sent there every object is closed: a
- * member that nobody knows has no effect.
+ * unknown member has no effect.
  */
 const SCHEMAS = Object.fromEntries(
   Object.entries(components.schemas).map(([name, schema]) => [

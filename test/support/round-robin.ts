@@ -53,7 +53,7 @@ class Backend {
     this.#agent.destroy();
   }
 
-  /** Requests that are under way go on; connections that nobody uses are not used again. */
+  /** Requests that are under way go on; idle connections are not used again. */
   #note(isReady: boolean): void {
     this.isReady = isReady;
     if (!isReady) {

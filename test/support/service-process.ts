@@ -14,7 +14,7 @@ const YOUNG_GENERATION = '--max-semi-space-size=4';
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];
 const LINES_SHOWN = 50;
-/** A descriptor that whoever starts the service has left open, as careless scripts do. No sandbox may get it. */
+/** A descriptor left open by the script that starts the service. No sandbox may get it. */
 export const LEFT_OPEN = 40;
 
 /** The built service, running as a process of its own. */

@@ -1,10 +1,9 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { ValidateBy } from 'class-validator';
-import { customRule, field, maxItems } from '../../common/validation/field.js';
+import { customRule, field, maxItems, must } from '../../common/validation/field.js';
 import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
-import { Choice, Identifier, Text, TextList } from '../../common/validation/text-fields.js';
+import { Choice, Identifier, MAX_TEXT, Text, TextList } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
 import { type FollowDto, FollowField } from '../../v1/app-conversations/followed/follow.dto.js';
@@ -50,8 +49,7 @@ function KeyPatterns(description: string): PropertyDecorator {
     { example: 'issues.labeled' },
     {
       schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
-      is: (why) => ValidateBy({ name: 'keyPatterns', validator: { validate: arePatterns } }, why),
-      otherwise: { type: 'string_type', msg: 'Expected an event key, or a list of them.' },
+      rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
     },
   );
 }
@@ -118,7 +116,7 @@ export class RepoDto {
 }
 
 function Choices(description: string, values: readonly string[], example: string): PropertyDecorator {
-  const form = { items: { enum: [...values] } };
+  const form = { items: { type: 'string', enum: [...values], maxLength: MAX_TEXT } };
   return applyDecorators(
     TextList(description, { nullable: true, example: [example], form }),
     customRule('choices', (list) =>
@@ -234,7 +232,7 @@ class AutomationFieldsDto {
     example: ['triage'],
     itemLength: MAX_TAG_LENGTH,
   })
-  @maxItems(MAX_TAGS, 'tags')
+  @customRule('tags', maxItems(MAX_TAGS, 'tags'))
   tags?: string[] | null;
 
   @Choice('Whether its trigger starts it.', {

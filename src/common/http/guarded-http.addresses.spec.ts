@@ -138,7 +138,7 @@ describe('which addresses GuardedHttpClient calls', () => {
     client = clientFor('*.corp.example.com');
     names['git.corp.example.com'] = [{ address: '10.255.255.1', family: 4 }];
 
-    // Nobody listens there: it was dialled.
+    // Nothing listens there: it was dialled.
     const failure = upstreamFailure(client.fetch('https://git.corp.example.com/', { timeoutMs: 200 }));
     expect(['network', 'timeout']).toContain((await failure).reason);
   });

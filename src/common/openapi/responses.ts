@@ -30,17 +30,14 @@ export function ShownOrNull(
   return Shown(description, example, Object.assign({ type: String, nullable: true }, more));
 }
 
-/** A response, or a part of one, that is always the same. */
-export function Always<T extends object>(values: T): DtoClass<T> {
-  class AlwaysDto {
-    [member: string]: unknown;
-  }
-  for (const [name, value] of Object.entries(values) as [string, unknown][]) {
-    const text = typeof value === 'string' ? { type: String, enum: [value] } : { type: Boolean };
-    const schema = value === null ? { type: 'null' as const } : text;
-    ApiProperty({ ...schema, example: value })(AlwaysDto.prototype, name);
-  }
-  return AlwaysDto as unknown as DtoClass<T>;
+/** Documents members of a response that are always the same. */
+export function Always(values: Readonly<Record<string, unknown>>): ClassDecorator {
+  return ({ prototype }) => {
+    for (const [name, value] of Object.entries(values)) {
+      const text = typeof value === 'string' ? { type: String, enum: [value] } : { type: Boolean };
+      ApiProperty({ ...(value === null ? { type: 'null' } : text), example: value })(Object(prototype), name);
+    }
+  };
 }
 
 export class SuccessDto {

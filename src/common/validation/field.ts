@@ -1,16 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { type ClassTransformOptions, Expose, plainToInstance, Transform, Type } from 'class-transformer';
-import {
-  ArrayMaxSize,
-  IsArray,
-  IsDefined,
-  IsInstance,
-  IsOptional,
-  ValidateBy,
-  ValidateIf,
-  type ValidationOptions,
-} from 'class-validator';
+import { arrayMaxSize, isArray, IsOptional, ValidateBy, ValidateIf } from 'class-validator';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
 export type DtoClass<T extends object = object> = new () => T;
@@ -28,26 +19,24 @@ export interface FieldProblem {
   path?: string[];
 }
 
-export type DescribeProblems = (value: unknown) => FieldProblem[];
-type Reason = FieldProblem | DescribeProblems;
+/** What is wrong with a value; `key` is that of an element. */
+export type Judge = (value: unknown, key: string) => FieldProblem[];
 
-export interface RuleContext {
-  describe: DescribeProblems;
+/** By name, from the type of a value to its details: the first that is broken is reported. */
+export type Rules = Record<string, Judge>;
+
+export function must(holds: (value: unknown) => boolean, type: string, msg: string): Judge {
+  return (value) => (holds(value) ? [] : [{ type, msg }]);
 }
 
-/** Makes a class-validator decorator say why it refuses a value. */
-export function because(why: Reason, options?: ValidationOptions): ValidationOptions {
-  // class-validator drops the context of a rule without a message.
-  return { ...options, message: 'refused', context: { describe: describing(why) } satisfies RuleContext };
+/** class-validator drops the context of a rule without a message. */
+export function because(judge: Judge): { message: string; context: { judge: Judge } } {
+  return { message: 'refused', context: { judge } };
 }
 
-export function describing(why: Reason): DescribeProblems {
-  return typeof why === 'function' ? why : () => [why];
-}
-
-export function customRule(name: string, describe: DescribeProblems): PropertyDecorator {
-  const validator = { validate: (value: unknown) => describe(value).length === 0 };
-  return ValidateBy({ name, validator }, because(describe));
+export function customRule(name: string, judge: Judge): PropertyDecorator {
+  const validator = { validate: (value: unknown) => judge(value, '').length === 0 };
+  return ValidateBy({ name, validator }, because(judge));
 }
 
 export interface FieldOptions {
@@ -61,27 +50,21 @@ export interface FieldOptions {
 }
 
 export interface FieldKind {
-  schema: ApiPropertyOptions;
+  /** What `ApiProperty` takes. */
+  schema: object;
   coerce?: (value: unknown) => unknown;
-  is: (why: ValidationOptions) => PropertyDecorator;
-  /** Also for null where it is not allowed. */
-  otherwise: Reason;
-  /** The first that is broken is reported. */
-  rules?: PropertyDecorator[];
+  rules: Rules;
 }
-
-const MISSING: FieldProblem = { type: 'missing', msg: 'This member is required.' };
 
 /** Makes the property a member of the input, and documents it; absent members pass unless required. */
 export function field(
   description: string,
   options: FieldOptions,
-  { schema, coerce = (value) => value, is, otherwise, rules = [] }: FieldKind,
+  { schema, coerce = (value) => value, rules }: FieldKind,
 ): PropertyDecorator {
   const { required = false, nullable = false, nullIsAbsent = false, example } = options;
+  const missing = must((value) => value !== undefined, 'missing', 'This member is required.');
   const presence = nullable ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
-  const describe: DescribeProblems = (value) =>
-    value === undefined ? [MISSING] : describing(otherwise)(value);
   return applyDecorators(
     Expose(),
     // Else class-transformer takes a member called `constructor` for the class of its object.
@@ -94,100 +77,74 @@ export function field(
       Object.assign({}, schema, {
         description,
         // The generator wants the names of an object's own required members in this place.
-        ...(Array.isArray(schema.required) ? { selfRequired: required } : { required }),
+        ...('required' in schema ? { selfRequired: required } : { required }),
         // A choice of schemas has null among them.
         ...((nullable || nullIsAbsent) && !('oneOf' in schema) && { nullable: true }),
         ...(example !== undefined && { example }),
         ...(options.default !== undefined && { default: options.default }),
       }),
     ),
-    required ? IsDefined(because(describe)) : presence,
-    is(because(otherwise)),
-    ...rules,
+    required ? customRule('isDefined', missing) : presence,
+    ...Object.entries(rules).map(([name, judge]) => customRule(name, judge)),
   );
 }
 
 /** More elements serve no request of ours, and each one costs time and perhaps a line in the response. */
 export const MAX_ELEMENTS = 1_000;
 
-/** Converts elements, and no more of them than show that a list is too long. */
-export function toList(value: unknown, convert = (element: unknown) => element): unknown {
-  return Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map((each) => convert(each)) : value;
+export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): Judge {
+  const isFew = (value: unknown): boolean =>
+    value instanceof Map ? value.size <= most : arrayMaxSize(value, most);
+  return must(isFew, 'too_long', `Expected at most ${most} ${noun}.`);
 }
 
-/** Gives a `Map`: no key can reach a prototype. */
-export function toMap(value: unknown, convert = (entry: unknown) => entry): unknown {
-  if (!isJsonObject(value)) {
-    return value;
-  }
-  const entries = value instanceof Map ? [...value] : Object.entries(value);
-  return new Map(entries.slice(0, MAX_ELEMENTS + 1).map(([key, entry]) => [key, convert(entry)]));
+/** Judges the elements of a list or map by the first rule that each breaks, and says which they are. */
+function eachElement(rules: Rules): Judge {
+  return (value) =>
+    Array.isArray(value) || value instanceof Map
+      ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) => {
+          const problems = Object.values(rules).map((judge) => judge(element, String(key)));
+          const broken = problems.find(({ length }) => length > 0) ?? [];
+          return broken.map(({ path = [], ...problem }) => ({ ...problem, path: [String(key), ...path] }));
+        })
+      : [];
 }
 
-export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): PropertyDecorator {
-  return ArrayMaxSize(most, because({ type: 'too_long', msg: `Expected at most ${most} ${noun}.` }));
-}
-
-interface Elements {
-  /** Of one element. */
-  schema: Record<string, unknown>;
-  noun: string;
-  judge: (element: unknown, key: string) => FieldProblem[];
-  convert?: (element: unknown) => unknown;
-}
-
-export function listOf({ schema, noun, judge, convert }: Elements): FieldKind {
+/** Converts no more elements than show that a list is too long. @param form for OpenAPI only */
+export function listOf(element: FieldKind, noun = '', form: object = {}): FieldKind {
+  const { schema, coerce = (value) => value, rules } = element;
   return {
-    schema: { type: 'array', maxItems: MAX_ELEMENTS, items: schema },
-    coerce: (value) => toList(value, convert),
-    is: IsArray,
-    otherwise: { type: 'list_type', msg: `Expected a list of ${noun}.` },
-    rules: [maxItems(), customRule('elements', elementProblems(judge))],
+    schema: { type: 'array', maxItems: MAX_ELEMENTS, items: schema, ...form },
+    coerce: (value) =>
+      Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map((each) => coerce(each)) : value,
+    rules: {
+      isArray: must(isArray, 'list_type', `Expected a list${noun}.`),
+      arrayMaxSize: maxItems(),
+      elements: eachElement(rules),
+    },
   };
 }
 
-interface Entries extends Elements {
-  /** For OpenAPI only: `judge` checks the keys too. */
-  keySchema: KeySchema | undefined;
-  most?: number;
-}
-
-export interface KeySchema {
-  enum?: readonly string[];
-  pattern?: string;
-  maxLength?: number;
-}
-
-/** Arrives as a `Map`, so no key can reach a prototype. */
-export function mapOf({ schema, keySchema, noun, judge, convert, most = MAX_ELEMENTS }: Entries): FieldKind {
-  const tooMany = { type: 'too_long', msg: `Expected at most ${most} elements.` };
+/** Arrives as a `Map`, so no key can reach a prototype. @param keys for OpenAPI only */
+export function mapOf(entry: FieldKind, noun = '', keys?: object, most = MAX_ELEMENTS): FieldKind {
+  const { schema, coerce = (value) => value, rules } = entry;
   return {
-    schema: mapSchema(schema, keySchema, most),
-    coerce: (value) => toMap(value, convert),
-    is: (why) => IsInstance(Map, why),
-    otherwise: { type: 'dict_type', msg: `Expected an object${noun}.` },
-    rules: [
-      customRule('maxEntries', (map) => (map instanceof Map && map.size > most ? [tooMany] : [])),
-      customRule('entries', elementProblems(judge)),
-    ],
+    schema: mapSchema(schema, keys, most),
+    coerce: (value) => {
+      const entries = value instanceof Map ? [...value] : isJsonObject(value) && Object.entries(value);
+      const few = (entries || []).slice(0, MAX_ELEMENTS + 1);
+      return entries ? new Map(few.map(([key, each]) => [key, coerce(each)])) : value;
+    },
+    rules: {
+      isMap: must((value) => value instanceof Map, 'dict_type', `Expected an object${noun}.`),
+      maxEntries: maxItems(most),
+      entries: eachElement(rules),
+    },
   };
 }
 
 /** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
-export function mapSchema(values: object, keys?: KeySchema, most = MAX_ELEMENTS): ApiPropertyOptions {
-  const map = { type: 'object' as const, additionalProperties: { ...values }, maxProperties: most };
-  return keys ? Object.assign(map, { propertyNames: keys }) : map;
-}
-
-/** Judges the elements of a list or map, and says which they are. */
-export function elementProblems(judge: Elements['judge']): DescribeProblems {
-  return (value) =>
-    Array.isArray(value) || value instanceof Map
-      ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) =>
-          judge(element, String(key)).map((problem) => ({
-            ...problem,
-            path: [String(key), ...(problem.path ?? [])],
-          })),
-        )
-      : [];
+export function mapSchema(values: object, keys?: object, most = MAX_ELEMENTS): object {
+  const map = { type: 'object', additionalProperties: values, maxProperties: most };
+  return keys ? { ...map, propertyNames: keys } : map;
 }

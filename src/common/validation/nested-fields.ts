@@ -1,45 +1,85 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import { IsArray, IsInstance, IsObject, ValidateNested } from 'class-validator';
+import { isObject, isString, ValidateNested } from 'class-validator';
 import { isJsonObject } from '@slipway/common/json-merge.js';
+import { SchemaRules } from '../openapi/schema-rules.js';
 import {
   because,
-  customRule,
   type DtoClass,
-  elementProblems,
   field,
+  type FieldKind,
   type FieldOptions,
   type FieldProblem,
-  type KeySchema,
+  type Judge,
+  listOf,
   mapOf,
   mapSchema,
   MAX_ELEMENTS,
-  maxItems,
+  must,
   toDto,
-  toList,
 } from './field.js';
-import { SchemaRules } from '../openapi/schema-rules.js';
-import { type TextForm, valueError } from './text-fields.js';
-
-const NO_OBJECT: FieldProblem = { type: 'model_attributes_type', msg: 'Expected an object.' };
+import type { TextForm } from './text-fields.js';
 
 /** An object that is kept as it is. @param options `maxLength`: characters of JSON */
 export function FreeObject(
   description: string,
   { maxLength, ...options }: FieldOptions & { maxLength: number },
 ): PropertyDecorator {
-  const sizeProblems = (value: unknown): FieldProblem[] => {
-    if (isJsonObject(value) && Object.keys(value).length > MAX_ELEMENTS) {
-      return [{ type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} members.` }];
-    }
-    const isLong = isJsonObject(value) && JSON.stringify(value).length > maxLength;
-    return isLong ? [valueError(`Expected at most ${maxLength} characters of JSON.`)] : [];
-  };
+  const isShort = (value: unknown): boolean => JSON.stringify(value ?? null).length <= maxLength;
   return field(description, options, {
     schema: mapSchema({}),
-    is: IsObject,
-    otherwise: { type: 'dict_type', msg: 'Expected an object.' },
-    rules: [customRule('jsonLength', sizeProblems)],
+    rules: {
+      isObject: must(isObject, 'dict_type', 'Expected an object.'),
+      maxMembers: must(hasFewMembers, 'too_long', `Expected at most ${MAX_ELEMENTS} members.`),
+      jsonLength: must(isShort, 'value_error', `Expected at most ${maxLength} characters of JSON.`),
+    },
   });
+}
+
+function hasFewMembers(value: unknown): boolean {
+  return Object.keys(Object(value)).length <= MAX_ELEMENTS;
+}
+
+interface ElementOptions extends FieldOptions {
+  type: DtoClass;
+  fromText?: (text: string) => Record<string, unknown>;
+  /** For OpenAPI only; the string is checked as a member of the object. */
+  textForm?: TextForm;
+  /** In a map, null removes an entry. */
+  nullableValues?: boolean;
+}
+
+function elementOf({ type, fromText, textForm, nullableValues }: ElementOptions): FieldKind {
+  const reference = { $ref: getSchemaPath(type) };
+  const others = [
+    ...(fromText ? [{ type: 'string', ...textForm }] : []),
+    ...(nullableValues ? [{ type: 'null' }] : []),
+  ];
+  return {
+    schema: others.length === 0 ? reference : { oneOf: [reference, ...others] },
+    coerce: (value) => toNested(type, fromText && isString(value) ? fromText(value) : value),
+    rules: {},
+  };
+}
+
+/** What `ValidateNested` reports where no object stands: for a list within a list it would go on. */
+function toNested(type: DtoClass, value: unknown): unknown {
+  return isJsonObject(value) ? toDto(type, value) : value === null ? null : false;
+}
+
+function nested(
+  description: string,
+  { type, nullableValues, ...options }: ElementOptions,
+  kind: FieldKind,
+  { each = true, problem = 'model_attributes_type' } = {},
+): PropertyDecorator {
+  const noObject = must((value) => value === null && nullableValues === true, problem, 'Expected an object.');
+  return applyDecorators(
+    // A schema that names the class by reference only does not tell the generator of it.
+    (target: object) => ApiExtraModels(type)(target.constructor),
+    ValidateNested({ each, ...because(noObject) }),
+    field(description, options, kind),
+  );
 }
 
 interface NestedOptions extends FieldOptions {
@@ -53,25 +93,18 @@ const STRANGERS = Symbol('members that may not be there');
 
 export function Nested(
   description: string,
-  { type, onlyMembers, notAnObject = NO_OBJECT.type, ...options }: NestedOptions,
+  { onlyMembers, notAnObject, ...options }: NestedOptions,
 ): PropertyDecorator {
   if (onlyMembers) {
-    SchemaRules({ additionalProperties: false })(type);
+    SchemaRules({ additionalProperties: false })(options.type);
   }
-  return field(description, options, {
-    schema: { type },
-    coerce: (value) => {
-      const dto = toElement({ type }, value);
-      return onlyMembers && isJsonObject(value)
-        ? Object.defineProperty(Object(dto), STRANGERS, {
-            value: Object.keys(value).filter((name) => !onlyMembers.includes(name)),
-          })
-        : dto;
-    },
-    is: (why) => IsInstance(type, why),
-    otherwise: { ...NO_OBJECT, type: notAnObject },
-    rules: [ValidateNested(), ...(onlyMembers ? [customRule('onlyMembers', strangerProblems)] : [])],
-  });
+  const coerce = (value: unknown): unknown => {
+    const dto = toNested(options.type, value);
+    const names = Object.keys(Object(value)).filter((name) => onlyMembers?.includes(name) === false);
+    return names.length > 0 && dto ? Object.defineProperty(dto, STRANGERS, { value: names }) : dto;
+  };
+  const kind = { schema: { type: options.type }, coerce, rules: { onlyMembers: strangerProblems } };
+  return nested(description, options, kind, { each: false, problem: notAnObject });
 }
 
 function strangerProblems(dto: unknown): FieldProblem[] {
@@ -80,73 +113,39 @@ function strangerProblems(dto: unknown): FieldProblem[] {
   return names.map((name) => ({ type: 'extra_forbidden', msg, path: [name] }));
 }
 
-interface ElementOptions {
-  type: DtoClass;
-  fromText?: (text: string) => Record<string, unknown>;
-  /** For OpenAPI only; the string is checked as a member of the object. */
-  textForm?: TextForm;
-}
-
-function toElement({ type, fromText }: ElementOptions, value: unknown): unknown {
-  const plain = typeof value === 'string' && fromText ? fromText(value) : value;
-  return isJsonObject(plain) ? toDto(type, plain) : plain;
-}
-
-interface NestedListOptions<T extends object> extends FieldOptions, ElementOptions {
+interface NestedListOptions<T extends object> extends ElementOptions {
   type: DtoClass<T>;
   /** Given the elements that are objects; `path` starts with the index. */
   listRule?: (elements: readonly { index: number; element: T }[]) => FieldProblem[];
-  form?: { minItems?: number; maxItems?: number };
+  form?: object;
 }
 
 export function NestedList<T extends object>(
   description: string,
-  options: NestedListOptions<T>,
+  { listRule = () => [], form, ...options }: NestedListOptions<T>,
 ): PropertyDecorator {
-  const { type, fromText, textForm, listRule = () => [] } = options;
-  const reference = { $ref: getSchemaPath(type) };
-  const items = fromText ? { oneOf: [reference, { type: 'string', ...textForm }] } : reference;
-  const noObjects = elementProblems((element) => (element instanceof type ? [] : [NO_OBJECT]));
-  const badElements = (list: unknown): FieldProblem[] => {
-    const elements = Array.isArray(list) ? list.map((element, index) => ({ index, element })) : [];
-    return [...noObjects(list), ...listRule(elements.filter(({ element }) => element instanceof type))];
+  const list = listOf(elementOf(options), '', form);
+  const elements = (value: unknown): FieldProblem[] => {
+    const all = Array.isArray(value) ? value.map((element, index) => ({ index, element })) : [];
+    const objects = all.filter(({ element }) => element instanceof options.type);
+    // A problem of the list as a whole would hide which elements are no objects.
+    return listRule(objects).filter(({ path }) => path !== undefined || objects.length === all.length);
   };
-  return field(description, options, {
-    schema: { type: 'array', items, maxItems: MAX_ELEMENTS, ...options.form },
-    coerce: (value) => toList(value, (element) => toElement(options, element)),
-    is: IsArray,
-    otherwise: { type: 'list_type', msg: 'Expected a list.' },
-    rules: [
-      // The schema names the class by reference only, so the generator has to be told of it.
-      (target) => ApiExtraModels(type)(target.constructor),
-      ValidateNested({ each: true }),
-      maxItems(),
-      IsInstance(type, because(badElements, { each: true })),
-      ...(options.listRule ? [customRule('listRule', badElements)] : []),
-    ],
-  });
+  return nested(description, options, { ...list, rules: { ...list.rules, elements } });
 }
 
-interface NestedMapOptions extends FieldOptions, ElementOptions {
-  /** null removes an entry. */
-  nullableValues?: boolean;
+interface NestedMapOptions extends ElementOptions {
   keyRule: (key: string) => Pick<FieldProblem, 'type' | 'msg'> | null;
-  keySchema?: KeySchema;
-  schema: Record<string, unknown>;
+  keySchema?: object;
 }
 
-export function NestedMap(description: string, options: NestedMapOptions): PropertyDecorator {
-  const { type, keyRule, keySchema, nullableValues = false, schema } = options;
-  const { rules = [], ...map } = mapOf({
-    schema,
-    keySchema,
-    noun: '',
-    convert: (entry) => toElement(options, entry),
-    judge: (entry, key) => {
-      const keyProblem = keyRule(key);
-      const isGood = entry instanceof type || (entry === null && nullableValues);
-      return [...(keyProblem ? [{ ...keyProblem, path: ['[key]'] }] : []), ...(isGood ? [] : [NO_OBJECT])];
-    },
-  });
-  return field(description, options, { ...map, rules: [ValidateNested({ each: true }), ...rules] });
+export function NestedMap(
+  description: string,
+  { keyRule, keySchema, ...options }: NestedMapOptions,
+): PropertyDecorator {
+  const keys: Judge = (_entry, key) => {
+    const problem = keyRule(key);
+    return problem ? [{ ...problem, path: ['[key]'] }] : [];
+  };
+  return nested(description, options, mapOf({ ...elementOf(options), rules: { keys } }, '', keySchema));
 }

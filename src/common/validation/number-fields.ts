@@ -1,6 +1,5 @@
-import { applyDecorators } from '@nestjs/common';
-import { IsBoolean, IsInt, IsNumber, Max, Min } from 'class-validator';
-import { field, type FieldOptions, type FieldProblem, listOf } from './field.js';
+import { isBoolean, isInt, isString, max, min } from 'class-validator';
+import { field, type FieldKind, type FieldOptions, listOf, must, type Rules } from './field.js';
 
 interface IntegerOptions extends FieldOptions {
   minimum?: number;
@@ -11,58 +10,27 @@ interface IntegerOptions extends FieldOptions {
 const MAX_INTEGER = 2_147_483_647;
 
 /** A whole number, or its decimal digits as text (`"5"`). */
-export function Integer(
-  description: string,
-  { minimum = -MAX_INTEGER, maximum = MAX_INTEGER, ...options }: IntegerOptions = {},
-): PropertyDecorator {
-  return field(description, options, {
-    schema: { type: 'integer', minimum, maximum },
-    coerce: coerceInteger,
-    is: (why) => applyDecorators(IsInt(why), Min(minimum, why), Max(maximum, why)),
-    otherwise: (value) => integerProblems(value, minimum, maximum),
-  });
+export function Integer(description: string, options: IntegerOptions = {}): PropertyDecorator {
+  return field(description, options, integer(options));
 }
 
 /** The bounds are each element's. */
-export function IntegerList(
-  description: string,
-  { minimum = -MAX_INTEGER, maximum = MAX_INTEGER, ...options }: IntegerOptions = {},
-): PropertyDecorator {
-  const list = listOf({
-    noun: 'whole numbers',
+export function IntegerList(description: string, options: IntegerOptions = {}): PropertyDecorator {
+  return field(description, options, listOf(integer(options), ' of whole numbers'));
+}
+
+function integer({ minimum = -MAX_INTEGER, maximum = MAX_INTEGER }: IntegerOptions): FieldKind {
+  const fits = (value: unknown): boolean => Math.abs(Number(value)) <= MAX_INTEGER;
+  return {
     schema: { type: 'integer', minimum, maximum },
-    convert: coerceInteger,
-    judge: (element) => integerProblems(element, minimum, maximum),
-  });
-  return field(description, options, list);
-}
-
-function coerceInteger(value: unknown): unknown {
-  return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
-}
-
-function integerProblems(value: unknown, minimum: number, maximum: number): FieldProblem[] {
-  if (typeof value === 'string' && !/^-?\d+$/.test(value)) {
-    return [{ type: 'int_parsing', msg: 'Expected a whole number; this text is not one.' }];
-  }
-  if (typeof value !== 'string' && typeof value !== 'number') {
-    return [{ type: 'int_type', msg: 'Expected a whole number.' }];
-  }
-  if (typeof value === 'string' || !(Math.abs(value) <= MAX_INTEGER)) {
-    return [{ type: 'int_parsing_size', msg: `Expected a whole number of at most ${MAX_INTEGER}.` }];
-  }
-  return Number.isInteger(value)
-    ? boundsProblems(value, minimum, maximum)
-    : [{ type: 'int_from_float', msg: 'Expected a whole number, without a fraction.' }];
-}
-
-function boundsProblems(value: number, minimum: number, maximum = Infinity): FieldProblem[] {
-  if (value < minimum) {
-    return [{ type: 'greater_than_equal', msg: `Expected a number of at least ${minimum}.` }];
-  }
-  return value > maximum
-    ? [{ type: 'less_than_equal', msg: `Expected a number of at most ${maximum}.` }]
-    : [];
+    coerce: (value) => numberOf(value, /^-?\d+$/),
+    rules: {
+      ...numberRules('int', 'whole number'),
+      fits: must(fits, 'int_parsing_size', `Expected a whole number of at most ${MAX_INTEGER}.`),
+      isInt: must(isInt, 'int_from_float', 'Expected a whole number, without a fraction.'),
+      ...bounds(minimum, maximum),
+    },
+  };
 }
 
 const DECIMAL = /^-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/;
@@ -74,21 +42,41 @@ export function Decimal(
 ): PropertyDecorator {
   return field(description, options, {
     schema: { type: 'number', minimum },
-    coerce: (value) => (typeof value === 'string' && DECIMAL.test(value) ? Number(value) : value),
-    is: (why) => applyDecorators(IsNumber({}, why), Min(minimum, why)),
-    otherwise: (value) => decimalProblems(value, minimum),
+    coerce: (value) => numberOf(value, DECIMAL),
+    rules: {
+      ...numberRules('float', 'number'),
+      isFinite: must(Number.isFinite, 'finite_number', 'Expected a finite number.'),
+      ...bounds(minimum, Number.MAX_VALUE),
+    },
   });
 }
 
-function decimalProblems(value: unknown, minimum: number): FieldProblem[] {
-  if (typeof value !== 'number') {
-    return typeof value === 'string'
-      ? [{ type: 'float_parsing', msg: 'Expected a number; this text is not one.' }]
-      : [{ type: 'float_type', msg: 'Expected a number.' }];
-  }
-  return Number.isFinite(value)
-    ? boundsProblems(value, minimum)
-    : [{ type: 'finite_number', msg: 'Expected a finite number.' }];
+function numberOf(value: unknown, form: RegExp): unknown {
+  return typeof value === 'string' && form.test(value) ? Number(value) : value;
+}
+
+function isNumeric(value: unknown): boolean {
+  return isNumber(value) || isString(value);
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number';
+}
+
+function numberRules(type: string, noun: string): Rules {
+  return {
+    isNumeric: must(isNumeric, `${type}_type`, `Expected a ${noun}.`),
+    isNumber: must(isNumber, `${type}_parsing`, `Expected a ${noun}; this text is not one.`),
+  };
+}
+
+function bounds(minimum: number, maximum: number): Rules {
+  const isLarge = (value: unknown): boolean => min(value, minimum);
+  const isSmall = (value: unknown): boolean => max(value, maximum);
+  return {
+    min: must(isLarge, 'greater_than_equal', `Expected a number of at least ${minimum}.`),
+    max: must(isSmall, 'less_than_equal', `Expected a number of at most ${maximum}.`),
+  };
 }
 
 const FLAG_VALUES = new Map<unknown, boolean>([
@@ -100,13 +88,13 @@ const FLAG_VALUES = new Map<unknown, boolean>([
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
 export function Flag(description: string, options: FieldOptions = {}): PropertyDecorator {
+  const msg = 'Expected true or false.';
   return field(description, options, {
     schema: { type: Boolean },
     coerce: (value) => FLAG_VALUES.get(value) ?? value,
-    is: IsBoolean,
-    otherwise: (value) => {
-      const type = typeof value === 'string' || typeof value === 'number' ? 'bool_parsing' : 'bool_type';
-      return [{ type, msg: 'Expected true or false.' }];
+    rules: {
+      isScalar: must((value) => isBoolean(value) || isNumeric(value), 'bool_type', msg),
+      isBoolean: must(isBoolean, 'bool_parsing', msg),
     },
   });
 }

@@ -1,16 +1,13 @@
-import { IsArray, IsDate, IsIn, IsString, Matches, MaxLength } from 'class-validator';
+import { isDate, isIn, isString } from 'class-validator';
 import {
-  because,
-  customRule,
-  elementProblems,
   field,
   type FieldKind,
   type FieldOptions,
-  type FieldProblem,
-  type KeySchema,
+  type Judge,
   listOf,
   mapOf,
   maxItems,
+  must,
 } from './field.js';
 
 /** For OpenAPI only: a `rule` checks it. Lengths in characters. */
@@ -18,7 +15,11 @@ export interface TextForm {
   pattern?: string;
   minLength?: number;
   maxLength?: number;
+  format?: string;
 }
+
+/** The sentence for a text that breaks it, or null. */
+type TextRule = (text: string) => string | null;
 
 interface TextOptions extends FieldOptions {
   secret?: boolean;
@@ -27,12 +28,9 @@ interface TextOptions extends FieldOptions {
   /** In characters; by default `MAX_TEXT`, unless the `form` of a `rule` has it. */
   maxLength?: number;
   pattern?: { regex: RegExp; expected: string };
-  /** The sentence for a text that breaks it, or null. */
-  rule?: (text: string) => string | null;
+  rule?: TextRule;
   form?: TextForm;
 }
-
-const NOT_TEXT: FieldProblem = { type: 'string_type', msg: 'Expected a string.' };
 
 export const MAX_TEXT = 1_024;
 export const MAX_URL = 2_048;
@@ -42,36 +40,29 @@ export const MAX_EMAIL = 320;
 
 export function Text(description: string, options: TextOptions = {}): PropertyDecorator {
   const { form, format, pattern, rule, secret, trim = false } = options;
-  const most = options.maxLength ?? (form?.maxLength === undefined ? MAX_TEXT : Infinity);
   return field(description, options, {
     schema: {
       type: String,
       ...form,
-      ...(most !== Infinity && { maxLength: most }),
+      maxLength: options.maxLength ?? form?.maxLength ?? MAX_TEXT,
       ...(pattern && { pattern: patternText(pattern.regex, trim) }),
       ...(format !== undefined && { format }),
       ...(secret === true && { format: 'password', writeOnly: true }),
     },
     coerce: (value) => (trim && typeof value === 'string' ? value.trim() : value),
-    is: IsString,
-    otherwise: NOT_TEXT,
-    rules: [
-      ...(most === Infinity ? [] : [MaxLength(most, because(valueError(atMost(most))))]),
-      // `MaxLength` does not count variation selectors, so a text that it admits can still be of any size.
-      sentenceRule('maxSize', (text) => (text.length > most ? atMost(most) : null)),
-      ...(pattern ? [Matches(pattern.regex, because(valueError(pattern.expected)))] : []),
-      ...(rule ? [sentenceRule('rule', rule)] : []),
-    ],
+    rules: {
+      ...textOf(options.maxLength ?? (form?.maxLength === undefined ? MAX_TEXT : Infinity)).rules,
+      ...(pattern && {
+        matches: sentenceRule((given) => (pattern.regex.test(given) ? null : pattern.expected)),
+      }),
+      ...(rule && { rule: sentenceRule(rule) }),
+    },
   });
 }
 
 /** Stored encrypted, and never shown. */
 export function Secret(description: string, example: string, presence: FieldOptions): PropertyDecorator {
   return Text(description, { secret: true, example, maxLength: MAX_SECRET, ...presence });
-}
-
-export function valueError(msg: string): FieldProblem {
-  return { type: 'value_error', msg };
 }
 
 export function atMost(most: number): string {
@@ -83,59 +74,77 @@ function patternText({ source }: RegExp, isTrimmed: boolean): string {
   return isTrimmed ? source.replace(/^\^/, String.raw`^\s*`).replace(/\$$/, String.raw`\s*$`) : source;
 }
 
-/** Only for strings; `IsString` refuses other values. */
-function sentenceRule(name: string, rule: (text: string) => string | null): PropertyDecorator {
-  return customRule(name, (value) => {
+function textOf(most: number): FieldKind {
+  return {
+    schema: { type: 'string', maxLength: most },
+    rules: {
+      isString: must(isString, 'string_type', 'Expected a string.'),
+      // Stock `MaxLength` does not count variation selectors, so a text that it admits can be of any size.
+      maxLength: sentenceRule((given) => (given.length > most ? atMost(most) : null)),
+    },
+  };
+}
+
+export function sentenceRule(rule: TextRule): Judge {
+  return (value) => {
     const sentence = typeof value === 'string' ? rule(value) : null;
-    return sentence === null ? [] : [valueError(sentence)];
-  });
+    return sentence === null ? [] : [{ type: 'value_error', msg: sentence }];
+  };
 }
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
 export function Identifier(description: string, options: FieldOptions = {}): PropertyDecorator {
-  const noUuid: FieldProblem = { type: 'uuid_parsing', msg: 'Expected a UUID: 32 hexadecimal digits.' };
   return field(description, options, {
     schema: { type: String, format: 'uuid' },
-    is: IsString,
-    otherwise: { type: 'uuid_type', msg: 'Expected a UUID as text.' },
-    rules: [Matches(UUID, because(noUuid))],
+    rules: {
+      isString: must(isString, 'uuid_type', 'Expected a UUID as text.'),
+      matches: must(
+        (value) => UUID.test(String(value)),
+        'uuid_parsing',
+        'Expected a UUID: 32 hexadecimal digits.',
+      ),
+    },
   });
 }
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
 export function Instant(description: string, options: FieldOptions = {}): PropertyDecorator {
+  const msg = 'Expected a time such as 2030-01-31T12:00:00Z.';
   return field(description, options, {
     schema: { type: String, format: 'date-time' },
-    coerce: (value) => (typeof value === 'string' ? (parseInstant(value) ?? value) : value),
-    is: IsDate,
-    otherwise: (value) => {
-      const type = typeof value === 'string' ? 'datetime_parsing' : 'datetime_type';
-      return [{ type, msg: 'Expected a time such as 2030-01-31T12:00:00Z.' }];
+    coerce: (value) => (isString(value) ? (parseInstant(value) ?? value) : value),
+    rules: {
+      isTime: must((value) => isDate(value) || isString(value), 'datetime_type', msg),
+      isDate: must(isDate, 'datetime_parsing', msg),
     },
   });
 }
 
-const ISO_8601 = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+const ISO_8601 = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 function parseInstant(text: string): Date | null {
-  const [matched, year, month, day] = ISO_8601.exec(text) ?? [];
-  const date = new Date(matched ?? Number.NaN);
+  const [matched = '', day = ''] = ISO_8601.exec(text) ?? [];
+  const date = new Date(matched);
+  const year = date.getUTCFullYear();
   // `Date` reads 31 February as 3 March, and an offset may lead beyond the years of four digits.
-  const daysInMonth = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();
-  const isReal = Number(day) <= daysInMonth && date.getUTCFullYear() >= 1 && date.getUTCFullYear() <= 9999;
+  const isReal = new Date(day).toJSON()?.startsWith(day) && year >= 1 && year <= 9999;
   return isReal ? date : null;
 }
 
-/** @param options `enumName` names a schema that other members share */
+interface ChoiceOptions extends FieldOptions {
+  values: readonly string[];
+  /** Names a schema that other members share. */
+  enumName?: string;
+}
+
 export function Choice(
   description: string,
-  { values, enumName, ...options }: FieldOptions & { values: readonly string[]; enumName?: string },
+  { values, enumName, ...options }: ChoiceOptions,
 ): PropertyDecorator {
   return field(description, options, {
     schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
-    is: (why) => IsIn([...values], why),
-    otherwise: { type: 'enum', msg: `Expected one of: ${values.join(', ')}.` },
+    rules: { isIn: must((value) => isIn(value, values), 'enum', `Expected one of: ${values.join(', ')}.`) },
   });
 }
 
@@ -144,78 +153,43 @@ export function RepeatedText(
   description: string,
   { most, form, ...options }: FieldOptions & { most: number; form?: TextForm },
 ): PropertyDecorator {
-  const noList: FieldProblem = { type: 'list_type', msg: 'Expected the parameter once for each value.' };
+  const items = { type: 'string', maxLength: MAX_TEXT, ...form };
+  const { schema, rules } = textList({ itemLength: items.maxLength, form: { maxItems: most, items } });
   return field(description, options, {
-    schema: { type: 'array', items: { type: 'string', maxLength: MAX_TEXT, ...form }, maxItems: most },
-    coerce: (value) => (typeof value === 'string' ? [value] : value),
-    is: IsArray,
-    otherwise: noList,
-    rules: [
-      IsString(because(noList, { each: true })),
-      customRule(
-        'texts',
-        elementProblems((text) => textProblems(text, form?.maxLength)),
-      ),
-      maxItems(most, 'values'),
-    ],
+    schema,
+    coerce: (value) => (isString(value) ? [value] : value),
+    rules: { ...rules, arrayMaxSize: maxItems(most, 'values') },
   });
-}
-
-function textProblems(text: unknown, most = MAX_TEXT): FieldProblem[] {
-  if (typeof text !== 'string') {
-    return [NOT_TEXT];
-  }
-  return text.length > most ? [valueError(atMost(most))] : [];
 }
 
 interface TextListForm {
   itemLength?: number;
-  form?: { minItems?: number; uniqueItems?: boolean; items?: { enum: string[] } | { $ref: string } };
+  /** For OpenAPI only. */
+  form?: object;
 }
 
 export function textList({ form, itemLength = MAX_TEXT }: TextListForm): FieldKind {
-  const { schema, ...list } = listOf({
-    schema:
-      form?.items && '$ref' in form.items
-        ? form.items
-        : { type: 'string', maxLength: itemLength, ...form?.items },
-    noun: 'strings',
-    judge: (text) => textProblems(text, itemLength),
-  });
-  return { ...list, schema: Object.assign({}, form, schema) };
+  return listOf(textOf(itemLength), ' of strings', form);
 }
 
-export function TextList(
-  description: string,
-  { form, itemLength, ...options }: FieldOptions & TextListForm = {},
-): PropertyDecorator {
-  return field(description, options, textList({ form, itemLength }));
+export function TextList(description: string, options: FieldOptions & TextListForm = {}): PropertyDecorator {
+  return field(description, options, textList(options));
 }
 
 interface TextMapForm {
   most?: number;
   valueLength?: number;
-  keySchema?: KeySchema;
-  keyRule: (key: string) => string | null;
+  keySchema?: TextForm;
+  keyRule: TextRule;
 }
 
 /** An object whose values are strings. */
 export function textMap({ keyRule, keySchema, most, valueLength = MAX_TEXT }: TextMapForm): FieldKind {
-  return mapOf({
-    schema: { type: 'string', maxLength: valueLength },
-    keySchema,
-    most,
-    noun: ' whose values are strings',
-    judge: (entry, key) => {
-      const sentence = keyRule(key);
-      return sentence === null ? textProblems(entry, valueLength) : [valueError(sentence)];
-    },
-  });
+  const { schema, rules } = textOf(valueLength);
+  const keys: Judge = (_entry, key) => sentenceRule(keyRule)(key, key);
+  return mapOf({ schema, rules: { keys, ...rules } }, ' whose values are strings', keySchema, most);
 }
 
-export function TextMap(
-  description: string,
-  { keyRule, keySchema, most, valueLength, ...options }: FieldOptions & TextMapForm,
-): PropertyDecorator {
-  return field(description, options, textMap({ keyRule, keySchema, most, valueLength }));
+export function TextMap(description: string, options: FieldOptions & TextMapForm): PropertyDecorator {
+  return field(description, options, textMap(options));
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { getMetadataStorage, IsUppercase } from 'class-validator';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { Decimal, Flag, Integer } from './number-fields.js';
-import { NestedList, NestedMap, Nested } from './nested-fields.js';
+import type { DtoClass } from './field.js';
+import { FreeObject, Nested, NestedList, NestedMap } from './nested-fields.js';
 import { TextList, TextMap, Text } from './text-fields.js';
 import { InputValidationPipe } from './validation.pipe.js';
 
@@ -39,7 +40,11 @@ class ExampleDto extends BaseDto {
     type: ItemDto,
     fromText: (text) => ({ name: text }),
     listRule: (elements) =>
-      elements.length > 2 ? [{ type: 'value_error', msg: 'Too many.', path: ['2', 'name'] }] : [],
+      elements.length === 0
+        ? [{ type: 'value_error', msg: 'None.' }]
+        : elements.length > 2
+          ? [{ type: 'value_error', msg: 'Too many.', path: ['2', 'name'] }]
+          : [],
   })
   items?: ItemDto[];
 
@@ -48,20 +53,19 @@ class ExampleDto extends BaseDto {
     nullIsAbsent: true,
     nullableValues: true,
     keyRule: (key) => (key.startsWith('x') ? { type: 'enum', msg: 'No x.' } : null),
-    schema: {},
   })
   by_name?: Map<string, ItemDto | null>;
 }
 
 const pipe = new InputValidationPipe();
 
-async function accepted(body: unknown): Promise<unknown> {
-  return pipe.transform(body, { type: 'body', metatype: ExampleDto });
+async function accepted(body: unknown, metatype: DtoClass = ExampleDto): Promise<unknown> {
+  return pipe.transform(body, { type: 'body', metatype });
 }
 
 /** `location type` of every problem, in order. */
-async function refused(body: unknown): Promise<string[]> {
-  const error = await accepted(body).catch((reason: unknown) => reason);
+async function refused(body: unknown, metatype?: DtoClass): Promise<string[]> {
+  const error = await accepted(body, metatype).catch((reason: unknown) => reason);
   if (!(error instanceof InvalidInputError)) {
     throw new Error('expected the body to be refused');
   }
@@ -157,6 +161,8 @@ describe('InputValidationPipe', () => {
       ],
     ],
     ['{"items":["a","b","c"]}', ['body.items.2.name value_error']],
+    ['{"items":[]}', ['body.items value_error']],
+    ['{"items":[5]}', ['body.items.0 model_attributes_type']],
     ['{"by_name":[]}', ['body.by_name dict_type']],
     [
       '{"by_name":{"a":{"name":1},"x":{"name":2},"b":"text"}}',
@@ -192,6 +198,20 @@ describe('InputValidationPipe', () => {
     expect(await refused({ [member]: value })).toEqual([expected]);
   });
 
+  it.each([
+    [{}, ['body.free missing']],
+    [{ free: null }, ['body.free dict_type']],
+    [{ free: [] }, ['body.free dict_type']],
+    [{ free: { text: 'too long' } }, ['body.free value_error']],
+    [{ free: Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [n, n])) }, ['body.free too_long']],
+  ])('refuses a free object %#', async (body, expected) => {
+    class FreeDto {
+      @FreeObject('free', { required: true, maxLength: 15 }) free: object;
+    }
+
+    expect(await refused(body, FreeDto)).toEqual(expected);
+  });
+
   it('leaves what has no rules alone', async () => {
     expect(await pipe.transform('5', { type: 'param', metatype: String })).toBe('5');
   });
@@ -204,11 +224,11 @@ describe('InputValidationPipe', () => {
   });
 
   it.each([
-    ['text', ['isOptional', 'isString', 'maxLength', 'maxSize']],
-    ['whole', ['isOptional', 'isInt', 'min', 'max']],
-    ['amount', ['isNumber', 'min']],
-    ['flag', ['isBoolean']],
-    ['items', ['isArray', 'arrayMaxSize', 'isInstance', 'listRule']],
+    ['text', ['isOptional', 'isString', 'maxLength']],
+    ['whole', ['isOptional', 'isNumeric', 'isNumber', 'fits', 'isInt', 'min', 'max']],
+    ['amount', ['isNumeric', 'isNumber', 'isFinite', 'min', 'max']],
+    ['flag', ['isScalar', 'isBoolean']],
+    ['items', ['isArray', 'arrayMaxSize', 'elements']],
   ])('judges %s by rules that class-validator knows', (member, expected) => {
     const rules = getMetadataStorage().getTargetValidationMetadatas(ExampleDto, '', false, false);
 

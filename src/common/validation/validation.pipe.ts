@@ -1,13 +1,8 @@
-import {
-  type ArgumentMetadata,
-  type ValidationError,
-  ValidationPipe,
-  type ValidationPipeOptions,
-} from '@nestjs/common';
+import { type ArgumentMetadata, type ValidationError, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { type InputProblem, InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
-import { type DtoClass, type FieldProblem, type RuleContext, TO_DTO } from './field.js';
+import { type DtoClass, type Judge, TO_DTO } from './field.js';
 
 const NOTHING = { msg: 'A JSON object is required here.', type: 'missing' };
 const NO_OBJECT = { msg: 'Expected an object.', type: 'model_attributes_type' };
@@ -41,21 +36,18 @@ export class InputValidationPipe extends ValidationPipe {
     if (isDto && !isJsonObject(value)) {
       throw new InvalidInputError([{ loc: [location], ...((value ?? null) === null ? NOTHING : NO_OBJECT) }]);
     }
-    try {
-      return await super.transform(value, metadata);
-    } catch (error) {
+    return await super.transform(value, metadata).catch((error: unknown) => {
       throw error instanceof InvalidInputError
         ? new InvalidInputError(error.problems.map((each) => ({ ...each, loc: [location, ...each.loc] })))
         : error;
-    }
+    });
   }
 
   /** class-validator also remarks on a null in a map, where the map's own rules allow it. */
   protected override async validate(
-    object: object,
-    options?: ValidationPipeOptions,
+    ...given: Parameters<ValidationPipe['validate']>
   ): Promise<ValidationError[]> {
-    const errors = await super.validate(object, options);
+    const errors = await super.validate(...given);
     return errors.filter((error) => inputProblems([error], []).length > 0);
   }
 
@@ -70,40 +62,22 @@ export class OptionalBodyPipe extends InputValidationPipe {
   }
 }
 
-/** Flattens class-validator's error tree, in field order. */
+/** Flattens class-validator's error tree, in the order of fields and elements. */
 function inputProblems(errors: readonly ValidationError[], loc: readonly string[]): InputProblem[] {
-  return errors.flatMap((error) => {
-    const here = [...loc, error.property];
-    const problems = fieldProblems(error);
+  return errors.flatMap(({ property, value, children = [], constraints = {}, contexts = {} }) => {
+    const here = [...loc, property];
+    const [broken] = Object.entries(constraints);
+    const { judge }: { judge?: Judge } = Object(contexts[broken?.[0] ?? '']);
+    const problems = broken ? (judge?.(value, property) ?? [{ type: 'value_error', msg: broken[1] }]) : [];
     const own = problems.map(({ type, msg, path = [] }) => ({ loc: [...here, ...path], msg, type }));
     // Parts of a value that is wrong as a whole are not reported.
     const isWrong = problems.some(({ path }) => path === undefined);
-    const below = isWrong ? [] : inputProblems(error.children ?? [], here);
-    // A map's keys are judged before its values; members that should not be there come after those that may.
-    const all = error.value instanceof Map ? [...own, ...below] : [...below, ...own];
-    return inElementOrder(all, here.length, error.value);
+    const below = isWrong ? [] : inputProblems(children, here);
+    // Members that should not be there come after those that may; a map's keys come before its values.
+    const all = value instanceof Map ? [...own, ...below] : [...below, ...own];
+    const keys = Array.isArray(value) || value instanceof Map ? [...value.keys()].map(String) : [];
+    const ranks = new Map(keys.map((key, index) => [key, index]));
+    const rank = (problem: InputProblem): number => ranks.get(problem.loc[here.length] ?? '') ?? -1;
+    return all.toSorted((a, b) => rank(a) - rank(b));
   });
-}
-
-/** class-validator's remark on an element that is no object; the rules of the list or map name those already. */
-const NESTED_REMARK = 'nestedValidation';
-
-/** Only the first: rules are registered from the type of a value to its details. */
-function fieldProblems({ constraints = {}, contexts = {}, value }: ValidationError): FieldProblem[] {
-  const [broken] = Object.keys(constraints).filter((name) => name !== NESTED_REMARK);
-  if (broken === undefined) {
-    return [];
-  }
-  const context = (contexts as Record<string, RuleContext | undefined>)[broken];
-  return context?.describe(value) ?? [{ type: 'value_error', msg: constraints[broken] ?? '' }];
-}
-
-/** Problems of elements follow the order of the elements; other problems stay as they are. */
-function inElementOrder(problems: InputProblem[], depth: number, value: unknown): InputProblem[] {
-  if (!Array.isArray(value) && !(value instanceof Map)) {
-    return problems;
-  }
-  const ranks = new Map([...value.keys()].map((key, index) => [String(key), index]));
-  const rank = (problem: InputProblem): number => ranks.get(problem.loc[depth] ?? '') ?? -1;
-  return problems.toSorted((a, b) => rank(a) - rank(b));
 }

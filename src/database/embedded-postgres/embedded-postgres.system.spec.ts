@@ -202,7 +202,7 @@ describe('startEmbeddedPostgres', () => {
       `select pg_terminate_backend(pid) from pg_stat_activity
         where backend_type = 'client backend' and pid <> pg_backend_pid()`,
     );
-    // Several times as long as it takes when nobody is connected.
+    // Several times as long as it takes without a connection.
     await other.query('select pg_sleep(1.5)');
     expect(processIdentity(pid)).not.toBeNull();
 

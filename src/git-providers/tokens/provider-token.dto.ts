@@ -1,6 +1,4 @@
-import { applyDecorators } from '@nestjs/common';
-import { ApiExtraModels, getSchemaPath } from '@nestjs/swagger';
-import type { FieldProblem } from '../../common/validation/field.js';
+import { isIn } from 'class-validator';
 import { NestedMap } from '../../common/validation/nested-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from '../git-provider.js';
@@ -35,27 +33,17 @@ class ProviderTokenDto implements ProviderTokenInput {
 
 /** Arrives as `ProviderTokenInputs`: a null map counts as absent, a null entry removes the token. */
 export function ProviderTokenMap(): PropertyDecorator {
-  return applyDecorators(
-    (target: object) => {
-      ApiExtraModels(ProviderTokenDto)(target.constructor);
+  const providers = PROVIDER_TYPES.join(', ');
+  return NestedMap(
+    `Tokens by provider (${providers}). Providers left out keep their token, null removes it.`,
+    {
+      type: ProviderTokenDto,
+      nullIsAbsent: true,
+      nullableValues: true,
+      keyRule: (key) =>
+        isIn(key, PROVIDER_TYPES) ? null : { type: 'enum', msg: `Expected one of: ${providers}.` },
+      keySchema: { enum: PROVIDER_TYPES },
+      example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },
     },
-    NestedMap(
-      `Tokens by provider (${PROVIDER_TYPES.join(', ')}). Providers left out keep their token, null removes it.`,
-      {
-        type: ProviderTokenDto,
-        nullIsAbsent: true,
-        nullableValues: true,
-        keyRule: providerProblem,
-        keySchema: { enum: PROVIDER_TYPES },
-        schema: { oneOf: [{ $ref: getSchemaPath(ProviderTokenDto) }, { type: 'null' }] },
-        example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },
-      },
-    ),
   );
-}
-
-function providerProblem(key: string): Pick<FieldProblem, 'type' | 'msg'> | null {
-  return PROVIDER_TYPES.some((provider) => provider === key)
-    ? null
-    : { type: 'enum', msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.` };
 }

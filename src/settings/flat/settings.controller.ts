@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
 import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
@@ -37,10 +37,7 @@ export const SETTINGS_EXAMPLES = {
     summary: 'Clear what was set: null, or blank text where null keeps the stored value',
     value: { max_budget_per_task: null, llm_base_url: '' },
   },
-  toolServers: {
-    summary: 'Tool servers',
-    value: { mcp_config: MCP_CONFIG_EXAMPLE },
-  },
+  toolServers: { summary: 'Tool servers', value: { mcp_config: MCP_CONFIG_EXAMPLE } },
   tokensAndSecrets: {
     summary: 'A git-provider token and a custom secret along with settings',
     value: {
@@ -77,11 +74,11 @@ export class SettingsController {
     },
   })
   async store(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Body() body: SettingsDto,
     @Body() given: Record<string, unknown>,
   ): Promise<SettingsStoredDto> {
-    const warnings = await this.settings.store(user.id, body);
+    const warnings = await this.settings.store(userId, body);
     const unknown = unknownMembers(
       given,
       IGNORED,
@@ -96,7 +93,7 @@ export class SettingsController {
     answer: { type: StoredSettingsDto, description: 'The settings' },
     problems: [{ status: 404, detail: 'Settings not found', description: 'Nothing was stored yet' }],
   })
-  async find(@CurrentUser() user: AuthUser): Promise<StoredSettingsDto> {
-    return toStoredSettingsDto(await this.settings.find(user.id));
+  async find(@UserId() userId: string): Promise<StoredSettingsDto> {
+    return toStoredSettingsDto(await this.settings.find(userId));
   }
 }

@@ -1,9 +1,8 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
-import { Equals } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import { Shown } from '../../common/openapi/responses.js';
-import { field, mapSchema, MAX_ELEMENTS } from '../../common/validation/field.js';
+import { field, mapSchema, MAX_ELEMENTS, must } from '../../common/validation/field.js';
 import { Nested, NestedMap } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
 import { MAX_EMAIL, MAX_SECRET, MAX_URL, Secret, Text } from '../../common/validation/text-fields.js';
@@ -28,7 +27,6 @@ import { type Setting, SETTINGS } from '../settings-table.js';
 export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*`;
 
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
-@ApiExtraModels(CustomSecretValueDto)
 @ApiSchema({ name: 'UserSecrets' })
 class SecretsStoreDto {
   @ProviderTokenMap() provider_tokens?: ProviderTokenInputs;
@@ -42,12 +40,7 @@ class SecretsStoreDto {
       return msg === null ? null : { type: 'value_error', msg };
     },
     keySchema: CUSTOM_SECRET_FORM,
-    schema: {
-      oneOf: [
-        { $ref: getSchemaPath(CustomSecretValueDto) },
-        { type: 'string', format: 'password', maxLength: MAX_SECRET },
-      ],
-    },
+    textForm: { format: 'password', maxLength: MAX_SECRET },
     example: { DEPLOY_TOKEN: { secret: 'secret-example', description: 'Token of the deployment service' } },
   })
   custom_secrets?: Map<string, CustomSecretValueDto>;
@@ -222,8 +215,9 @@ export class SettingsDto {
     {
       schema: mapSchema({}),
       coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
-      is: (why) => Equals(true, why),
-      otherwise: { type: 'too_long', msg: `Expected at most ${MAX_ELEMENTS} elements.` },
+      rules: {
+        isFew: must((isFew) => isFew === true, 'too_long', `Expected at most ${MAX_ELEMENTS} elements.`),
+      },
     },
   )
   provider_tokens_set?: true;

@@ -1,5 +1,6 @@
-import { describing, type FieldKind } from '../../common/validation/field.js';
-import { atMost, MAX_SECRET, valueError } from '../../common/validation/text-fields.js';
+import { isString } from 'class-validator';
+import type { FieldKind } from '../../common/validation/field.js';
+import { atMost, MAX_SECRET, sentenceRule } from '../../common/validation/text-fields.js';
 
 /** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -31,7 +32,9 @@ export function orText(
   read: (text: string) => FromText<unknown>,
   pattern: string,
 ): FieldKind {
-  const { schema, coerce = (value) => value, otherwise } = kind;
+  const { schema, coerce = (value) => value, rules } = kind;
+  const problemOf = (text: string): string | null =>
+    text.length > MAX_SECRET ? atMost(MAX_SECRET) : read(text).problem;
   const choice: object = {
     oneOf: [schema, { type: 'string', maxLength: MAX_SECRET, pattern }, { type: 'null' }],
   };
@@ -40,16 +43,10 @@ export function orText(
     // Without a type, the generator would describe the class Map.
     schema: { type: Object, ...choice },
     coerce: (value) => {
-      const outcome = typeof value === 'string' && value.length <= MAX_SECRET ? read(value) : null;
+      const outcome = isString(value) && problemOf(value) === null ? read(value) : null;
       return coerce(outcome?.problem === null ? outcome.value : value);
     },
-    otherwise: (value) => {
-      if (typeof value !== 'string') {
-        return describing(otherwise)(value);
-      }
-      const problem = value.length > MAX_SECRET ? atMost(MAX_SECRET) : read(value).problem;
-      return problem === null ? describing(otherwise)(value) : [valueError(problem)];
-    },
+    rules: { text: sentenceRule(problemOf), ...rules },
   };
 }
 

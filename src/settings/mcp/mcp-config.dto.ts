@@ -213,11 +213,6 @@ export const MCP_CONFIG_EXAMPLE = {
 export function McpConfigField(): PropertyDecorator {
   return Nested(
     'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
-    {
-      type: McpConfigDto,
-      nullable: true,
-      onlyMembers: MCP_CONFIG_MEMBERS,
-      example: MCP_CONFIG_EXAMPLE,
-    },
+    { type: McpConfigDto, nullable: true, onlyMembers: MCP_CONFIG_MEMBERS, example: MCP_CONFIG_EXAMPLE },
   );
 }

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
 import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
@@ -50,8 +50,8 @@ export class NestedSettingsController {
       'The settings of `/api/settings` in the form of newer clients; the defaults for a user who stored none. Secrets are never shown.',
     answer: { type: ShownNestedSettingsDto, description: 'The settings' },
   })
-  async find(@CurrentUser() user: AuthUser): Promise<ShownNestedSettingsDto> {
-    return toShownNestedSettingsDto(await this.settings.find(user.id));
+  async find(@UserId() userId: string): Promise<ShownNestedSettingsDto> {
+    return toShownNestedSettingsDto(await this.settings.find(userId));
   }
 
   @Post()
@@ -72,11 +72,11 @@ export class NestedSettingsController {
     },
   })
   async store(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Body() body: NestedSettingsDto,
     @Body() given: Record<string, unknown>,
   ): Promise<SettingsStoredDto> {
-    return toSettingsStoredDto(await this.settings.store(user.id, body, given));
+    return toSettingsStoredDto(await this.settings.store(userId, body, given));
   }
 
   @Get('agent-schema')

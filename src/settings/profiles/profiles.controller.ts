@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
 import { ApiExcludeController, ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
@@ -43,8 +43,8 @@ export class ProfilesController {
     description: 'Oldest first; keys are never shown.',
     answer: { type: ProfileListDto, description: 'The profiles' },
   })
-  async list(@CurrentUser() user: AuthUser): Promise<ProfileListDto> {
-    const { profiles, active } = await this.profiles.list(user.id);
+  async list(@UserId() userId: string): Promise<ProfileListDto> {
+    const { profiles, active } = await this.profiles.list(userId);
     return toProfileListDto(profiles, active);
   }
 
@@ -55,8 +55,8 @@ export class ProfilesController {
     problems: [UNKNOWN],
     invalid: BAD_NAME,
   })
-  async find(@CurrentUser() user: AuthUser, @Param() { name }: ProfileNameDto): Promise<ProfileDetailDto> {
-    return toProfileDetailDto(await this.profiles.find(user.id, name));
+  async find(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ProfileDetailDto> {
+    return toProfileDetailDto(await this.profiles.find(userId, name));
   }
 
   @Post(':name')
@@ -74,11 +74,11 @@ export class ProfilesController {
     invalid: { loc: ['body', 'llm', 'model'], type: 'missing', msg: 'This member is required.' },
   })
   async save(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { name }: ProfileNameDto,
     @Body(new OptionalBodyPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
   ): Promise<ProfileSavedDto> {
-    const warning = await this.profiles.save(user.id, name, body);
+    const warning = await this.profiles.save(userId, name, body);
     return { name, message: `Profile '${name}' saved`, ...(warning && { warnings: [warning] }) };
   }
 
@@ -93,11 +93,8 @@ export class ProfilesController {
     },
     invalid: BAD_NAME,
   })
-  async remove(
-    @CurrentUser() user: AuthUser,
-    @Param() { name }: ProfileNameDto,
-  ): Promise<ProfileMutationDto> {
-    await this.profiles.remove(user.id, name);
+  async remove(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ProfileMutationDto> {
+    await this.profiles.remove(userId, name);
     return { name, message: `Profile '${name}' deleted` };
   }
 
@@ -121,11 +118,8 @@ export class ProfilesController {
       invalid: BAD_NAME,
     },
   )
-  async activate(
-    @CurrentUser() user: AuthUser,
-    @Param() { name }: ProfileNameDto,
-  ): Promise<ActivateProfileDto> {
-    const { config } = await this.profiles.activate(user.id, name);
+  async activate(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ActivateProfileDto> {
+    const { config } = await this.profiles.activate(userId, name);
     return { name, message: `Switched to profile '${name}'`, model: textOrNull(config['model']) };
   }
 
@@ -141,11 +135,11 @@ export class ProfilesController {
     invalid: { ...BAD_NAME, loc: ['body', 'new_name'] },
   })
   async rename(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { name }: ProfileNameDto,
     @Body() { new_name: newName }: RenameProfileDto,
   ): Promise<ProfileMutationDto> {
-    await this.profiles.rename(user.id, name, newName);
+    await this.profiles.rename(userId, name, newName);
     return { name: newName, message: `Profile '${name}' renamed to '${newName}'` };
   }
 }

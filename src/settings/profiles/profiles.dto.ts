@@ -1,8 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { IsObject } from 'class-validator';
+import { isObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
-import { field } from '../../common/validation/field.js';
+import { field, must } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ClearLlmProfile } from './llm-profile.repository.js';
@@ -63,8 +63,7 @@ export class SaveProfileDto {
         required: ['model'],
         additionalProperties: false,
       },
-      is: IsObject,
-      otherwise: { type: 'dict_type', msg: 'Expected an object.' },
+      rules: { isObject: must(isObject, 'dict_type', 'Expected an object.') },
     },
   )
   llm?: JsonObject | null;

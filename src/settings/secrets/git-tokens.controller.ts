@@ -1,6 +1,6 @@
 import { Body, Controller, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import {
   AddGitProvidersDto,
@@ -20,14 +20,14 @@ export class GitTokensController {
 
   @Post('add-git-providers')
   @ApiRoute('store_provider_tokens_api_add_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
-  async add(@CurrentUser() user: AuthUser, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
-    return toGitProvidersStoredDto(await this.tokens.add(user.id, body));
+  async add(@UserId() userId: string, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
+    return toGitProvidersStoredDto(await this.tokens.add(userId, body));
   }
 
   @Post('unset-provider-tokens')
   @ApiRoute('unset_provider_tokens_api_unset_provider_tokens_post', REMOVE_TOKENS.summary, REMOVE_TOKENS)
-  async unset(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
-    await this.tokens.removeAll(user.id);
+  async unset(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
+    await this.tokens.removeAll(userId);
     return toGitProvidersUnsetDto();
   }
 }

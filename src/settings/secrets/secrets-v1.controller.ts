@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import {
   AddGitProvidersDto,
@@ -43,8 +43,8 @@ export class SecretsV1Controller {
     description: 'Names and descriptions in pages, by name; never a value.',
     answer: { type: SecretPageDto, description: 'A page of secrets' },
   })
-  async search(@CurrentUser() user: AuthUser, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
-    return toSecretPageDto(await this.secrets.search(user.id, query));
+  async search(@UserId() userId: string, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
+    return toSecretPageDto(await this.secrets.search(userId, query));
   }
 
   @Post()
@@ -55,8 +55,8 @@ export class SecretsV1Controller {
     answer: { type: EditResponseDto, description: 'Stored' },
     invalid: badSecretName('body', 'name'),
   })
-  async store(@CurrentUser() user: AuthUser, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
-    await this.secrets.store(user.id, body);
+  async store(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
+    await this.secrets.store(userId, body);
     return { message: 'Secret created successfully', ...secretWarning(body.name, body.value) };
   }
 
@@ -64,16 +64,16 @@ export class SecretsV1Controller {
   @Post('git-providers')
   @ApiRoute('store_provider_tokens_api_v1_secrets_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
   async storeGitProviders(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Body() body: AddGitProvidersDto,
   ): Promise<GitProvidersStoredDto> {
-    return toGitProvidersStoredDto(await this.gitTokens.add(user.id, body));
+    return toGitProvidersStoredDto(await this.gitTokens.add(userId, body));
   }
 
   @Delete('git-providers')
   @ApiRoute('unset_provider_tokens_api_v1_secrets_git_providers_delete', REMOVE_TOKENS.summary, REMOVE_TOKENS)
-  async unsetGitProviders(@CurrentUser() user: AuthUser): Promise<GitProvidersUnsetDto> {
-    await this.gitTokens.removeAll(user.id);
+  async unsetGitProviders(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
+    await this.gitTokens.removeAll(userId);
     return toGitProvidersUnsetDto();
   }
 
@@ -89,11 +89,11 @@ export class SecretsV1Controller {
     invalid: badSecretName('body', 'name'),
   })
   async update(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { secret_id: name }: SecretIdDto,
     @Body() body: UpdateSecretDto,
   ): Promise<EditResponseDto> {
-    await this.secrets.update(user.id, name, body);
+    await this.secrets.update(userId, name, body);
     return { message: 'Secret updated successfully', ...secretWarning(body.name, body.value) };
   }
 
@@ -109,10 +109,10 @@ export class SecretsV1Controller {
     invalid: badSecretName('path', 'secret_id'),
   })
   async remove(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { secret_id: name }: SecretIdDto,
   ): Promise<EditResponseDto> {
-    await this.secrets.remove(user.id, name);
+    await this.secrets.remove(userId, name);
     return { message: 'Secret deleted successfully' };
   }
 }

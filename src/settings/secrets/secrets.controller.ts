@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Put } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import {
   badSecretName,
@@ -26,8 +26,8 @@ export class SecretsController {
     description: 'Names and descriptions, by name; never a value.',
     answer: { type: CustomSecretsDto, description: 'The secrets; an empty list when there are none' },
   })
-  async list(@CurrentUser() user: AuthUser): Promise<CustomSecretsDto> {
-    return toCustomSecretsDto(await this.secrets.list(user.id));
+  async list(@UserId() userId: string): Promise<CustomSecretsDto> {
+    return toCustomSecretsDto(await this.secrets.list(userId));
   }
 
   @Post()
@@ -38,8 +38,8 @@ export class SecretsController {
     problems: [SECRET_NAME_TAKEN],
     invalid: badSecretName('body', 'name'),
   })
-  async create(@CurrentUser() user: AuthUser, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
-    await this.secrets.create(user.id, body);
+  async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
+    await this.secrets.create(userId, body);
     return { message: 'Secret stored', ...secretWarning(body.name, body.value) };
   }
 
@@ -51,11 +51,11 @@ export class SecretsController {
     invalid: badSecretName('body', 'name'),
   })
   async update(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { name }: SecretNameDto,
     @Body() body: UpdateSecretDto,
   ): Promise<SecretMessageDto> {
-    await this.secrets.update(user.id, name, body);
+    await this.secrets.update(userId, name, body);
     return { message: 'Secret changed', ...secretWarning(body.name, body.value) };
   }
 
@@ -66,8 +66,8 @@ export class SecretsController {
     problems: [UNKNOWN_SECRET],
     invalid: badSecretName('path', 'name'),
   })
-  async remove(@CurrentUser() user: AuthUser, @Param() { name }: SecretNameDto): Promise<SecretMessageDto> {
-    await this.secrets.remove(user.id, name);
+  async remove(@UserId() userId: string, @Param() { name }: SecretNameDto): Promise<SecretMessageDto> {
+    await this.secrets.remove(userId, name);
     return { message: 'Secret removed' };
   }
 }

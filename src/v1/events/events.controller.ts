@@ -2,7 +2,7 @@ import { Controller, Get, Header, Headers, Param, Query, Res } from '@nestjs/com
 import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import {
   ConversationEventDto,
@@ -55,11 +55,11 @@ export class EventsController {
     invalid: 'timestamp__gte',
   })
   async search(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationPathDto,
     @Query() query: SearchEventsQueryDto,
   ): Promise<EventPageDto> {
-    return toEventPageDto(await this.events.search(user.id, id, toEventSearch(query)));
+    return toEventPageDto(await this.events.search(userId, id, toEventSearch(query)));
   }
 
   @Get('count')
@@ -70,11 +70,11 @@ export class EventsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async count(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationPathDto,
     @Query() query: CountEventsQueryDto,
   ): Promise<number> {
-    return this.events.count(user.id, id, toEventFilter(query));
+    return this.events.count(userId, id, toEventFilter(query));
   }
 
   @Get('stream')
@@ -121,11 +121,11 @@ export class EventsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async batch(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationPathDto,
     @Query() query: EventIdsQueryDto,
   ): Promise<(AgentEvent | null)[]> {
-    return this.events.batch(user.id, id, query.id);
+    return this.events.batch(userId, id, query.id);
   }
 }
 
@@ -141,10 +141,7 @@ export class EventCountController {
     description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
     answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
   })
-  async count(
-    @CurrentUser() user: AuthUser,
-    @Query() query: CountConversationEventsQueryDto,
-  ): Promise<number> {
-    return this.events.countOrNone(user.id, query.conversation_id__eq, toEventFilter(query));
+  async count(@UserId() userId: string, @Query() query: CountConversationEventsQueryDto): Promise<number> {
+    return this.events.countOrNone(userId, query.conversation_id__eq, toEventFilter(query));
   }
 }

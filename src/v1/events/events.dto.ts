@@ -1,13 +1,12 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
-import { ValidateBy } from 'class-validator';
 import { z } from 'zod';
 import { documented } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageId, PageLimit } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
-import { field } from '../../common/validation/field.js';
+import { field, must } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import type { EventSearch } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
@@ -125,17 +124,21 @@ export function toStreamStart(query: StreamQueryDto, lastEventId: string | undef
   return { header: lastEventId, query: query.last_event_id, fromNow: query.from === 'now' };
 }
 
+function isInstant(value: unknown): boolean {
+  return typeof value === 'string' && toInstant(value) === value;
+}
+
 /** A moment as events write it: a time without zone is UTC. Arrives as text with all its microseconds. */
 function EventTime(description: string, example: string): PropertyDecorator {
-  const isTime = { validate: (value: unknown) => typeof value === 'string' && toInstant(value) === value };
   return field(
     `${description}; without a time zone it is UTC.`,
     { example },
     {
       schema: { type: String, format: 'date-time' },
       coerce: (value) => (typeof value === 'string' ? (toInstant(value) ?? value) : value),
-      is: (why) => ValidateBy({ name: 'eventTime', validator: isTime }, why),
-      otherwise: { type: 'datetime_parsing', msg: 'Expected a time such as 2030-01-31T12:00:00Z.' },
+      rules: {
+        isInstant: must(isInstant, 'datetime_parsing', 'Expected a time such as 2030-01-31T12:00:00Z.'),
+      },
     },
   );
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import type { DtoClass } from '../../common/validation/field.js';
 import { RepositoryListsService } from '../../git-providers/repository-lists.service.js';
@@ -49,11 +49,11 @@ export class RepositoryListsController {
     },
   )
   async repositories(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchRepositoriesQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<RepositoryPageDto> {
-    const found = await this.lists.findRepositories(user.id, query.provider, toRepositoryQuery(query));
+    const found = await this.lists.findRepositories(userId, query.provider, toRepositoryQuery(query));
     return toListPage('repositories', withStatus(response, found), toRepositoryDto);
   }
 
@@ -64,11 +64,11 @@ export class RepositoryListsController {
     problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
   })
   async branches(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchBranchesQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<BranchPageDto> {
-    const found = await this.lists.findBranches(user.id, query.provider, toBranchQuery(query));
+    const found = await this.lists.findBranches(userId, query.provider, toBranchQuery(query));
     return toListPage('branches', withStatus(response, found), toBranchDto);
   }
 
@@ -84,12 +84,12 @@ export class RepositoryListsController {
     },
   )
   async installations(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchInstallationsQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<InstallationPageDto> {
     const found = await this.lists.findInstallations(
-      user.id,
+      userId,
       query.provider,
       toListRange('installations', query),
     );

@@ -1,7 +1,7 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
@@ -49,12 +49,12 @@ export class SuggestedTaskPagesController {
     problems: SUGGESTED_TASKS_PROBLEMS,
   })
   async search(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchSuggestedTasksQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuggestedTaskPageDto> {
     const { offset, limit } = toPageRange(query);
-    const { tasks, statuses } = await this.suggestedTasks.find(user.id, { limit: offset + limit + 1 });
+    const { tasks, statuses } = await this.suggestedTasks.find(userId, { limit: offset + limit + 1 });
     if (statuses.length > 0) {
       response.set('X-Provider-Status', providerStatusHeader(statuses));
     }

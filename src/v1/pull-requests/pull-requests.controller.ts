@@ -1,6 +1,6 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
@@ -95,11 +95,11 @@ export class ConversationPullRequestController {
     invalid: INVALID_BRANCH,
   })
   async open(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body(new OptionalBodyPipe(OpenConversationPullRequestDto))
     body: Partial<OpenConversationPullRequestDto>,
   ): Promise<OpenedPullRequestDto> {
-    return this.pullRequests.openForUser(user.id, id, body);
+    return this.pullRequests.openForUser(userId, id, body);
   }
 }

@@ -1,7 +1,7 @@
 import { Body, Controller, Post, Req, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
+import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
 import { CloudProxyDto } from './cloud-proxy.dto.js';
 import { CloudProxyService } from './cloud-proxy.service.js';
@@ -53,11 +53,11 @@ export class CloudProxyController {
     problems: [NO_SUCH_SANDBOX, NO_ANSWER],
   })
   async forward(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Body() body: CloudProxyDto,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    await this.proxy.forward(user.id, body, { request, response });
+    await this.proxy.forward(userId, body, { request, response });
   }
 }

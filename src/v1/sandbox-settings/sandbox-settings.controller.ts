@@ -1,6 +1,6 @@
 import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
+import { BesideSandboxKey, UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { badSecretName, UNKNOWN_SECRET } from '../../settings/secrets/secrets.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
@@ -47,7 +47,7 @@ export class CurrentUserController {
     invalid: 'expose_secrets',
   })
   async get(
-    @CurrentUser() { id }: AuthUser,
+    @UserId() id: string,
     @Query() { expose_secrets: expose = false }: UserInfoQueryDto,
     @Headers('x-session-api-key') sandboxKey: string | undefined,
   ): Promise<UserInfoDto> {

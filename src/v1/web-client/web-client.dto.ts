@@ -14,12 +14,13 @@ const FEATURE_FLAGS = {
   hide_personal_workspaces: false,
   allow_user_llm_configuration: true,
   enable_acp: true,
-  deployment_mode: 'self_hosted' as const,
+  deployment_mode: 'self_hosted',
   enable_onboarding: false,
   enable_automations: true,
 };
 
-export class WebClientFeatureFlagsDto extends Always(FEATURE_FLAGS) {}
+@Always(FEATURE_FLAGS)
+class WebClientFeatureFlagsDto {}
 
 const CONSTANTS = {
   maintenance_start_time: null,
@@ -27,13 +28,14 @@ const CONSTANTS = {
   recaptcha_site_key: null,
   error_message: null,
   github_app_slug: null,
-  kind: 'WebClientConfig' as const,
+  kind: 'WebClientConfig',
 };
 
-export class WebClientConfigDto extends Always(CONSTANTS) {
+@Always(CONSTANTS)
+export class WebClientConfigDto {
   @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) app_mode: 'oss';
   @ApiProperty({ type: 'null', description: 'Nothing is measured.', example: null }) posthog_client_key: null;
-  @ApiProperty({ type: WebClientFeatureFlagsDto }) feature_flags: WebClientFeatureFlagsDto;
+  @ApiProperty({ type: WebClientFeatureFlagsDto }) feature_flags: typeof FEATURE_FLAGS;
 
   @Shown('Providers that users can store a token for.', ['github', 'gitlab', 'bitbucket'], {
     enum: PROVIDER_TYPES,

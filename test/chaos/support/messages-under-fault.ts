@@ -10,7 +10,7 @@ import type { ChaosWorld } from './chaos-world.js';
 const PAUSE_MS = 20;
 const CATCH_UP_MS = 40_000;
 
-/** A conversation that gets a message every moment while its agent server is damaged, and somebody who follows it. */
+/** A conversation that gets a message every moment while its agent server is damaged, and a client that follows it. */
 export class MessagesUnderFault {
   readonly #world: ChaosWorld;
   readonly #user: ApiClient;
@@ -105,7 +105,7 @@ export class MessagesUnderFault {
         await this.#user.agentServer(this.sandboxId, 'POST', path, { role: 'user', content, run: false });
         this.#acknowledged.push(number);
       } catch {
-        // The agent server is away: nobody was told that the message has arrived.
+        // The agent server is away: no client was told that the message has arrived.
       }
       await wait(PAUSE_MS);
     }

@@ -11,7 +11,7 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Nobody but this machine: names below localhost, which not every resolver knows, are this machine too.
+  // This machine only: names below localhost, which not every resolver knows, are this machine too.
   '--host-resolver-rules=MAP *.localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1',
 ];
 const VIEWPORT = { width: 1360, height: 850 };

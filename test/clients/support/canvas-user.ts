@@ -24,7 +24,7 @@ const PAGES = [
 /** What the application shows where it has nothing. */
 const BROKEN = /404 Not Found|something went wrong|schema unavailable|failed to load/i;
 
-/** What somebody does with agent-canvas, from the first page on; a model and a git host come once every page was seen. */
+/** What a user does with agent-canvas, from the first page on; a model and a git host come once every page was seen. */
 export class CanvasUser {
   constructor(
     private readonly app: WebApp,

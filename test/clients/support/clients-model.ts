@@ -39,7 +39,7 @@ export function clientsModel({ messages, tools }: ChatRequest): ScriptedAnswer {
     return call('terminal', { command: 'sleep 300' }, { text: 'I wait.' });
   }
   const isFirst = messages.filter(({ role }) => role === 'user').length === 1;
-  // Without tools somebody wants a title.
+  // A request without tools asks for a title.
   if (tools.length === 0) {
     return say('Try the address lookup twice');
   }

@@ -11,7 +11,7 @@ const DROPPED_SCRIPT =
 /** The page says so itself when it is told no. */
 const FAILED_RESOURCE = /^Failed to load resource/;
 
-/** What goes wrong while somebody uses a page. */
+/** What goes wrong while a page is used. */
 export class PageWatch {
   /** Everything that the page asked of this machine: `GET /api/…`, ids left out. */
   readonly asked = new Set<string>();

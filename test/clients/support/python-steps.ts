@@ -8,7 +8,7 @@ import type { Steps } from './steps.js';
 const TIMEOUT_MS = 600_000;
 const LINES_SHOWN = 6;
 
-/** Of all Python programs here: nobody elsewhere is asked, and nothing is written beside the sources. */
+/** Of all Python programs here: no other machine is asked, and nothing is written beside the sources. */
 const ENVIRONMENT = {
   OPENHANDS_SUPPRESS_BANNER: '1',
   LITELLM_LOCAL_MODEL_COST_MAP: 'True',

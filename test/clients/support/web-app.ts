@@ -4,7 +4,7 @@ import { openPage } from './browser.js';
 import { PageWatch } from './page-watch.js';
 import type { Steps } from './steps.js';
 
-/** A web application in a browser, as somebody uses it: each step is watched for what goes wrong on the way. */
+/** A web application in a browser, as a user sees it: each step is watched for what goes wrong on the way. */
 export class WebApp {
   private constructor(
     readonly page: Page,

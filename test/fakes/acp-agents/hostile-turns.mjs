@@ -27,7 +27,7 @@ export async function misbehave({ command, session, tell, say, call, end, otherw
       for (let count = 0; count < 2; count += 1) {
         await tell('tool_call', { toolCallId: 'same', title: `call ${count}`, status: 'pending' });
         await end('same');
-        // Too late, and of a call that nobody has heard of.
+        // Too late, and about an unknown call.
         await end('same', { title: 'changed' });
       }
       await tell('tool_call', { toolCallId: 'open', title: 'never ended', status: 'pending' });

@@ -4,7 +4,7 @@ import type { FakeServer } from '../../fakes/fake-server.js';
 import { text } from '../../system/journeys/support/api-client.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';
 
-/** Nobody listens there: no request leaves this machine. */
+/** Nothing listens there: no request leaves this machine. */
 const NOWHERE = 'http://127.0.0.1:1';
 
 /** Little of what costs time, since what is started is real. */

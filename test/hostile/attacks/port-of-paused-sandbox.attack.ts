@@ -48,7 +48,7 @@ export const portOfPausedSandbox: Attack = {
   },
 };
 
-/** Null when somebody else listens there all the time. */
+/** Null when another program listens there all the time. */
 async function bind(port: number): Promise<Server | null> {
   for (let attempt = 0; attempt < TRIES; attempt += 1) {
     const server = createServer();

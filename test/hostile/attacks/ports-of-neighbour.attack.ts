@@ -4,7 +4,7 @@ import { addressesOfContainer } from '../support/backends.js';
 import { connectFrom, namesOfTheMachine } from '../support/connecting.js';
 
 const DRAFT = 'the draft of Alice';
-/** What Alice is working on: it asks nobody for a key. */
+/** What Alice is working on: it asks for no key. */
 const APPLICATION = `
 import { createServer } from 'node:http';
 createServer((_, response) => response.end('${DRAFT}'))

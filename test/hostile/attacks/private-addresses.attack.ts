@@ -10,7 +10,7 @@ const METADATA: Target[] = [
   { host: '169.254.169.254', port: 80 },
   { host: 'fd00:ec2::254', port: 80 },
 ];
-/** One of each range that is nobody's on the internet; given to the machine for the time of the attack. */
+/** One of each range that is not routed on the internet; given to the machine for the time of the attack. */
 const LENT = ['10.93.17.1', '172.29.93.17', '192.168.93.17', '100.64.93.17', '169.254.93.17', 'fd93:17::1'];
 
 export const privateAddresses: Attack = {

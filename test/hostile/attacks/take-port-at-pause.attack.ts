@@ -2,7 +2,7 @@ import { until } from '../../support/until.js';
 import { shell } from '../../system/journeys/support/script.js';
 import { type Attack, held, notPromised } from '../attack.js';
 
-/** Takes every port that somebody stops listening on, and prints what it is sent there. */
+/** Takes every port that becomes free, and prints what it is sent there. */
 const LIE_IN_WAIT = `
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';

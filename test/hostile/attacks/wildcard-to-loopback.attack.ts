@@ -3,7 +3,7 @@ import { startListening } from '../../support/start-listening.js';
 import { type Attack, held } from '../attack.js';
 import type { Tenant } from '../support/tenant.js';
 
-/** Stands in for the name server of whoever may add names below the wildcard. */
+/** Stands in for the name server of an owner of names below the wildcard. */
 const NAME_SERVER = `
 import dns from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';

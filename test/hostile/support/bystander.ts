@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { startListening } from '../../support/start-listening.js';
 
-/** A program of the machine that asks nobody for a key, as a database on loopback or metrics do. */
+/** A program of the machine that asks for no key, as a database on loopback or metrics do. */
 export class Bystander {
   private readonly sockets = new Set<Socket>();
 
@@ -20,14 +20,14 @@ export class Bystander {
     server.on('connection', (socket) => {
       told.connections += 1;
       bystander.sockets.add(socket);
-      // Whoever asks may hang up at any time.
+      // A client may hang up at any time.
       socket.on('error', () => socket.destroy());
       socket.write(`${SECRET_OF_THE_MACHINE}\n`);
     });
     return bystander;
   }
 
-  /** How often somebody has connected. */
+  /** How many connections there were. */
   get connections(): number {
     return this.told.connections;
   }
@@ -40,5 +40,5 @@ export class Bystander {
   }
 }
 
-/** What a bystander says to everybody who connects. */
+/** What a bystander says to every client. */
 export const SECRET_OF_THE_MACHINE = 'what-only-this-machine-may-read-70733';

@@ -80,7 +80,7 @@ export class HostileWorld {
     return this.journey.dataDir;
   }
 
-  /** The model of everybody; what it was sent, with headers, is in `requests`. */
+  /** The model that all tenants use; what it was sent, with headers, is in `requests`. */
   get llm(): ScriptedLlm {
     return this.journey.llm;
   }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { resolvedDocument } from '../../support/resolved-document.js';
 
-/** What belongs to one tenant, or to nobody. */
+/** What belongs to one tenant, or to none. */
 export interface Ids {
   conversation: string;
   task: string;
@@ -101,14 +101,14 @@ function attemptsAt(route: string, method: string, one: Operation, all: Document
   ];
 }
 
-/** Whose id a member names; null: none that belongs to somebody. */
+/** Whose id a member names; null: none that has an owner. */
 function kindOf(route: string, name: string, place: 'path' | 'query' | 'body'): keyof Ids | null {
   const bare = name.replace(/__eq$/, '').replace(/^ids$/, 'id');
   if (bare === 'id') {
     return kindAt(route, place);
   }
   if (name === 'conversation_id' && place === 'body' && route.startsWith('/api/v1/app-conversations')) {
-    // The id that a new conversation is to have: one that is taken is refused, whoever has it.
+    // The id that a new conversation is to have: a taken one is refused, whichever user has it.
     return null;
   }
   const named: Record<string, keyof Ids> = {

@@ -29,7 +29,7 @@ export class TrialDeployment {
 
   /**
    * @param environment further variables of the service, as an overlay adds them
-   * @throws Error when somebody else has applied it: it would be removed at the end
+   * @throws Error when it was applied by other means: it would be removed at the end
    */
   static async apply(
     cluster: TestCluster,

@@ -168,7 +168,7 @@ exec ${found[names.indexOf(name)]} "$@"
     await world.kill(service);
     await Promise.all(holdable.map(([name]) => rm(path.join(programs, `${name}.hold`))));
     await gates.openForSurvivors();
-    // The agent comes to its end while nobody looks.
+    // The agent comes to its end while no client looks.
     goOn();
     await restart();
 

@@ -10,7 +10,7 @@ import { SecretWatch } from './support/secret-watch.js';
 
 const SANDBOXES = '/api/v1/sandboxes/search';
 
-/** Whoever looks for secrets and finds none has to be able to find one. */
+/** A search that finds no secrets proves something only if it is able to find one. */
 describe('the search for secrets after a journey', () => {
   let secrets: PlantedSecrets;
   let watch: SecretWatch;

@@ -69,7 +69,7 @@ const NATIVE = { id: 'c0ffee', kind: 'native', llmKeyNeeded: true } as const;
 it.each([
   { model: null, llmKeyWithheld: false },
   { model: MODEL, llmKeyWithheld: false },
-  // Nobody knows which server it would be withheld from.
+  // It is not known which server it would be withheld from.
   { model: null, llmKeyWithheld: true },
 ])('says how to give a lost key again: %j', (credentials) => {
   expect(missingCredentials(NATIVE, { ...NO_CREDENTIALS, ...credentials })).toMatch(

@@ -8,7 +8,7 @@ const IS_ROOT = process.getuid?.() === 0;
 const MARKER = 'SLIPWAY_TEST_MARKER=end-processes';
 const [OWN, OTHER] = [1_913_999_001, 1_913_999_002];
 
-/** Only root can start programs as somebody else. */
+/** Only root can start programs as another user. */
 (IS_ROOT ? describe : describe.skip)('processes of a user', () => {
   const children: ChildProcess[] = [];
 

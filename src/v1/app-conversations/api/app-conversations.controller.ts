@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Header, Param, Patch, Query, Res } from '@nestjs/common';
 import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
 import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
@@ -41,11 +41,11 @@ export class AppConversationsController {
     answer: { type: AppConversationPageDto, description: 'A page of conversations' },
   })
   async search(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchConversationsQueryDto,
   ): Promise<AppConversationPageDto> {
     const { items, nextPageId } = await this.queries.search(
-      user.id,
+      userId,
       toConversationFilter(query, query.include_sub_conversations ?? false),
       { limit: query.limit ?? DEFAULT_LIMIT, pageId: query.page_id },
     );
@@ -58,8 +58,8 @@ export class AppConversationsController {
     description: 'Those that are part of another one count as well.',
     answer: { schema: { type: 'integer', example: 12 }, description: 'How many there are' },
   })
-  async count(@CurrentUser() user: AuthUser, @Query() query: ConversationFilterQueryDto): Promise<number> {
-    return this.queries.count(user.id, toConversationFilter(query, true));
+  async count(@UserId() userId: string, @Query() query: ConversationFilterQueryDto): Promise<number> {
+    return this.queries.count(userId, toConversationFilter(query, true));
   }
 
   @Get()
@@ -73,13 +73,13 @@ export class AppConversationsController {
     },
   })
   async list(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: ListConversationsQueryDto,
   ): Promise<AppConversationPageDto | (AppConversationDto | null)[]> {
     if (query.ids === undefined) {
-      return this.search(user, query);
+      return this.search(userId, query);
     }
-    const rows = await this.conversations.findAll(user.id, query.ids);
+    const rows = await this.conversations.findAll(userId, query.ids);
     return rows.map((row) => row && this.presenter.conversation(row));
   }
 
@@ -92,11 +92,11 @@ export class AppConversationsController {
     invalid: 'title',
   })
   async update(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() body: UpdateConversationDto,
   ): Promise<AppConversationDto> {
-    return this.presenter.conversation(await this.conversations.update(user.id, id, body));
+    return this.presenter.conversation(await this.conversations.update(userId, id, body));
   }
 
   @Delete(':id')
@@ -107,8 +107,8 @@ export class AppConversationsController {
     answer: { type: SuccessDto, description: 'Deleted; the sandbox goes in the background' },
     problems: [UNKNOWN_CONVERSATION],
   })
-  async remove(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.conversations.remove(user.id, id);
+  async remove(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+    await this.conversations.remove(userId, id);
     return SUCCESS;
   }
 
@@ -123,7 +123,7 @@ export class AppConversationsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async download(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Res() response: Response,
   ): Promise<void> {
@@ -131,9 +131,9 @@ export class AppConversationsController {
       'Content-Type': 'application/zip',
       'Content-Disposition': 'attachment; filename="conversation.zip"',
     };
-    await this.downloads.send(user.id, response, async () => ({
+    await this.downloads.send(userId, response, async () => ({
       headers,
-      content: await this.exports.pack(user.id, id),
+      content: await this.exports.pack(userId, id),
     }));
   }
 }

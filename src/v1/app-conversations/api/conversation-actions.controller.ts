@@ -1,6 +1,6 @@
 import { Body, Controller, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
@@ -73,12 +73,12 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async sendMessage(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { resume = true }: ResumeQueryDto,
     @Body() body: SendMessageDto,
   ): Promise<MessageSentDto> {
-    const resumed = await this.actions.sendMessage(user.id, id, toSendMessageRequest(body), resume);
+    const resumed = await this.actions.sendMessage(userId, id, toSendMessageRequest(body), resume);
     return {
       success: true,
       sandbox_status: 'RUNNING',
@@ -97,11 +97,11 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async respond(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() { accept, reason }: ConfirmationResponseDto,
   ): Promise<SuccessDto> {
-    await this.actions.respondToConfirmation(user.id, id, {
+    await this.actions.respondToConfirmation(userId, id, {
       accept,
       ...(reason !== undefined && reason !== null && { reason }),
     });
@@ -114,8 +114,8 @@ export class ConversationActionsController {
     answer: { type: SuccessDto, description: 'The agent pauses' },
     problems: PROBLEMS,
   })
-  async pause(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.pause(user.id, id);
+  async pause(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+    await this.actions.pause(userId, id);
     return SUCCESS;
   }
 
@@ -125,8 +125,8 @@ export class ConversationActionsController {
     answer: { type: SuccessDto, description: 'The agent works' },
     problems: PROBLEMS,
   })
-  async run(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.run(user.id, id);
+  async run(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+    await this.actions.run(userId, id);
     return SUCCESS;
   }
 
@@ -138,11 +138,11 @@ export class ConversationActionsController {
     problems: [UNKNOWN_PROFILE, PROFILE_CONFLICT, 410, 502, 503],
   })
   async switchProfile(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() { profile_name: name }: SwitchProfileDto,
   ): Promise<SuccessDto> {
-    await this.profiles.switchProfile(user.id, id, name);
+    await this.profiles.switchProfile(userId, id, name);
     return SUCCESS;
   }
 
@@ -154,11 +154,11 @@ export class ConversationActionsController {
     problems: [NO_ACP_AGENT, ...PROBLEMS, SLOW_AGENT],
   })
   async switchAcpModel(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() { model }: SwitchAcpModelDto,
   ): Promise<SuccessDto> {
-    await this.models.switchAcpModel(user.id, id, model);
+    await this.models.switchAcpModel(userId, id, model);
     return SUCCESS;
   }
 }

@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationFolderService } from '../conversation-folder.service.js';
@@ -28,11 +28,11 @@ export class ConversationFolderController {
     invalid: 'path',
   })
   async files(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { path = '.' }: FilesQueryDto,
   ): Promise<string[]> {
-    return this.folder.files(user.id, id, path);
+    return this.folder.files(userId, id, path);
   }
 
   @Get('skills')
@@ -42,8 +42,8 @@ export class ConversationFolderController {
     answer: { type: SkillsDto, description: 'As they are in the sandbox now' },
     problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
   })
-  async list(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<SkillsDto> {
-    return { skills: await this.folder.skills(user.id, id) };
+  async list(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SkillsDto> {
+    return { skills: await this.folder.skills(userId, id) };
   }
 
   @Get('hooks')
@@ -53,7 +53,7 @@ export class ConversationFolderController {
     answer: { type: HooksDto, description: 'By event' },
     problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
   })
-  async hooks(@CurrentUser() user: AuthUser, @Param() { id }: ConversationIdDto): Promise<HooksDto> {
-    return { hooks: await this.folder.hooks(user.id, id) };
+  async hooks(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<HooksDto> {
+    return { hooks: await this.folder.hooks(userId, id) };
   }
 }

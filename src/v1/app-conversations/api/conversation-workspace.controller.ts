@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
@@ -47,13 +47,13 @@ export class ConversationWorkspaceController {
     invalid: 'file_path',
   })
   async file(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
     @Res() response: Response,
   ): Promise<void> {
     const asBytes = response.req.accepts(['application/json', BYTES]) === BYTES;
-    await this.downloads.send(user.id, response, () => this.workspace.file(user.id, id, file, asBytes));
+    await this.downloads.send(userId, response, () => this.workspace.file(userId, id, file, asBytes));
   }
 
   @Get('git/changes')
@@ -78,11 +78,11 @@ export class ConversationWorkspaceController {
     problems: PROBLEMS,
   })
   async changes(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.changes(user.id, id, query);
+    return this.workspace.changes(userId, id, query);
   }
 
   @Get('git/diff')
@@ -103,10 +103,10 @@ export class ConversationWorkspaceController {
     problems: PROBLEMS,
   })
   async diff(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.diff(user.id, id, query);
+    return this.workspace.diff(userId, id, query);
   }
 }

@@ -1,6 +1,6 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { toSendMessageRequest } from '../message-parts.js';
@@ -50,11 +50,11 @@ export class PendingMessagesController {
     problems: [UNKNOWN_CONVERSATION, START_FAILED, SANDBOX_GONE, TOO_MANY],
   })
   async queue(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() body: PendingMessageDto,
   ): Promise<MessageQueuedDto> {
-    const queued = await this.pending.queue(user.id, id, toSendMessageRequest(body).content);
+    const queued = await this.pending.queue(userId, id, toSendMessageRequest(body).content);
     return { ...queued, queued: true };
   }
 }

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestjs/common';
 import { ApiHeader, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { listWithNulls } from '../../../common/openapi/responses.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
@@ -121,11 +121,11 @@ export class StartTasksController {
     answer: { type: StartTaskDto, description: 'The start task' },
   })
   async start(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Body() body: StartConversationDto,
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<StartTaskDto> {
-    return this.presenter.startTask(await this.starter.startFor(user.id, body, idempotencyKey(key)));
+    return this.presenter.startTask(await this.starter.startFor(userId, body, idempotencyKey(key)));
   }
 
   @Post('stream-start')
@@ -139,12 +139,12 @@ export class StartTasksController {
     examples: { plain: START.examples.plain },
   })
   async streamStart(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Body() body: StartConversationDto,
     @Headers('idempotency-key') key: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    await this.stream.send(await this.starter.startFor(user.id, body, idempotencyKey(key)), response);
+    await this.stream.send(await this.starter.startFor(userId, body, idempotencyKey(key)), response);
   }
 
   @Get('start-tasks/search')
@@ -154,10 +154,10 @@ export class StartTasksController {
     invalid: 'sort_order',
   })
   async search(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: SearchStartTasksQueryDto,
   ): Promise<StartTaskPageDto> {
-    const { items, nextPageId } = await this.queries.search(user.id, toStartTaskFilter(query), {
+    const { items, nextPageId } = await this.queries.search(userId, toStartTaskFilter(query), {
       order: query.sort_order ?? 'CREATED_AT_DESC',
       limit: query.limit ?? DEFAULT_LIMIT,
       pageId: query.page_id,
@@ -172,8 +172,8 @@ export class StartTasksController {
       'Of those that `GET /api/v1/app-conversations/start-tasks/search` finds with the same filters.',
     answer: { schema: { type: 'integer', example: 3 }, description: 'How many there are' },
   })
-  async count(@CurrentUser() user: AuthUser, @Query() query: StartTaskFilterQueryDto): Promise<number> {
-    return this.queries.count(user.id, toStartTaskFilter(query));
+  async count(@UserId() userId: string, @Query() query: StartTaskFilterQueryDto): Promise<number> {
+    return this.queries.count(userId, toStartTaskFilter(query));
   }
 
   @Get('start-tasks')
@@ -182,10 +182,10 @@ export class StartTasksController {
     answer: { schema: listWithNulls(StartTaskDto), description: 'One element for each id' },
   })
   async findAll(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() { ids }: StartTaskIdsQueryDto,
   ): Promise<(StartTaskDto | null)[]> {
-    const rows = await this.queries.batch(user.id, ids);
+    const rows = await this.queries.batch(userId, ids);
     return rows.map((row) => row && this.presenter.startTask(row));
   }
 }

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
 import { ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
-import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
@@ -113,10 +113,10 @@ export class SandboxesController {
     answer: { schema: listWithNulls(SandboxDto), description: 'One element for each id' },
   })
   async get(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() { id: ids }: SandboxIdsQueryDto,
   ): Promise<(SandboxDto | null)[]> {
-    return this.presenter.batch(await this.queries.batch(user.id, ids));
+    return this.presenter.batch(await this.queries.batch(userId, ids));
   }
 
   @Post()
@@ -139,13 +139,13 @@ export class SandboxesController {
     },
   })
   async create(
-    @CurrentUser() user: AuthUser,
+    @UserId() userId: string,
     @Query() query: CreateSandboxDto,
     @Body(new OptionalBodyPipe(CreateSandboxDto)) body: Partial<CreateSandboxDto>,
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<SandboxDto> {
     const specId = query.sandbox_spec_id ?? body.sandbox_spec_id ?? null;
-    return this.presenter.sandbox(await this.sandboxes.create(user.id, specId, idempotencyKey(key)));
+    return this.presenter.sandbox(await this.sandboxes.create(userId, specId, idempotencyKey(key)));
   }
 
   @Post(':id/pause')

@@ -1,13 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import type { AppConfig } from '../../../config/app-config.js';
-import type { SandboxBackend, SandboxFacts } from '../backends/sandbox-backend.js';
-import type { HostIdentity } from '../host-identity.js';
-import { DriftDetector, findDrift } from './drift.js';
-import {
-  type ExpectedSandbox,
-  FIRST_ROW,
-  type SandboxLifecycleRepository,
-} from '../sandbox-lifecycle.repository.js';
+import type { SandboxFacts } from '../backends/sandbox-backend.js';
+import { findDrift, nextPart } from './drift.js';
+import type { ExpectedSandbox } from '../sandbox-lifecycle.repository.js';
 import { SANDBOX_ROW_STATUSES } from '../sandbox-status.js';
 
 const NOW = 1_000_000;
@@ -94,29 +88,20 @@ describe('findDrift', () => {
   });
 });
 
-describe('DriftDetector', () => {
-  it('looks for the rows of all that run each time, and for those of stopped ones in parts', async () => {
+describe('nextPart', () => {
+  it('has all that run each time, and stopped ones in parts', () => {
     const facts = [
       ...Array.from({ length: 2_500 }, (_, index) => fact({ id: `s${index}`, state: 'stopped' })),
       fact({ id: 'r1' }),
       fact({ id: 'r2' }),
     ].toReversed();
     const asked: string[][] = [];
-    const detector = new DriftDetector(
-      {
-        expected: (_host: string, _backend: string, ids: string[]) => {
-          asked.push(ids);
-          return Promise.resolve({ rows: [], until: FIRST_ROW });
-        },
-      } as unknown as SandboxLifecycleRepository,
-      { kind: 'process', list: () => Promise.resolve(facts) } as unknown as SandboxBackend,
-      { id: 'here' } as HostIdentity,
-      { sandboxes: { orphanGraceSeconds: 60 } } as AppConfig,
-      { now: () => NOW },
-    );
     const found: string[][] = [];
-    for (let round = 0; round < 4; round += 1) {
-      found.push((await detector.detect()).map(({ id }) => id));
+    for (let round = 0, until = ''; round < 4; round += 1) {
+      const { compared, stoppedUntil } = nextPart(facts, until);
+      until = stoppedUntil;
+      asked.push([...compared]);
+      found.push(findDrift([], facts, { ...OPTIONS, compared }).map(({ id }) => id));
     }
 
     expect(asked.map((ids) => ids.length)).toEqual([1_002, 1_002, 502, 1_002]);

@@ -39,7 +39,8 @@ export class DriftDetector {
   async detect(): Promise<Drift[]> {
     // The backend first: what is started between the two calls has its row already.
     const facts = await this.backend.list();
-    const compared = this.nextPart(facts);
+    const { compared, stoppedUntil } = nextPart(facts, this.stoppedUntil);
+    this.stoppedUntil = stoppedUntil;
     const { rows, until } = await this.lifecycle.expected(
       this.host.id,
       this.backend.kind,
@@ -56,16 +57,6 @@ export class DriftDetector {
     });
   }
 
-  private nextPart(facts: readonly SandboxFacts[]): Set<string> {
-    const idsOf = (isWanted: (fact: SandboxFacts) => boolean): string[] =>
-      facts.filter(isWanted).map(({ id }) => id);
-    const running = idsOf(({ state }) => state === 'running');
-    const later = idsOf(({ state, id }) => state !== 'running' && id > this.stoppedUntil).toSorted();
-    const next = later.slice(0, STOPPED_PER_ROUND);
-    this.stoppedUntil = later.length > STOPPED_PER_ROUND ? (next.at(-1) ?? '') : '';
-    return new Set([...running, ...next]);
-  }
-
   private remember(ids: readonly string[]): void {
     const now = this.clock.now();
     const present = new Set(ids);
@@ -78,6 +69,22 @@ export class DriftDetector {
       this.firstSeen.set(id, this.firstSeen.get(id) ?? now);
     }
   }
+}
+
+/** Whose rows are looked for in this round; the stopped ones are those after `stoppedUntil`. */
+export function nextPart(
+  facts: readonly SandboxFacts[],
+  stoppedUntil: string,
+): { compared: Set<string>; stoppedUntil: string } {
+  const idsOf = (isWanted: (fact: SandboxFacts) => boolean): string[] =>
+    facts.filter(isWanted).map(({ id }) => id);
+  const running = idsOf(({ state }) => state === 'running');
+  const later = idsOf(({ state, id }) => state !== 'running' && id > stoppedUntil).toSorted();
+  const next = later.slice(0, STOPPED_PER_ROUND);
+  return {
+    compared: new Set([...running, ...next]),
+    stoppedUntil: later.length > STOPPED_PER_ROUND ? (next.at(-1) ?? '') : '',
+  };
 }
 
 interface DriftOptions {

@@ -26,7 +26,7 @@ export class PlantedSecrets {
     return this.know(kind, `${kind.replaceAll(' ', '-')}-${randomBytes(12).toString('hex')}`);
   }
 
-  /** Watches over a secret that somebody else has made. */
+  /** Watches over a secret that was made elsewhere. */
   know(kind: SecretKind, secret: string): string {
     if (secret.length < SHORTEST) {
       throw new Error(`a ${kind} of ${secret.length} characters is too short to be told from other text`);

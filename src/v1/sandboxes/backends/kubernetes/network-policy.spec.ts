@@ -36,7 +36,7 @@ describe('networkPolicy', () => {
         '172.16.0.0/12',
         '192.168.0.0/16',
         '127.0.0.0/8',
-        // Nobody's on the internet, and some machines have such an address of their own.
+        // Not routed on the internet, and some machines have such an address of their own.
         '192.0.2.0/24',
         '198.51.100.0/24',
         '203.0.113.0/24',
