@@ -28,7 +28,7 @@ const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
 };
 
 function store(provider: string, token: Schemas['ProviderToken'] | null) {
-  return bodyOf(api.POST('/api/add-git-providers', { body: { provider_tokens: { [provider]: token } } }));
+  return bodyOf(api.POST('/api/v1/secrets/git-providers', { body: { provider_tokens: { [provider]: token } } }));
 }
 
 export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
