@@ -19,7 +19,7 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 62,
   kilobytesOfOpenApi: 515,
-  linesOfTheConsole: 3000,
+  linesOfTheConsole: 3550,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

@@ -128,8 +128,9 @@ async function createApp(
   const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
   const onLocked = (attempt: number): void =>
     logger.warn('migration waits for a table that is in use', { attempt }, 'Database');
-  for (const migration of await runMigrations(addresses.direct, { onLocked })) {
-    logger.log('migration applied', { migration }, 'Database');
+  const migrations = await runMigrations(addresses.direct, { onLocked });
+  if (migrations.length > 0) {
+    logger.log('migrations applied', { migrations }, 'Database');
   }
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.register(config, { addresses, encryptionKeys }),

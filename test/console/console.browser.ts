@@ -117,7 +117,7 @@ describe('the console', () => {
     expect(await nadia.kept()).not.toContain(demo.apiKey);
   });
 
-  it.each(['Work', 'Conversations', 'Settings', 'Administration'])(
+  it.each(['Work', 'Conversations', 'Automations', 'Settings', 'Administration'])(
     'has a page %s that is sound before anything is there',
     async (name) => {
       await nadia.open(name);

@@ -12,12 +12,11 @@ import { call, fails, say, type ScriptedAnswer } from '../fakes/scripted-llm.ans
 import type { ChatRequest } from '../fakes/scripted-llm.js';
 import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
+import { ANSWER, automationsJourney, ENDLESS } from './automations.journey.js';
 import { startBrowser, Visitor } from './visitor.js';
 
-const BUDGET = 'Work until the budget is used up.';
 const EDIT = 'Raise the limit.';
 const REASON = 'Not before the tests.';
-const ANSWER = 'That is all about';
 const NO_CREDIT = 'Work without credit.';
 const NO_KEY = 'Work with a wrong key.';
 /** A dollar for each token. */
@@ -34,7 +33,7 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   if (asked.includes(NO_CREDIT)) {
     return fails(402, 'Insufficient credits.');
   }
-  if (asked.includes(BUDGET)) {
+  if (asked.includes(ENDLESS)) {
     return call('terminal', { command: 'true' });
   }
   if (!asked.includes(EDIT) || (last?.role === 'tool' && !JSON.stringify(last.content).includes(REASON))) {
@@ -118,7 +117,7 @@ describe('the console at work', () => {
     [demo, browser] = await Promise.all([startDemo(world), startBrowser()]);
     hookUrl = `${hook}/slipway`;
     const { token } = demo.worlds.github;
-    await send(demo.apiKey, '/api/add-git-providers', { provider_tokens: { github: { token } } });
+    await send(demo.apiKey, '/api/v1/secrets/git-providers', { provider_tokens: { github: { token } } });
     const llm = { llm_model: 'openai/scripted', llm_base_url: demo.modelUrl, llm_api_key: 'sk-demo' };
     await send(demo.apiKey, '/api/v1/settings', llm);
     nadia = await Visitor.come(browser, demo.url);
@@ -204,7 +203,7 @@ describe('the console at work', () => {
     const address = new URL(nadia.page.url()).pathname;
     await saveAgent((fields) => fields.getByLabel('Budget').fill('0.01'));
     await nadia.page.goto(address);
-    await tell(BUDGET);
+    await tell(ENDLESS);
     const failure = log().getByRole('alert').filter({ hasText: 'The budget is used up' });
     expect(await failure.innerText()).toContain('Raise it');
     await failure.getByRole('link', { name: 'Settings' }).click();
@@ -252,6 +251,27 @@ describe('the console at work', () => {
     await nadia.expectSound();
     await row.getByRole('button', { name: 'Send again' }).click();
     await until(() => calls === 2);
+  });
+
+  it('starts a task with the agent that was chosen', async () => {
+    await nadia.open('Work');
+    const start = form('Start with');
+    const options = start.getByLabel('Agent').getByRole('option');
+    await options.getByText('tiny (ACP)').waitFor({ state: 'attached' });
+    expect(await options.allInnerTexts()).toEqual(['Slipway', 'tiny (ACP)']);
+    expect(await start.getByLabel('Model').inputValue()).toBe('');
+    await start.getByLabel('Agent').selectOption('tiny (ACP)');
+    await start.getByLabel('Follow its pull request').check();
+    await nadia.expectSound();
+    const sent = nadia.page.waitForRequest((request) => request.method() === 'POST');
+    await nadia.page.getByRole('button', { name: 'Start', exact: true }).first().click();
+    expect((await sent).postDataJSON()).toMatchObject({ agent: 'acp:tiny', follow: {} });
+
+    await log().getByText('I raise the limit.').waitFor();
+  });
+
+  describe('by itself', () => {
+    automationsJourney(() => ({ nadia, demo }));
   });
 
   it('keeps two users apart, and ends the session of one whose key is revoked', async () => {

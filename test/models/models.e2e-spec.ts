@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
@@ -26,6 +29,25 @@ describe('/api/v1/config', () => {
 
   afterAll(async () => {
     await app.close();
+  });
+
+  it('lists our own agent, and those of the operator', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'agents-'));
+    const file = path.join(folder, 'agents.json');
+    await writeFile(file, JSON.stringify([{ name: 'tiny', command: 'tiny-agent' }]));
+    const withList = await createTestApp({ ACP_AGENTS_FILE: file });
+    const agentsOf = async ({ url, createUser }: TestApp): Promise<unknown> => {
+      const { headers } = await createUser();
+      return (await request(url).get('/api/v1/config/agents').set(headers).expect(200)).body;
+    };
+    try {
+      expect(await agentsOf(app)).toEqual(['CodeActAgent']);
+      expect(await agentsOf(withList)).toEqual(['CodeActAgent', 'acp:tiny']);
+      await request(app.url).get('/api/v1/config/agents').expect(401);
+    } finally {
+      await withList.close();
+      await rm(folder, { recursive: true });
+    }
   });
 
   const search = async (list: 'models' | 'providers', query: object = {}): Promise<Page> =>

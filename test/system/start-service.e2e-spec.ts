@@ -7,6 +7,7 @@ import path from 'node:path';
 import request from 'supertest';
 import { AppLogger } from '../../src/common/logging/app-logger.js';
 import { parseConfig } from '../../src/config/load-config.js';
+import { MIGRATIONS } from '../../src/database/migrations.js';
 import { startFakeGithub } from '../fakes/fake-github.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { until } from '../support/until.js';
@@ -48,6 +49,28 @@ describe('the service on its embedded database', () => {
   };
   const firstKey = async (): Promise<string> =>
     (await readFile(path.join(dataDir, 'api-key'), 'utf8')).trim();
+
+  it('tells of all migrations of a first start in one line, and of none afterwards', async () => {
+    const log = jest.spyOn(quiet, 'log');
+    const migrationLines = (): unknown[] =>
+      log.mock.calls.filter(([text]) => String(text).includes('migration'));
+    try {
+      await start();
+      const [line, ...others] = migrationLines();
+      await running?.stop();
+      await start();
+
+      expect(line).toEqual([
+        'migrations applied',
+        { migrations: MIGRATIONS.map(({ name }) => name) },
+        'Database',
+      ]);
+      expect(others).toEqual([]);
+      expect(migrationLines()).toHaveLength(1);
+    } finally {
+      log.mockRestore();
+    }
+  });
 
   it('writes a first key that works, and keeps everything over a restart', async () => {
     const first = await start();

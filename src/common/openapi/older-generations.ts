@@ -22,7 +22,7 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
   'GET /api/conversations/{id}/config': 'GET /api/v1/app-conversations',
   'PATCH /api/conversations/{id}': 'PATCH /api/v1/app-conversations/{id}',
   'DELETE /api/conversations/{id}': 'DELETE /api/v1/app-conversations/{id}',
-  'GET /api/options/agents': 'GET /api/v1/settings/agent-schema',
+  'GET /api/options/agents': 'GET /api/v1/config/agents',
   'GET /api/options/config': 'GET /api/v1/web-client/config',
   'GET /api/options/models': 'GET /api/v1/config/models/search',
   'GET /api/options/security-analyzers': 'GET /api/v1/settings/conversation-schema',

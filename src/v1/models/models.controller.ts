@@ -1,6 +1,8 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
+import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
+import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
 import {
   ModelPageDto,
   ProviderPageDto,
@@ -14,7 +16,23 @@ import { ModelsService } from './models.service.js';
 @ApiTags('Config')
 @Controller('api/v1/config')
 export class ModelsController {
-  constructor(private readonly models: ModelsService) {}
+  constructor(
+    private readonly models: ModelsService,
+    private readonly agents: AcpAgents,
+  ) {}
+
+  @Get('agents')
+  @ApiRoute('list_agents', 'List agents', {
+    description: 'Our own agent, then those of others that the operator lists.',
+    answer: {
+      type: [String],
+      description: 'Names, as settings and starts take them',
+      example: [OWN_AGENT, 'acp:claude-code'],
+    },
+  })
+  listAgents(): string[] {
+    return [OWN_AGENT, ...this.agents.names];
+  }
 
   @Get('models/search')
   @ApiRoute('search_models_api_v1_config_models_search_get', 'Search models', {

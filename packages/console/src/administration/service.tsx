@@ -109,9 +109,9 @@ export function Sandboxes() {
                   disabled={status !== 'RUNNING' && status !== 'STARTING'}
                   isBusy={stop.isPending && stop.variables === id}
                   title={`Stop ${id}`}
-                  onClick={() => stop.mutate(id)}>
-                  Stop
-                </Button>,
+                  onClick={() => stop.mutate(id)}
+                  text="Stop"
+                />,
               ],
             }))}
           />

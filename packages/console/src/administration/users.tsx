@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { api, at, bodyOf, type Schemas, sessionQuery } from '../api/client.js';
 import { type Fields, Form, given, TextField, useAction } from '../ui/form.js';
 import { Ago, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
-import { Confirmed, SecretOnce } from '../ui/modal.js';
+import { Confirmed, useSecretOnce } from '../ui/modal.js';
 
 type User = Schemas['User'];
 
@@ -48,18 +48,10 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
   const remove = useAction((_id: string) => bodyOf(api.DELETE('/api/v1/users/{id}', at(id))), usersQuery.queryKey);
-  const facts = (
-    <>
-      {name !== null && <span>{name}</span>}
-      <span>{isAdmin ? 'Administrator' : 'User'}</span>
-      <Ago time={made} />
-    </>
-  );
+  const facts = [name, isAdmin ? 'Administrator' : 'User', <Ago time={made} />];
   return (
     <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
-      <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)}>
-        Keys
-      </Button>
+      <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
       {session.data?.id !== id && (
         <Confirmed name="Remove" of={email} text="Keys and settings end at once." action={remove} input={id} />
       )}
@@ -67,8 +59,10 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
   );
 }
 
+const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
+
 function Keys({ userId, email }: { userId: string; email: string }) {
-  const [issued, setIssued] = useState<string | null>(null);
+  const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
   const queryKey = ['keys', userId];
   const keys = useQuery({
     queryKey,
@@ -79,7 +73,7 @@ function Keys({ userId, email }: { userId: string; email: string }) {
     const { key } = await bodyOf(
       api.POST('/api/v1/api-keys', { body: { name: field('name of the key'), user_id: userId } }),
     );
-    setIssued(key);
+    show(key);
     return null;
   };
   return (
@@ -110,12 +104,7 @@ function Keys({ userId, email }: { userId: string; email: string }) {
       <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue} old={[queryKey]}>
         <TextField label="Name of the key" required placeholder="laptop" />
       </Form>
-      <SecretOnce
-        title={`Key of ${email}`}
-        text="Hand it over safely: it is shown this once, and nowhere again."
-        secret={issued}
-        onClose={() => setIssued(null)}
-      />
+      {dialog}
     </>
   );
 }

@@ -51,11 +51,15 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
     throw new ProblemError(0, 'The service cannot be reached. Try again in a moment.', { cause });
   });
   if (!response.ok) {
-    const { code, detail } = (error ?? {}) as Partial<Schemas['Problem']>;
+    const { code, detail } = (error ?? {}) as { code?: string; detail?: string | Schemas['ValidationError'][] };
+    // What is wrong with members of a body comes as a list.
+    const words = Array.isArray(detail)
+      ? detail.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ')
+      : detail;
     if (code === 'unauthorized') {
       session.onLost();
     }
-    throw new ProblemError(response.status, detail ?? `The service answered ${response.status}. Try again.`);
+    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. Try again.`);
   }
   return { body: data as T, headers: response.headers };
 }

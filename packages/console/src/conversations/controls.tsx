@@ -4,6 +4,9 @@ import { Badge, Button, Callout } from '../ui/blocks.js';
 import { type Fields, Form, TextArea, TextField, useAction } from '../ui/form.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
+const WAITING = 'It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.';
+const ENDED = 'Its sandbox was deleted: it can be read, but not continued.';
+
 /** Pause lets the agent rest, Stop ends everything in its sandbox; after both, Resume goes on. */
 export function Controls({ conversation }: { conversation: Conversation }) {
   const { id, sandbox_id: sandbox, sandbox_status: state, execution_status: agent } = conversation;
@@ -33,19 +36,17 @@ export function Controls({ conversation }: { conversation: Conversation }) {
         disabled={!isRunning || agent === 'paused'}
         isBusy={pause.isPending}
         title="The agent stops after its current step; its sandbox goes on running"
-        onClick={() => pause.mutate()}>
-        Pause
-      </Button>
-      <Button disabled={!canResume} isBusy={resume.isPending} onClick={() => resume.mutate()}>
-        Resume
-      </Button>
+        onClick={() => pause.mutate()}
+        text="Pause"
+      />
+      <Button disabled={!canResume} isBusy={resume.isPending} onClick={() => resume.mutate()} text="Resume" />
       <Button
         disabled={!isRunning && state !== 'STARTING'}
         isBusy={stop.isPending}
         title="Everything in the sandbox ends; files and conversation stay"
-        onClick={() => stop.mutate()}>
-        Stop
-      </Button>
+        onClick={() => stop.mutate()}
+        text="Stop"
+      />
       <Badge state={stateOf(conversation)} />
     </div>
   );
@@ -64,11 +65,8 @@ export function Confirmation({ conversation: { id, agent_kind: kind } }: { conve
     return null;
   };
   return (
-    <Callout kind="warning" title="The agent waits for your word">
-      <p>It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.</p>
-      <Button look="primary" isBusy={confirm.isPending} onClick={() => confirm.mutate()}>
-        Confirm
-      </Button>
+    <Callout kind="warning" title="The agent waits for your word" text={WAITING}>
+      <Button look="primary" isBusy={confirm.isPending} onClick={() => confirm.mutate()} text="Confirm" />
       <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject} old={[old]}>
         <TextField label="Reason" placeholder="What it should do instead" hint="Optional; the agent reads it." />
       </Form>
@@ -87,9 +85,7 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
       ? 'The sandbox is paused; a message resumes it.'
       : 'Enter sends, Shift+Enter begins a new line.';
   return sandbox === 'MISSING' ? (
-    <Callout kind="info" title="This conversation has ended">
-      Its sandbox was deleted: it can be read, but not continued.
-    </Callout>
+    <Callout kind="info" title="This conversation has ended" text={ENDED} />
   ) : (
     <div className="composer">
       <Form name="Reply" submit="Send" onSubmit={send} old={[['conversation', id]]}>

@@ -67,9 +67,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
             </p>
           )}
           {error !== null && !isEnd(events.list.findLast(({ kind }) => kind === 'ConversationErrorEvent')?.code) && (
-            <Callout kind="error" title="The agent gave up">
-              {error.detail}
-            </Callout>
+            <Callout kind="error" title="The agent gave up" text={error.detail} />
           )}
           {status === 'waiting_for_confirmation' && <Confirmation conversation={stored} />}
           <Composer conversation={conversation} />

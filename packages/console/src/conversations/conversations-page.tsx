@@ -1,9 +1,10 @@
 import { Link } from 'wouter';
 import { api, bodyOf, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { Ago, Badge, Empty, Loaded, Row, usePages } from '../ui/blocks.js';
+import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
+import { Ago, Badge, Empty, Row, Rows, usePages } from '../ui/blocks.js';
 import { StartProgress, useStart } from '../work/start.js';
+import { choiceOf, FOLLOW, ModelAndAgent } from '../work/start-choices.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
 const REFRESH_MS = 10_000;
@@ -14,27 +15,20 @@ export function ConversationsPage() {
     load: (page) => bodyOf(api.GET('/api/v1/app-conversations/search', { params: { query: { limit: 50, ...page } } })),
     refetchInterval: REFRESH_MS,
   });
+  const empty = (
+    <Empty title="No conversations yet">
+      <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
+      <Link className="button primary" href="/">
+        See your work
+      </Link>
+    </Empty>
+  );
   return (
     <Page title="Conversations">
       <NewConversation />
-      <Loaded query={query} name="conversations">
-        {(list) =>
-          list.length === 0 ? (
-            <Empty title="No conversations yet">
-              <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
-              <Link className="button primary" href="/">
-                See your work
-              </Link>
-            </Empty>
-          ) : (
-            <ul className="rows">
-              {list.map((conversation) => (
-                <ConversationRow key={conversation.id} conversation={conversation} />
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
+      <Rows query={query} name="conversations" empty={empty}>
+        {(conversation) => <ConversationRow key={conversation.id} conversation={conversation} />}
+      </Rows>
       {older}
     </Page>
   );
@@ -42,25 +36,18 @@ export function ConversationsPage() {
 
 function ConversationRow({ conversation }: { conversation: Conversation }) {
   const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
-  const link = (
-    <Link href={`/conversations/${id}`} className="row-link">
-      {title ?? 'Untitled conversation'}
-    </Link>
-  );
-  const facts = (
-    <>
-      {provider !== null && <span className={`host ${provider}`}>{providerName(provider)}</span>}
-      {repository !== null && <span>{repository}</span>}
-      {pulls.map(({ number, url }) => (
-        <a key={url} href={url} target="_blank" rel="noreferrer">
-          Pull request {number}
-        </a>
-      ))}
-      <Ago time={conversation.updated_at} />
-    </>
-  );
+  const facts = [
+    provider && <span className={`host ${provider}`}>{providerName(provider)}</span>,
+    repository,
+    ...pulls.map(({ number, url }) => (
+      <a href={url} target="_blank" rel="noreferrer">
+        Pull request {number}
+      </a>
+    )),
+    <Ago time={conversation.updated_at} />,
+  ];
   return (
-    <Row title={link} facts={facts}>
+    <Row title={title ?? 'Untitled conversation'} href={`/conversations/${id}`} facts={facts}>
       <Badge state={stateOf(conversation)} />
     </Row>
   );
@@ -72,7 +59,7 @@ function NewConversation() {
   const send = (field: Fields) => {
     const repository = given({ selected_repository: field('repository') });
     const content = [{ type: 'text', text: field('message') }];
-    start.begin({ initial_message: { content, run: true }, ...repository });
+    start.begin({ initial_message: { content, run: true }, ...repository, ...choiceOf(field) });
     return Promise.resolve(null);
   };
   return (
@@ -80,7 +67,11 @@ function NewConversation() {
       <summary>New conversation</summary>
       <Form name="New conversation" submit="Start conversation" onSubmit={send}>
         <TextArea label="Message" rows={3} required placeholder="What is to be done?" />
-        <TextField label="Repository" placeholder="owner/name" hint="Optional" />
+        <div className="columns">
+          <TextField label="Repository" placeholder="owner/name, or none" />
+          <ModelAndAgent />
+        </div>
+        <CheckField {...FOLLOW} />
       </Form>
       <StartProgress start={start} />
     </details>

@@ -1,16 +1,11 @@
 import type { ReactNode } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
-import { type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { type Conversation, sandboxQuery } from './conversation-queries.js';
+import { Badge, dollars } from '../ui/blocks.js';
+import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
+import { type Conversation, type Follow, sandboxQuery } from './conversation-queries.js';
 
 const count = new Intl.NumberFormat('en');
-const dollars = new Intl.NumberFormat('en', {
-  style: 'currency',
-  currency: 'USD',
-  minimumFractionDigits: 2,
-  maximumFractionDigits: 4,
-});
 
 /** What it works on, what it has cost, and what came of it. */
 export function Facts({ conversation }: { conversation: Conversation }) {
@@ -26,6 +21,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
     ['Cost', dollars.format(metrics?.accumulated_cost ?? 0)],
     ['Tokens', `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`],
     ['Pull requests', linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`]))],
+    ['Follows', conversation.follow ? <Following follow={conversation.follow} /> : null],
     ['Ports', linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')]))],
   ];
   return (
@@ -42,6 +38,16 @@ export function Facts({ conversation }: { conversation: Conversation }) {
       </dl>
       {isRunning && repository !== null && pulls.length === 0 && <OpenPullRequest id={id} />}
     </section>
+  );
+}
+
+function Following({ follow: { state, round, reason, pull_request: pull } }: { follow: Follow }) {
+  return (
+    <>
+      <Badge state={state} />
+      {pull?.url && linksTo([[pull.url, `#${pull.number}`]])}
+      <span>{[round > 0 && `round ${round}`, reason].filter(Boolean).join(', ')}</span>
+    </>
   );
 }
 
@@ -71,9 +77,7 @@ function OpenPullRequest({ id }: { id: string }) {
         <TextField label="Title" hint="The conversation's by default" />
         <TextArea label="Description" rows={3} />
         <TextField label="Into branch" hint="The repository's default branch by default" />
-        <label className="check">
-          <input type="checkbox" name="draft" /> As a draft
-        </label>
+        <CheckField label="As a draft" name="draft" />
       </details>
     </Form>
   );

@@ -230,8 +230,7 @@ export function isEnd(code: string | undefined): boolean {
 export function Failure({ code, detail }: { code: string; detail: string | undefined }) {
   const [title, advice, where] = FAILURES[code] ?? [code.replaceAll(/([a-z])([A-Z])/g, '$1 $2'), '', ''];
   return (
-    <Callout kind={isEnd(code) ? 'error' : 'warning'} title={title}>
-      <p>{detail}</p>
+    <Callout kind={isEnd(code) ? 'error' : 'warning'} title={title} text={detail}>
       {advice !== '' && (
         <p>
           {advice} <Link href={where}>Settings</Link>

@@ -98,9 +98,7 @@ function File({ id, path, onClose }: { id: string; path: string; onClose: () => 
   return (
     <>
       <div className="actions">
-        <Button look="link" onClick={onClose}>
-          ← All files
-        </Button>
+        <Button look="link" onClick={onClose} text="← All files" />
         <code>{path}</code>
       </div>
       <Loaded query={useQuery(fileQuery(id, path))} name={path}>

@@ -1,6 +1,7 @@
 import { api, bodyOf, meQuery, type Schemas } from '../api/client.js';
 import { Section } from '../ui/blocks.js';
-import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { amountOf, CheckField, type Fields, Form, given, NumberField, TextField } from '../ui/form.js';
+import { AgentField } from '../work/start-choices.js';
 
 const LEAD =
   'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
@@ -44,8 +45,8 @@ export function Model({ settings }: { settings: Schemas['UserInfo'] }) {
 }
 
 function saveAgent(field: Fields) {
-  const [steps, budget] = [field('most steps'), field('budget')].map((text) => (text === '' ? null : Number(text)));
-  return store({ confirmation_mode: field('confirm') !== '', max_iterations: steps, max_budget_per_task: budget });
+  const limits = { max_iterations: amountOf(field, 'most steps'), max_budget_per_task: amountOf(field, 'budget') };
+  return store({ confirmation_mode: field('confirm') !== '', ...limits, ...given({ agent: field('agent') }) });
 }
 
 export function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
@@ -54,23 +55,11 @@ export function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
   return (
     <Section title="Agent" lead="How far agents go by themselves before they ask or stop.">
       <Form name="Agent" submit="Save" onSubmit={saveAgent} old={[meQuery.queryKey]}>
-        <label className="check">
-          <input type="checkbox" name="confirm" defaultChecked={asks === true} /> Ask me before each step
-        </label>
+        <CheckField label="Ask me before each step" name="confirm" defaultChecked={asks === true} />
         <div className="columns">
-          <TextField
-            label="Most steps"
-            type="number"
-            min={1}
-            defaultValue={steps ?? ''}
-            hint="Of one run; empty for the default"
-          />
-          <TextField
-            label="Budget"
-            type="number"
-            {...dollars}
-            hint="Of one conversation in US dollars; empty for none"
-          />
+          <AgentField preselected={settings.agent} />
+          <NumberField label="Most steps" min={1} defaultValue={steps ?? ''} hint="Of one run; empty for the default" />
+          <NumberField label="Budget" {...dollars} hint="Of one conversation in US dollars; empty for none" />
         </div>
       </Form>
     </Section>

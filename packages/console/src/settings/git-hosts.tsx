@@ -1,6 +1,5 @@
-import { useState } from 'react';
 import { api, bodyOf, meQuery, type Provider, PROVIDER_NAMES, providerName, type Schemas } from '../api/client.js';
-import { type Fields, Form, given, SelectField, TextField, useAction } from '../ui/form.js';
+import { type Fields, Form, given, SelectField, TextField, useAction, useFilter } from '../ui/form.js';
 import { Empty, Row, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
 import { tasksQuery } from '../work/suggested-tasks.js';
@@ -27,12 +26,14 @@ const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
   },
 };
 
+const FORGOTTEN = 'Its token is forgotten.';
+
 function store(provider: string, token: Schemas['ProviderToken'] | null) {
-  return bodyOf(api.POST('/api/add-git-providers', { body: { provider_tokens: { [provider]: token } } }));
+  return bodyOf(api.POST('/api/v1/secrets/git-providers', { body: { provider_tokens: { [provider]: token } } }));
 }
 
 export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
-  const [provider, setProvider] = useState<Provider>('github');
+  const [{ provider }, bind] = useFilter<{ provider: Provider }>({ provider: 'github' });
   const old = [meQuery.queryKey, tasksQuery.queryKey];
   const remove = useAction((name: string) => store(name, null), ...old);
   const connected = Object.entries(settings.provider_tokens_set);
@@ -48,24 +49,13 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
       <ul className="rows">
         {connected.map(([name, host]) => (
           <Row key={name} title={providerName(name)} facts={host ?? WHERE[name as Provider]?.host}>
-            <Confirmed
-              name="Disconnect"
-              of={providerName(name)}
-              text="Its token is forgotten."
-              action={remove}
-              input={name}
-            />
+            <Confirmed name="Disconnect" of={providerName(name)} text={FORGOTTEN} action={remove} input={name} />
           </Row>
         ))}
       </ul>
       <Form name="Connection" submit="Connect" onSubmit={connect} old={old}>
         <div className="columns">
-          <SelectField
-            label="Provider"
-            value={provider}
-            onChange={({ target }) => setProvider(target.value as Provider)}
-            options={Object.entries(PROVIDER_NAMES)}
-          />
+          <SelectField label="Provider" options={Object.entries(PROVIDER_NAMES)} {...bind('provider')} />
           <TextField label="Host" placeholder={publicHost} hint="Only for a server of your own" />
         </div>
         <TextField

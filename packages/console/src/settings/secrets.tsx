@@ -4,7 +4,7 @@ import { type Fields, Form, given, TextField, useAction } from '../ui/form.js';
 import { Row, Rows, Section } from '../ui/blocks.js';
 import { Confirmed } from '../ui/modal.js';
 
-const secretsQuery = queryOptions({
+export const secretsQuery = queryOptions({
   queryKey: ['secrets'],
   queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
 });

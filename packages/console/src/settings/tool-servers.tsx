@@ -53,11 +53,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         submit="Save"
         onSubmit={save}
         old={[meQuery.queryKey]}
-        actions={
-          <Button isBusy={test.isPending} onClick={tryIt}>
-            Test
-          </Button>
-        }>
+        actions={<Button isBusy={test.isPending} onClick={tryIt} text="Test" />}>
         <div className="columns">
           <SelectField label="Kind" options={KINDS} />
           <TextField label="Name" hint="For a command" placeholder="files" />
@@ -65,8 +61,8 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         <TextField label="URL or command" required placeholder="https://mcp.example.com/mcp or npx -y files-server" />
         <TextField label="Authorization" type="password" hint="Optional, for a URL: a bearer token" />
         {test.isPending && <p role="status">A sandbox tries it…</p>}
-        {test.isSuccess && <Callout kind="info">{`It works. Tools: ${test.data.join(', ') || 'none'}`}</Callout>}
-        {test.isError && <Callout kind="error">{test.error.message}</Callout>}
+        {test.isSuccess && <Callout kind="info" text={`It works. Tools: ${test.data.join(', ') || 'none'}`} />}
+        {test.isError && <Callout kind="error" text={test.error.message} />}
       </Form>
     </Section>
   );

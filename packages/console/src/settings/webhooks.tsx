@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { api, at, bodyOf, type Schemas } from '../api/client.js';
 import { type Fields, Form, TextField, useAction } from '../ui/form.js';
 import { Ago, Badge, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
-import { Confirmed, SecretOnce } from '../ui/modal.js';
+import { Confirmed, useSecretOnce } from '../ui/modal.js';
 import { tell } from '../ui/notices.js';
 
 const webhooksQuery = queryOptions({
@@ -12,12 +12,13 @@ const webhooksQuery = queryOptions({
 });
 const LEAD =
   'Servers that hear when a conversation is ready, waits, finishes or opens a pull request; signed by Standard Webhooks.';
+const SECRET = 'Your server checks signatures with it. It is shown this once.';
 
 export function Webhooks() {
-  const [secret, setSecret] = useState<string | null>(null);
+  const [dialog, show] = useSecretOnce('Secret of the webhook', SECRET);
   const save = async (field: Fields) => {
     const made = await bodyOf(api.POST('/api/v1/webhook-endpoints', { body: { url: field('url') } }));
-    setSecret(made.secret);
+    show(made.secret);
     return 'Saved.';
   };
   return (
@@ -34,12 +35,7 @@ export function Webhooks() {
           hint="It gets all events of your conversations from now on."
         />
       </Form>
-      <SecretOnce
-        title="Secret of the webhook"
-        text="Your server checks signatures with it. It is shown this once."
-        secret={secret}
-        onClose={() => setSecret(null)}
-      />
+      {dialog}
     </Section>
   );
 }
@@ -60,12 +56,8 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
       title={url}
       facts={`${state}, ${events.includes('*') ? 'all events' : events.join(', ')}`}
       more={isOpen && <Deliveries id={id} />}>
-      <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        Deliveries
-      </Button>
-      <Button isBusy={test.isPending} onClick={() => test.mutate()}>
-        Send a test
-      </Button>
+      <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} text="Deliveries" />
+      <Button isBusy={test.isPending} onClick={() => test.mutate()} text="Send a test" />
       <Confirmed name="Delete" of={url} text="It hears nothing any more." action={remove} input={id} />
     </Row>
   );
@@ -97,9 +89,7 @@ function Deliveries({ id }: { id: string }) {
               <Badge state={delivery.status} />,
               delivery.last_error ?? delivery.last_response_status,
               <Ago time={delivery.created_at} />,
-              <Button look="link" onClick={() => again.mutate(delivery.id)}>
-                Send again
-              </Button>,
+              <Button look="link" onClick={() => again.mutate(delivery.id)} text="Send again" />,
             ],
           }))}
         />

@@ -9,6 +9,9 @@ import { SignInPage } from './sign-in-page.js';
 
 const ConversationsPage = later(async () => (await import('../conversations/conversations-page.js')).ConversationsPage);
 const ConversationPage = later(async () => (await import('../conversations/conversation-page.js')).ConversationPage);
+const AutomationsPage = later(async () => (await import('../automations/automations-page.js')).AutomationsPage);
+const AutomationPage = later(async () => (await import('../automations/automations-page.js')).AutomationPage);
+const NewAutomationPage = later(async () => (await import('../automations/automations-page.js')).NewAutomationPage);
 const SettingsPage = later(async () => (await import('../settings/settings-page.js')).SettingsPage);
 const AdministrationPage = later(
   async () => (await import('../administration/administration-page.js')).AdministrationPage,
@@ -29,6 +32,9 @@ export function App({ refusal }: { refusal: string | null }) {
                 <Route path="/" component={WorkPage} />
                 <Route path="/conversations" component={ConversationsPage} />
                 <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
+                <Route path="/automations" component={AutomationsPage} />
+                <Route path="/automations/new" component={NewAutomationPage} />
+                <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
                 <Route path="/settings" component={SettingsPage} />
                 {user.is_admin && <Route path="/administration" component={AdministrationPage} />}
                 <Route>

@@ -9,6 +9,7 @@ import { Button } from '../ui/blocks.js';
 const PLACES = [
   ['Work', '/'],
   ['Conversations', '/conversations'],
+  ['Automations', '/automations'],
   ['Settings', '/settings'],
   ['Administration', '/administration'],
 ] as const;
@@ -37,9 +38,7 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
         <span className="who" title={user.email}>
           {user.email}
         </span>
-        <Button look="link" isBusy={leaving.isPending} onClick={() => leaving.mutate()}>
-          Sign out
-        </Button>
+        <Button look="link" isBusy={leaving.isPending} onClick={() => leaving.mutate()} text="Sign out" />
       </header>
       <main id="content" tabIndex={-1}>
         {children}

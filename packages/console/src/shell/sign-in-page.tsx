@@ -17,11 +17,7 @@ export function SignInPage({ refusal }: { refusal: string | null }) {
         Slipway
       </div>
       <h1>Sign in</h1>
-      {refusal !== null && (
-        <Callout kind="error" title="The link does not work">
-          {refusal}
-        </Callout>
-      )}
+      {refusal !== null && <Callout kind="error" title="The link does not work" text={refusal} />}
       <Form
         name="Sign in"
         submit="Sign in"

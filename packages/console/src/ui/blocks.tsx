@@ -1,28 +1,31 @@
 import { useInfiniteQuery, type UseQueryResult } from '@tanstack/react-query';
 import type { ComponentProps, ReactNode } from 'react';
+import { Link } from 'wouter';
 
 interface ButtonProps extends ComponentProps<'button'> {
+  text: string;
   look?: 'primary' | 'plain' | 'danger' | 'link';
   /** It works on it: nothing to press now, and screen readers know why. */
   isBusy?: boolean;
 }
 
-export function Button({ look = 'plain', isBusy = false, disabled, children, ...rest }: ButtonProps) {
+export function Button({ look = 'plain', isBusy = false, disabled, text, ...rest }: ButtonProps) {
   return (
     <button type="button" {...rest} className={`button ${look}`} disabled={disabled || isBusy} aria-busy={isBusy}>
       {isBusy && <span className="spinner" aria-hidden="true" />}
-      {children}
+      {text}
     </button>
   );
 }
 
-type CalloutProps = { kind: 'error' | 'warning' | 'info'; title?: string; children: ReactNode };
+type CalloutProps = { kind: 'error' | 'warning' | 'info'; title?: string; text?: string | null; children?: ReactNode };
 
-export function Callout({ kind, title, children }: CalloutProps) {
+export function Callout({ kind, title, text, children }: CalloutProps) {
   return (
     <div className={`callout ${kind}`} role={kind === 'error' ? 'alert' : undefined}>
       {title !== undefined && <p className="callout-title">{title}</p>}
-      {typeof children === 'string' ? <p>{children}</p> : children}
+      {text && <p>{text}</p>}
+      {children}
     </div>
   );
 }
@@ -42,22 +45,21 @@ interface LoadedProps<T> {
   /** What is being loaded, for people who wait for it. */
   name: string;
   /** What is said of a list that has nothing. */
-  empty?: string;
+  empty?: ReactNode;
   children: (data: T) => ReactNode;
 }
 
 /** The data of a query, or what there is to say until it is there. Data stay while they are asked for again. */
 export function Loaded<T>({ query, name, empty, children }: LoadedProps<T>) {
   if (empty !== undefined && Array.isArray(query.data) && query.data.length === 0) {
-    return <Empty title={empty} />;
+    return typeof empty === 'string' ? <Empty title={empty} /> : empty;
   }
   if (query.data !== undefined) {
     return children(query.data);
   }
   return query.isError ? (
-    <Callout kind="error" title={`Cannot load ${name}`}>
-      <p>{query.error.message}</p>
-      <Button onClick={() => void query.refetch()}>Try again</Button>
+    <Callout kind="error" title={`Cannot load ${name}`} text={query.error.message}>
+      <Button onClick={() => void query.refetch()} text="Try again" />
     </Callout>
   ) : (
     <p className="loading" role="status">
@@ -75,19 +77,26 @@ export function Rows<T>({ children, ...rest }: RowsProps<T>) {
 
 interface RowProps {
   title: ReactNode;
-  facts?: ReactNode;
+  /** Of its page. */
+  href?: string;
+  /** One or several; those that are false are left out. */
+  facts?: ReactNode | ReactNode[];
   /** Its buttons. */
   children?: ReactNode;
   /** Below the row. */
   more?: ReactNode;
 }
 
-export function Row({ title, facts, children, more }: RowProps) {
+export function Row({ title, href = '', facts, children, more }: RowProps) {
   return (
     <li className="row">
       <div className="row-main">
-        <div className="row-title">{title}</div>
-        <div className="row-facts">{facts}</div>
+        <div className="row-title">
+          {href === '' ? title : <Link href={href} className="row-link" children={title} />}
+        </div>
+        <div className="row-facts">
+          {[facts].flat().map((fact, index) => fact && <span key={String(index)}>{fact}</span>)}
+        </div>
       </div>
       {children}
       <div className="row-more">{more}</div>
@@ -132,10 +141,10 @@ export function Table({ name, columns, rows }: TableProps) {
 type Tone = 'good' | 'bad' | 'busy' | 'calm' | 'warn';
 
 const TONES: Record<Tone, string[]> = {
-  busy: ['running', 'starting', 'pending', 'working'],
+  busy: ['running', 'starting', 'pending', 'working', 'watching'],
   warn: ['waiting_for_confirmation', 'partial', 'stale', 'degraded'],
-  good: ['finished', 'ready', 'ok', 'delivered'],
-  bad: ['error', 'stuck', 'failed'],
+  good: ['finished', 'ready', 'ok', 'delivered', 'completed', 'reached'],
+  bad: ['error', 'stuck', 'failed', 'gave_up'],
   calm: [],
 };
 
@@ -145,6 +154,13 @@ export function Badge({ state }: { state: string }) {
   const [tone] = Object.entries(TONES).find(([, states]) => states.includes(name)) ?? ['calm'];
   return <span className={`badge ${tone}`}>{name.replaceAll('_', ' ')}</span>;
 }
+
+export const dollars = new Intl.NumberFormat('en', {
+  style: 'currency',
+  currency: 'USD',
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 4,
+});
 
 type SectionProps = { title: string; lead: string; children: ReactNode };
 
@@ -203,6 +219,13 @@ export function Clock({ time }: { time: string }) {
   return <Moment time={time} text={(date) => clock.format(date)} />;
 }
 
+/** "Mon, Nov 30, 09:00 GMT+1" */
+export function whenText(time: string, timeZone = 'UTC'): string {
+  const parts = { weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
+  const format = new Intl.DateTimeFormat('en', { ...parts, hourCycle: 'h23', timeZone, timeZoneName: 'short' });
+  return format.format(new Date(time));
+}
+
 /** Times of agents have no zone, and are UTC. */
 function Moment({ time, text }: { time: string; text: (date: Date) => string }) {
   const date = new Date(/(?:Z|[+-]\d\d:\d\d)$/.test(time) ? time : `${time}Z`);
@@ -244,9 +267,7 @@ export function usePages<T>({ queryKey, load, refetchInterval = 0 }: PagesOption
     select: ({ pages }) => pages.flatMap(({ items }) => items),
   });
   const older = query.hasNextPage && (
-    <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-      Show older
-    </Button>
+    <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()} text="Show older" />
   );
   return { query, older };
 }

@@ -12,6 +12,10 @@ export function TextField({ label, hint, ...rest }: Labelled & ComponentProps<'i
   return <Field label={label} hint={hint} draw={(of) => <input {...own} {...of} {...rest} />} />;
 }
 
+export function NumberField(props: Labelled & ComponentProps<'input'>) {
+  return <TextField type="number" {...props} />;
+}
+
 /** The choices as value and name. */
 type Options = { options: Iterable<readonly [value: string, name: string]> };
 
@@ -26,6 +30,34 @@ export function SelectField({ label, hint, options, ...rest }: Labelled & Option
 
 export function TextArea({ label, hint, ...rest }: Labelled & ComponentProps<'textarea'>) {
   return <Field label={label} hint={hint} draw={(of) => <textarea {...of} {...rest} />} />;
+}
+
+export function CheckField({ label, ...rest }: Labelled & ComponentProps<'input'>) {
+  return (
+    <label className="check">
+      <input type="checkbox" {...rest} /> {label}
+    </label>
+  );
+}
+
+type ChecksProps = { legend: string; chosen: readonly string[] | null | undefined } & Options;
+
+/** Any number of choices, under one name in the form. */
+export function Checks({ legend, options, chosen }: ChecksProps) {
+  const own = legend.toLowerCase();
+  return (
+    <fieldset className="checks">
+      <legend>{legend}</legend>
+      {[...options].map(([value, name]) => (
+        <CheckField key={value} label={name} name={own} value={value} defaultChecked={chosen?.includes(value)} />
+      ))}
+    </fieldset>
+  );
+}
+
+/** The values of the choices that are ticked. */
+export function chosenOf(field: Fields, legend: string): string[] {
+  return field(legend.toLowerCase()).split(',').filter(Boolean);
 }
 
 interface FieldProps extends Labelled {
@@ -68,6 +100,8 @@ interface FormProps {
   onSubmit: (field: Fields) => Promise<string | { warning: string } | null>;
   /** What is asked for again then. */
   old?: unknown[][];
+  /** What was sent stays in the fields. */
+  keeps?: boolean;
   /** Beside the button. */
   actions?: ReactNode;
   children: ReactNode;
@@ -76,7 +110,8 @@ interface FormProps {
 export type Fields = (name: string) => string;
 
 /** A form that shows that it works, what it has done, and why it failed. It is emptied when that went well. */
-export function Form({ name, submit, look = 'primary', onSubmit, old = [], actions, children }: FormProps) {
+export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
+  const { look = 'primary', old = [], keeps = false, actions } = rest;
   const cache = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
   const sent = useMutation({
@@ -85,7 +120,7 @@ export function Form({ name, submit, look = 'primary', onSubmit, old = [], actio
       await Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
       // What was typed meanwhile stays.
       const now = form.current;
-      if (now && [...new FormData(now).keys()].every((field) => fieldsOf(now)(field) === sentFields(field))) {
+      if (now && !keeps && [...new FormData(now).keys()].every((field) => fieldsOf(now)(field) === sentFields(field))) {
         now.reset();
       }
     },
@@ -98,12 +133,10 @@ export function Form({ name, submit, look = 'primary', onSubmit, old = [], actio
   return (
     <form ref={form} aria-label={name} name={name} onSubmit={send} className="form">
       {children}
-      {sent.isError && <Callout kind="error">{sent.error.message}</Callout>}
-      {typeof sent.data === 'object' && sent.data !== null && <Callout kind="warning">{sent.data.warning}</Callout>}
+      {sent.isError && <Callout kind="error" text={sent.error.message} />}
+      {typeof sent.data === 'object' && sent.data !== null && <Callout kind="warning" text={sent.data.warning} />}
       <div className="actions">
-        <Button type="submit" look={look} isBusy={sent.isPending}>
-          {submit}
-        </Button>
+        <Button type="submit" look={look} isBusy={sent.isPending} text={submit} />
         {actions}
         <span role="status" className="done">
           {typeof sent.data === 'string' ? sent.data : null}
@@ -115,10 +148,16 @@ export function Form({ name, submit, look = 'primary', onSubmit, old = [], actio
 
 export function fieldsOf(form: HTMLFormElement): Fields {
   const data = new FormData(form);
-  return (name) => {
-    const value = data.get(name);
-    return typeof value === 'string' ? value.trim() : '';
-  };
+  return (name) =>
+    data
+      .getAll(name)
+      .map((value) => (typeof value === 'string' ? value.trim() : ''))
+      .join(',');
+}
+
+/** Null for a number that was left out. */
+export function amountOf(field: Fields, name: string): number | null {
+  return field(name) === '' ? null : Number(field(name));
 }
 
 /** Without members that were left empty. */

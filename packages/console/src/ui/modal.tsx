@@ -24,22 +24,21 @@ export function Modal({ title, isOpen, onClose, children }: ModalProps) {
   );
 }
 
-type SecretOnceProps = { title: string; text: string; secret: string | null; onClose: () => void };
-
-/** A secret that the service tells only once, shown while it is there. */
-export function SecretOnce({ title, text, secret, onClose }: SecretOnceProps) {
-  return (
-    <Modal title={title} isOpen={secret !== null} onClose={onClose}>
+/** A secret that the service tells only once: what shows it, and the dialog. */
+export function useSecretOnce(title: string, text: string) {
+  const [secret, show] = useState<string | null>(null);
+  const close = () => show(null);
+  const dialog = (
+    <Modal title={title} isOpen={secret !== null} onClose={close}>
       <p>{text}</p>
       <code className="secret">{secret}</code>
       <div className="actions">
-        <Button look="primary" onClick={() => void navigator.clipboard.writeText(secret ?? '')}>
-          Copy
-        </Button>
-        <Button onClick={onClose}>Done</Button>
+        <Button look="primary" onClick={() => void navigator.clipboard.writeText(secret ?? '')} text="Copy" />
+        <Button onClick={close} text="Done" />
       </div>
     </Modal>
   );
+  return [dialog, show] as const;
 }
 
 type ConfirmedProps<T> = { name: string; of: string; text: string; action: Action<T>; input: T };
@@ -54,16 +53,12 @@ export function Confirmed<T>({ name, of, text, action, input }: ConfirmedProps<T
   };
   return (
     <>
-      <Button look="link" isBusy={isBusy} title={`${name} ${of}`} onClick={() => setAsking(true)}>
-        {name}
-      </Button>
+      <Button look="link" isBusy={isBusy} title={`${name} ${of}`} onClick={() => setAsking(true)} text={name} />
       <Modal title={`${name} ${of}?`} isOpen={isAsking} onClose={() => setAsking(false)}>
         <p>{text}</p>
         <div className="actions">
-          <Button look="danger" onClick={confirm}>
-            {name}
-          </Button>
-          <Button onClick={() => setAsking(false)}>Cancel</Button>
+          <Button look="danger" onClick={confirm} text={name} />
+          <Button onClick={() => setAsking(false)} text="Cancel" />
         </div>
       </Modal>
     </>

@@ -17,11 +17,7 @@ const STEPS: [StartTask['status'], string][] = [
 /** The steps of a start: which are done, which is under way, and why it stopped. */
 export function StartProgress({ start: { task, problem, isUnderWay } }: { start: Start }) {
   if (problem !== null) {
-    return (
-      <Callout kind="error" title="The start failed">
-        {problem}
-      </Callout>
-    );
+    return <Callout kind="error" title="The start failed" text={problem} />;
   }
   const current = STEPS.findIndex(([status]) => status === task?.status);
   return isUnderWay ? (

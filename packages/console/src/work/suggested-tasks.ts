@@ -4,7 +4,7 @@ import { answerOf, api, providerName, type Schemas } from '../api/client.js';
 import { duration } from '../ui/blocks.js';
 
 export type Task = Schemas['SuggestedTask'];
-type Kind = Task['task_type'];
+export type Kind = Task['task_type'];
 
 /** In the order of their urgency. */
 export const KINDS: Record<Kind, string> = {

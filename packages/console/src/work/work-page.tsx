@@ -3,9 +3,10 @@ import { useId } from 'react';
 import { Link } from 'wouter';
 import { meQuery, PROVIDER_NAMES, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { SelectField, TextField, useFilter } from '../ui/form.js';
+import { CheckField, fieldsOf, SelectField, TextField, useFilter } from '../ui/form.js';
 import { Badge, Button, Callout, Empty, Loaded, Row } from '../ui/blocks.js';
 import { StartProgress, useStart } from './start.js';
+import { choiceOf, FOLLOW, ModelAndAgent } from './start-choices.js';
 import { type HostStatus, KINDS, type Task, tasksQuery } from './suggested-tasks.js';
 
 const ALL = { task_type: '', git_provider: '', text: '' };
@@ -15,11 +16,7 @@ export function WorkPage() {
   const me = useQuery(meQuery);
   const hasHost = Object.keys(me.data?.provider_tokens_set ?? {}).length > 0;
   const tasks = useQuery({ ...tasksQuery, enabled: hasHost });
-  const refresh = (
-    <Button isBusy={tasks.isFetching} onClick={() => void tasks.refetch()}>
-      Refresh
-    </Button>
-  );
+  const refresh = <Button isBusy={tasks.isFetching} onClick={() => void tasks.refetch()} text="Refresh" />;
   return (
     <Page title="Work" actions={hasHost && refresh}>
       <Loaded query={me} name="settings">
@@ -101,6 +98,10 @@ function Tasks({ all }: { all: Task[] }) {
           {shown.length === all.length ? `${all.length} tasks` : `${shown.length} of ${all.length} tasks`}
         </p>
       </form>
+      <form id="start" className="filters" aria-label="Start with">
+        <ModelAndAgent />
+        <CheckField {...FOLLOW} />
+      </form>
       {shown.length === 0 && <Empty title="No task matches the filter." />}
       {Object.entries(KINDS).map(([kind, name]) => (
         <Group key={kind} name={name} tasks={shown.filter(({ task_type: type }) => type === kind)} />
@@ -128,22 +129,22 @@ function TaskRow({ task }: { task: Task }) {
   const start = useStart();
   const id = useId();
   const { git_provider: provider, repo, issue_number: number, title } = task;
-  const facts = (
-    <>
-      <span className={`host ${provider}`}>{providerName(provider)}</span>
-      <span>{repo}</span>
-      {number > 0 && <span>#{number}</span>}
-    </>
-  );
+  const host = <span className={`host ${provider}`}>{providerName(provider)}</span>;
   return (
-    <Row title={<span id={id}>{title}</span>} facts={facts} more={<StartProgress start={start} />}>
+    <Row
+      title={<span id={id}>{title}</span>}
+      facts={[host, repo, number > 0 && `#${number}`]}
+      more={<StartProgress start={start} />}>
       <Button
         look="primary"
         isBusy={start.isUnderWay}
         aria-describedby={id}
-        onClick={() => start.begin({ suggested_task: task, title })}>
-        Start
-      </Button>
+        form="start"
+        onClick={({ currentTarget: { form } }) =>
+          start.begin({ suggested_task: task, title, ...(form && choiceOf(fieldsOf(form))) })
+        }
+        text="Start"
+      />
     </Row>
   );
 }

@@ -1,0 +1,68 @@
+import { queryOptions } from '@tanstack/react-query';
+import cronstrue from 'cronstrue';
+import { whenText } from '../ui/blocks.js';
+import { api, at, bodyOf, type Schemas } from '../api/client.js';
+
+export type Trigger = Schemas['AutomationTrigger'];
+export type Run = Schemas['AutomationRunResponse'];
+export type AutomationRequest = Schemas['CreatePromptAutomationRequest'];
+
+/** The document leaves open what the two members hold, which is what was asked for. */
+export interface Automation extends Omit<Schemas['AutomationResponse'], 'trigger' | 'preset_metadata'> {
+  trigger: Trigger;
+  preset_metadata: Partial<AutomationRequest>;
+}
+
+/** As many as the service keeps of a user. */
+const ALL = { query: { limit: 100 } };
+
+export const automationsQuery = queryOptions({
+  queryKey: ['automations'],
+  queryFn: async () => (await bodyOf(api.GET('/api/automation/v1', { params: ALL }))).automations as Automation[],
+  refetchInterval: 15_000,
+});
+
+export function automationQuery(id: string) {
+  const queryFn = async () => (await bodyOf(api.GET('/api/automation/v1/{id}', at(id)))) as Automation;
+  return queryOptions({ queryKey: [...automationsQuery.queryKey, id], queryFn });
+}
+
+export const runsKey = (id: string) => ['automation-runs', id];
+
+/** The newest first. */
+export function runsOf(id: string, limit: number) {
+  const params = { path: { id }, query: { limit } };
+  return bodyOf(api.GET('/api/automation/v1/{id}/runs', { params }));
+}
+
+export const sourcesQuery = queryOptions({
+  queryKey: ['automation-webhooks'],
+  queryFn: async () => (await bodyOf(api.GET('/api/automation/v1/webhooks', { params: ALL }))).webhooks,
+});
+
+export const SOURCES: Record<string, string> = {
+  github: 'GitHub',
+  gitlab: 'GitLab',
+  bitbucket: 'Bitbucket',
+  bitbucket_data_center: 'Bitbucket Data Center',
+};
+
+export function sourceName(source: string): string {
+  return SOURCES[source] ?? source;
+}
+
+/** "At 09:00, Monday through Friday (Europe/Berlin)", "GitHub: issues.labeled where label.name == 'agent'"; when next. */
+export function timesOf({ trigger, next_run_at: next }: Automation): string[] {
+  const { type, schedule = '', timezone, source = '', on = [], filter } = trigger;
+  const events = [`${sourceName(source)}: ${[on].flat().join(', ')}`, filter].filter(Boolean).join(' where ');
+  const words = type === 'event' ? events : `${inWords(schedule)} (${timezone})`;
+  return next === null ? [words] : [words, `Next: ${whenText(next, timezone)}`];
+}
+
+function inWords(schedule: string): string {
+  try {
+    return cronstrue.toString(schedule, { use24HourTimeFormat: true });
+  } catch {
+    return schedule;
+  }
+}

@@ -1,0 +1,168 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useLocation } from 'wouter';
+import { api, at, bodyOf } from '../api/client.js';
+import { Page } from '../shell/layout.js';
+import { Ago, Badge, Button, dollars, duration, Empty, Loaded, Row, Rows } from '../ui/blocks.js';
+import { useAction } from '../ui/form.js';
+import { Confirmed } from '../ui/modal.js';
+import { tell } from '../ui/notices.js';
+import { type Automation, automationQuery, automationsQuery, timesOf } from './automation-queries.js';
+import { type Run, runsKey, runsOf } from './automation-queries.js';
+import { Editor } from './editor.js';
+import { Sources } from './sources.js';
+
+const EXPLANATION = 'One starts agents by itself: at the times of a schedule, or when a git host tells of an event.';
+const MOST_RUNS = 100;
+const REFRESH_MS = 5_000;
+const CAUSES = { cron: 'By its schedule', event: 'By an event', manual: 'By hand' };
+
+export function AutomationsPage() {
+  const make = (
+    <Link className="button primary" href="/automations/new">
+      New automation
+    </Link>
+  );
+  const empty = <Empty title="No automations yet">{EXPLANATION}</Empty>;
+  return (
+    <Page title="Automations" actions={make}>
+      <Rows query={useQuery(automationsQuery)} name="automations" empty={empty}>
+        {(automation) => <AutomationRow key={automation.id} automation={automation} />}
+      </Rows>
+      <Sources />
+    </Page>
+  );
+}
+
+type Props = { automation: Automation };
+
+function AutomationRow({ automation }: Props) {
+  const { id, last_triggered_at: last } = automation;
+  const facts = [...timesOf(automation), last === null ? 'Not run yet' : <LastRun id={id} time={last} />];
+  return (
+    <Row title={automation.name} href={`/automations/${id}`} facts={facts}>
+      <OnOff automation={automation} />
+      <RunNow automation={automation} />
+    </Row>
+  );
+}
+
+function LastRun({ id, time }: { id: string; time: string }) {
+  const queryFn = async () => (await runsOf(id, 1)).runs[0] ?? null;
+  const { data: run } = useQuery({
+    queryKey: [...runsKey(id), time],
+    queryFn,
+    refetchInterval: ({ state: { data } }) => data?.completed_at === null && REFRESH_MS,
+  });
+  return (
+    <>
+      Last run <Ago time={time} /> {run && <Badge state={run.status} />}
+    </>
+  );
+}
+
+function OnOff({ automation: { id, name, state } }: Props) {
+  const turn = useAction((isOn: boolean) => {
+    const body = { state: isOn ? ('ACTIVE' as const) : ('INACTIVE' as const) };
+    return bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(id), body }));
+  }, automationsQuery.queryKey);
+  const isOn = turn.isPending ? turn.variables : state === 'ACTIVE';
+  const change = ({ target }: { target: HTMLInputElement }) => turn.mutate(target.checked);
+  const label = `${name} starts by itself`;
+  return <input type="checkbox" role="switch" aria-label={label} title={label} checked={isOn} onChange={change} />;
+}
+
+function RunNow({ automation: { id, name } }: Props) {
+  const old = [automationsQuery.queryKey, runsKey(id)];
+  const run = useAction(
+    async () => {
+      await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
+      tell('A run was asked for', `${name} runs now, or as soon as its limits allow.`);
+    },
+    ...old,
+  );
+  return <Button isBusy={run.isPending} title={`Run ${name} now`} onClick={() => run.mutate()} text="Run now" />;
+}
+
+export function NewAutomationPage() {
+  return (
+    <Page title="New automation">
+      <Editor automation={null} />
+    </Page>
+  );
+}
+
+export function AutomationPage({ id }: { id: string }) {
+  const automation = useQuery(automationQuery(id));
+  const { data } = automation;
+  return (
+    <Page
+      title={data?.name ?? 'Automation'}
+      actions={data && <Actions automation={data} />}
+      lead={data && timesOf(data).join(' · ')}>
+      <Loaded query={automation} name="the automation">
+        {(found) => (
+          <>
+            <details className="panel">
+              <summary>Edit what it does, and when</summary>
+              <Editor automation={found} />
+            </details>
+            <Runs id={id} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Actions({ automation }: { automation: Automation }) {
+  const { id, name } = automation;
+  const [, navigate] = useLocation();
+  const remove = useAction(async () => {
+    await bodyOf(api.DELETE('/api/automation/v1/{id}', at(id)));
+    navigate('/automations');
+  }, automationsQuery.queryKey);
+  const text = 'Its runs are forgotten; conversations that they began stay.';
+  return (
+    <>
+      <OnOff automation={automation} />
+      <RunNow automation={automation} />
+      <Confirmed name="Delete" of={name} text={text} action={remove} input={undefined} />
+    </>
+  );
+}
+
+function Runs({ id }: { id: string }) {
+  const queryFn = async () => (await runsOf(id, MOST_RUNS)).runs;
+  const runs = useQuery({ queryKey: runsKey(id), queryFn, refetchInterval: REFRESH_MS });
+  const empty = <Empty title="No run yet">Its trigger makes the first one, and Run now does at once.</Empty>;
+  return (
+    <section className="group" aria-labelledby="runs">
+      <h2 id="runs">Runs</h2>
+      <Rows query={runs} name="runs" empty={empty}>
+        {(run) => <RunRow key={run.id} run={run} />}
+      </Rows>
+    </section>
+  );
+}
+
+function RunRow({ run }: { run: Run }) {
+  const { id, status, cost, error_detail: error, started_at: from, completed_at: to } = run;
+  const cancel = useAction(() => {
+    const params = { path: { run_id: id } };
+    return bodyOf(api.POST('/api/automation/v1/runs/{run_id}/cancel', { params }));
+  }, runsKey(run.automation_id));
+  const conversations = (run.run_metadata['conversation_ids'] ?? []) as string[];
+  const facts = [
+    <Ago time={run.created_at} />,
+    from !== null && to !== null && duration((Date.parse(to) - Date.parse(from)) / 1000),
+    cost !== null && dollars.format(cost),
+    ...conversations.map((each, index) => <Link href={`/conversations/${each}`}>{`Conversation ${index + 1}`}</Link>),
+  ];
+  const why = error !== null && <p className={status === 'FAILED' ? 'bad' : 'hint'}>{error}</p>;
+  return (
+    <Row title={CAUSES[run.trigger_source]} facts={facts} more={why}>
+      <Badge state={status} />
+      {to === null && <Button look="link" isBusy={cancel.isPending} onClick={() => cancel.mutate()} text="Cancel" />}
+    </Row>
+  );
+}

@@ -1,0 +1,218 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useLocation } from 'wouter';
+import { api, at, bodyOf, PROVIDER_NAMES, type Provider, type Schemas } from '../api/client.js';
+import { secretsQuery } from '../settings/secrets.js';
+import { Callout, Section, whenText } from '../ui/blocks.js';
+import { amountOf, Checks, chosenOf, type Fields, Form, NumberField } from '../ui/form.js';
+import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
+import { ModelAndAgent } from '../work/start-choices.js';
+import { type Kind, KINDS } from '../work/suggested-tasks.js';
+import { type Automation, type AutomationRequest, automationsQuery } from './automation-queries.js';
+import { sourceName, SOURCES, sourcesQuery, type Trigger } from './automation-queries.js';
+
+type Work = Pick<AutomationRequest, 'prompt' | 'tasks' | 'repos'>;
+type WhenBusy = NonNullable<AutomationRequest['concurrency']>['when_busy'];
+
+const WORK = Object.entries({ prompt: 'A prompt', tasks: 'The most pressing suggested tasks' });
+const WHAT = 'What an agent does each time: what you write, or what is most pressing on your git hosts.';
+const HINT = '{{ event.issue.title }} stands for what an event says there; agents are told that a stranger wrote it.';
+const EXAMPLE = 'Solve this issue and open a pull request: {{ event.issue.html_url }}';
+const PROMPT = { required: true, rows: 5, placeholder: EXAMPLE, hint: HINT };
+const SECRETS = Object.entries({ all: 'All that are stored', some: 'Only these' });
+const BUSY = Object.entries({ queue: 'The next waits', skip: 'The next is left out', replace: 'The next replaces it' });
+const KIND_NAMES = Object.entries(KINDS);
+const HOSTS = Object.entries({ '': 'The first with a token', ...PROVIDER_NAMES });
+
+const NUMBER = { required: true, min: 1 };
+const DOLLARS = { min: 0.01, step: 0.01 };
+const MINUTES = { min: 1, max: 1_440, step: 'any' };
+
+const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => <option key={zone} value={zone} />);
+const STARTS = Object.entries({ cron: 'By a schedule', event: 'By an event' });
+const EVENTS_HINT = 'Their keys, with commas between them; pull_request.* stands for all of a kind';
+const FILTER_HINT = 'Optional: a JMESPath expression that has to be true for the event';
+
+export function Editor({ automation }: { automation: Automation | null }) {
+  const [, navigate] = useLocation();
+  const { tasks, repos, secret_names: names, ...more } = automation?.preset_metadata ?? {};
+  const choices = { work: tasks ? 'tasks' : 'prompt', secrets: names ? 'some' : 'all' };
+  const [given, bind] = useFilter({ ...toFields(automation?.trigger), ...choices });
+  const stored = (useQuery(secretsQuery).data ?? []).map(({ name }) => name);
+  const secrets = [...new Set([...stored, ...(names ?? [])])].map((name) => [name, name] as const);
+  const minutes = automation?.timeout ? automation.timeout / 60 : '';
+  const [repo] = repos ?? [];
+  const save = async (field: Fields) => {
+    const body = { ...requestOf(field), trigger: toTrigger(given) };
+    if (automation !== null) {
+      await bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(automation.id), body }));
+      return 'Saved.';
+    }
+    navigate(`/automations/${(await bodyOf(api.POST('/api/automation/v1/preset/prompt', { body }))).id}`);
+    return null;
+  };
+  return (
+    <Form name="Automation" submit="Save" onSubmit={save} old={[automationsQuery.queryKey]} keeps>
+      <Section title="What" lead={WHAT}>
+        <TextField label="Name" required defaultValue={automation?.name} placeholder="Morning triage" />
+        <SelectField label="Work" options={WORK} {...bind('work')} />
+        {given.work === 'prompt' ? (
+          <TextArea label="Prompt" {...PROMPT} defaultValue={automation?.prompt ?? ''} />
+        ) : (
+          <>
+            <Checks legend="Kinds" options={KIND_NAMES} chosen={tasks?.task_types} />
+            <Checks legend="Hosts" options={HOSTS.slice(1)} chosen={tasks?.providers} />
+            <p className="hint">Where nothing is ticked, all of them.</p>
+            <NumberField label="Tasks at a time" {...NUMBER} max={10} defaultValue={tasks?.limit ?? 1} />
+          </>
+        )}
+      </Section>
+      {given.work === 'prompt' && (
+        <Section title="Where" lead="The repository that the agent begins with. Without one, its folder is empty.">
+          <div className="columns">
+            <TextField label="Repository" defaultValue={repo?.url} placeholder="owner/name" />
+            <SelectField label="Host" options={HOSTS} defaultValue={repo?.provider ?? ''} />
+            <TextField label="Branch" defaultValue={repo?.ref ?? ''} hint="A new one by default" />
+          </div>
+        </Section>
+      )}
+      <Section title="When" lead="What makes it start. Run now starts it by hand, always.">
+        <TriggerFields given={given} bind={bind} />
+      </Section>
+      <Section title="With" lead="The model and the agent, and which secrets its tools get.">
+        <div className="columns">
+          <ModelAndAgent model={automation?.model} agent={more.agent} />
+          <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
+        </div>
+        {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
+      </Section>
+      <Section title="Limits" lead="How far it goes before it waits or stops. Empty ones have no end.">
+        <div className="columns">
+          <NumberField label="Runs at a time" {...NUMBER} max={20} defaultValue={more.concurrency?.limit ?? 1} />
+          <SelectField label="While it is busy" options={BUSY} defaultValue={more.concurrency?.when_busy} />
+          <NumberField label="Runs within a day" {...NUMBER} max={1_000} defaultValue={more.max_runs_per_day ?? 100} />
+          <NumberField label="Dollars of a run" {...DOLLARS} defaultValue={more.max_budget_per_run ?? ''} />
+          <NumberField label="Minutes of a run" {...MINUTES} defaultValue={minutes} />
+        </div>
+      </Section>
+    </Form>
+  );
+}
+
+function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
+  const minutes = amountOf(field, 'minutes of a run');
+  return {
+    name: field('name'),
+    ...(field('work') === 'prompt' ? promptOf(field) : tasksOf(field)),
+    model: field('model') || null,
+    agent: field('agent') || null,
+    secret_names: field('secrets') === 'all' ? null : chosenOf(field, 'Which secrets'),
+    concurrency: { limit: Number(field('runs at a time')), when_busy: field('while it is busy') as WhenBusy },
+    max_runs_per_day: Number(field('runs within a day')),
+    max_budget_per_run: amountOf(field, 'dollars of a run'),
+    timeout: minutes && Math.round(minutes * 60),
+  };
+}
+
+function promptOf(field: Fields): Work {
+  const provider = (field('host') || null) as Provider | null;
+  const repo = { url: field('repository'), ref: field('branch') || null, provider };
+  return { prompt: field('prompt'), repos: repo.url === '' ? [] : [repo] };
+}
+
+function tasksOf(field: Fields): Work {
+  const chosen = (legend: string) => (field(legend.toLowerCase()) === '' ? null : chosenOf(field, legend));
+  const [kinds, providers] = [chosen('Kinds') as Kind[] | null, chosen('Hosts') as Provider[] | null];
+  return { tasks: { task_types: kinds, providers, limit: Number(field('tasks at a time')) }, repos: [] };
+}
+
+/** What the fields hold. */
+type Given = Record<'type' | 'schedule' | 'timezone' | 'source' | 'on' | 'filter', string>;
+
+function toFields(trigger: Trigger | undefined): Given {
+  const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
+  const { on = '', filter, ...rest } = trigger ?? { type: 'cron' };
+  const usual = { schedule: '0 9 * * 1-5', timezone: timeZone, source: 'github' };
+  return { ...usual, ...rest, on: [on].flat().join(', '), filter: filter ?? '' };
+}
+
+function toTrigger({ type, schedule, timezone, source, on, filter }: Given): Trigger {
+  return type === 'cron'
+    ? { type, schedule, timezone }
+    : { type: 'event', source, on: on.split(/[\s,]+/).filter(Boolean), filter: filter || null };
+}
+
+type TriggerProps = { given: Given; bind: ReturnType<typeof useFilter<Given>>[1] };
+
+function TriggerFields({ given, bind }: TriggerProps) {
+  return (
+    <>
+      <SelectField label="Starts" options={STARTS} {...bind('type')} />
+      {given.type === 'cron' ? (
+        <div className="columns">
+          <TextField label="Schedule" required hint="Cron: minute, hour, day, month, weekday" {...bind('schedule')} />
+          <TextField label="Time zone" required list="zones" hint="Such as Europe/Berlin" {...bind('timezone')} />
+          <datalist id="zones">{ZONES}</datalist>
+        </div>
+      ) : (
+        <EventFields given={given} bind={bind} />
+      )}
+      <Outlook given={given} />
+    </>
+  );
+}
+
+function EventFields({ given: { source }, bind }: TriggerProps) {
+  const webhooks = useQuery(sourcesQuery).data ?? [];
+  const own = [...webhooks.map((webhook) => webhook.source), source].map((name) => [name, sourceName(name)] as const);
+  return (
+    <>
+      <SelectField label="Source" options={new Map([...Object.entries(SOURCES), ...own])} {...bind('source')} />
+      {!webhooks.some((webhook) => webhook.source === source) && (
+        <Callout kind="warning" title={`No webhook takes events of ${sourceName(source)} yet`}>
+          <Link href="/automations#sources-of-events">Create one, and enter it at the host</Link>
+        </Callout>
+      )}
+      <TextField label="Events" required placeholder="issues.labeled" hint={EVENTS_HINT} {...bind('on')} />
+      <TextField label="Filter" placeholder="label.name == 'agent'" hint={FILTER_HINT} {...bind('filter')} />
+    </>
+  );
+}
+
+/** When it will start, or whether the last event would have started it; asked while the fields are filled in. */
+function Outlook({ given }: { given: Given }) {
+  const trigger = toTrigger(given);
+  const { data: outlook } = useQuery({
+    queryKey: ['trigger', trigger],
+    queryFn: async () => {
+      const body = { trigger: { ...trigger } };
+      return outlookOf(await bodyOf(api.POST('/api/automation/v1/validate', { body })), trigger);
+    },
+    enabled: (given.type === 'cron' ? given.schedule : given.on).trim() !== '',
+    placeholderData: (before) => before,
+  });
+  return (
+    <div role="status" className={`outlook ${outlook?.tone}`}>
+      {outlook?.words.map((text) => (
+        <p key={text}>{text}</p>
+      ))}
+    </div>
+  );
+}
+
+type Report = Schemas['ValidateDraftResponse'];
+
+function outlookOf(
+  { valid, errors, next_times: times, matched, reasons }: Report,
+  { type, timezone, source }: Trigger,
+) {
+  if (!valid) {
+    return { tone: 'bad', words: errors.map(({ message }) => message) };
+  }
+  const host = sourceName(source ?? '');
+  const last =
+    matched === null
+      ? `No event of ${host} is there to compare with; they are kept for a day.`
+      : `The last event of ${host} would ${matched ? '' : 'not '}have started it.`;
+  const next = ['The next times:', ...times.map((time) => whenText(time, timezone))];
+  return { tone: '', words: type === 'cron' ? next : [last, ...reasons] };
+}
