@@ -10,14 +10,14 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 767,
+  files: 774,
   medianLinesAtLeast: 98,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 10,
   foreignReads: 6,
   filesOfATable: 4,
-  linesOfAnOperation: 61,
+  linesOfAnOperation: 62,
   kilobytesOfOpenApi: 515,
   linesOfTheConsole: 3000,
 };
@@ -46,6 +46,7 @@ const TABLE_OWNERS = {
   app_conversation_start_tasks: 'v1/app-conversations',
   removed_conversations: 'v1/app-conversations',
   pending_messages: 'v1/app-conversations',
+  followed_pull_requests: 'v1/app-conversations',
   conversation_events: 'v1/events',
   followed_conversations: 'v1/events',
   idempotency_keys: 'v1/idempotency',

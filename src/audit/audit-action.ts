@@ -43,6 +43,8 @@ export const AUDIT_ACTIONS = {
   'conversation.switch_profile': 'The conversation was given the model of a stored profile',
   'conversation.switch_model': 'The agent of others was told to use another model',
   'conversation.open_pull_request': "The agent or the user opened a pull request with the user's token",
+  'conversation.follow_round': 'The agent was told to go on, because of what happened to its pull request',
+  'conversation.follow_end': 'A pull request is not followed any more',
   'encryption_keys.rotate': 'Stored secrets were encrypted again with the first of ENCRYPTION_KEYS',
   'git_token.store': 'A token for a git provider was stored',
   'git_token.update': 'The account id of a stored token was changed',

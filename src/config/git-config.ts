@@ -1,6 +1,7 @@
 import {
   ChoiceVariable,
   CloneUrlVariable,
+  IntegerVariable,
   ListVariable,
   MatchingVariable,
   MillisecondsVariable,
@@ -109,6 +110,13 @@ export class GitConfig {
     120,
   )
   tasksTimeoutMs: number;
+
+  @IntegerVariable(
+    'FOLLOW_POLL_SECONDS',
+    'How often pull requests are read that conversations follow (`follow`). Webhooks of automations make that sooner.',
+    { default: '60', minimum: 1, maximum: 86_400, unit: 'seconds' },
+  )
+  followPollSeconds: number;
 }
 
 export const GIT_SERVER_GROUPS = new Map(

@@ -3,9 +3,11 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { gitProviderProblem } from './git-provider-problem.js';
 import {
   type GitCredential,
+  type GitProvider,
   GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
+  type ProviderCall,
   type ProviderType,
 } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
@@ -69,7 +71,22 @@ export class RepositoryAccessService {
     provider: ProviderType | null,
     request: NewChangeRequest,
   ): Promise<OpenedChangeRequest> {
-    const chosen = await this.choose(userId, provider, request.repository);
+    return this.ask(userId, provider, request.repository, (adapter, call) =>
+      adapter.openChangeRequest(request, call),
+    );
+  }
+
+  /**
+   * Asks the adapter of a repository with the user's token.
+   * @throws DomainError no_git_provider, or what the provider's failure or refusal means
+   */
+  async ask<T>(
+    userId: string,
+    provider: ProviderType | null,
+    repository: string,
+    question: (adapter: GitProvider, call: ProviderCall) => Promise<T>,
+  ): Promise<T> {
+    const chosen = await this.choose(userId, provider, repository);
     const { credential } = chosen;
     if (!credential) {
       throw new DomainError(
@@ -80,13 +97,15 @@ export class RepositoryAccessService {
     }
     try {
       const adapter = await this.registry.providerFor(chosen.provider, credential.host);
-      const call = this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential);
-      return await adapter.openChangeRequest(request, call);
+      return await question(adapter, this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential));
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;
       }
-      this.logger.warn('failed to open a change request', { provider: chosen.provider, code: error.code });
+      this.logger.warn('failed to ask about a change request', {
+        provider: chosen.provider,
+        code: error.code,
+      });
       throw gitProviderProblem(chosen.provider, error);
     }
   }

@@ -73,6 +73,13 @@ class PullRequestReportDto extends ReportedPullRequestDto {
   @ApiProperty({ example: 'octo/app' }) repository: string;
 }
 
+class FollowReportDto extends PullRequestReportDto {
+  @ApiProperty({ type: 'integer', example: 2 }) round: number;
+  @ApiProperty({ type: String, nullable: true, description: 'Why it ended.', example: null })
+  reason: string | null;
+  @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
+}
+
 class AutomationRunReportDto {
   @ApiProperty({ format: 'uuid', example: 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d' }) run_id: string;
   @ApiProperty({ format: 'uuid', example: '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12' }) automation_id: string;
@@ -99,6 +106,9 @@ const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data:
   'conversation.error': ['The agent has failed', ConversationStatusReportDto],
   'conversation.stuck': ['The agent repeats itself, and was stopped', ConversationStatusReportDto],
   'pull_request.opened': ['The agent has opened a pull request', PullRequestReportDto],
+  'pull_request.round': ['The agent goes on, because of what happened to its pull request', FollowReportDto],
+  'pull_request.reached': ['A followed pull request has reached its goal', FollowReportDto],
+  'pull_request.gave_up': ['A followed pull request is given up', FollowReportDto],
   'budget.threshold': ['A conversation has used up 80 % or all of its budget', BudgetReportDto],
   'automation.run.finished': ['A run of an automation is over', AutomationRunReportDto],
   [TEST_EVENT]: ['A test that was asked for', TestReportDto],

@@ -8,6 +8,9 @@ export const WEBHOOK_EVENT_TYPES = [
   'conversation.error',
   'conversation.stuck',
   'pull_request.opened',
+  'pull_request.round',
+  'pull_request.reached',
+  'pull_request.gave_up',
   'budget.threshold',
   'automation.run.finished',
 ] as const;

@@ -1,7 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { textHead } from '@slipway/common/well-formed-text.js';
 import { parseHexId, toHexId } from '../common/identifiers.js';
 import { Draining } from '../health/draining.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
@@ -11,8 +9,6 @@ import { EventsService, unknownConversation } from '../v1/events/events.service.
 import type { ToolCaller } from './tool-server.service.js';
 
 const POLL_MS = 500;
-const MAX_ANSWER = 100_000;
-const LAST_EVENTS = 50;
 
 export interface Progress {
   conversation_id: string;
@@ -67,7 +63,7 @@ export class ConversationProgress {
     return {
       ...progress,
       title: row?.title ?? null,
-      answer: row === null ? null : await this.answer(userId, givenId),
+      answer: row === null ? null : await this.events.lastAnswer(userId, givenId),
       result: row?.result ?? null,
       cost: row?.metrics?.accumulated_cost ?? null,
       repository: row?.selected_repository ?? null,
@@ -99,13 +95,6 @@ export class ConversationProgress {
       detail: task.detail,
     };
   }
-
-  /** Looks at the newest events only, where an agent that has stopped has said it. */
-  private async answer(userId: string, id: string): Promise<string | null> {
-    const search = { descending: true, pageId: undefined, limit: LAST_EVENTS };
-    const { items } = await this.events.search(userId, id, search);
-    return items.map(saidIn).find((text) => text !== null) ?? null;
-  }
 }
 
 function progressOf({ id, execution_status: status, error }: ConversationRow): Progress {
@@ -116,16 +105,4 @@ function progressOf({ id, execution_status: status, error }: ConversationRow): P
     is_working: status === null || status === 'idle' || status === 'running',
     detail: error === null ? null : `${error.code}: ${error.detail}`,
   };
-}
-
-function saidIn(event: AgentEvent): string | null {
-  if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
-    return textHead(event.action.message, MAX_ANSWER);
-  }
-  return event.kind === 'MessageEvent' && event.source === 'agent'
-    ? textHead(
-        event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'),
-        MAX_ANSWER,
-      )
-    : null;
 }

@@ -6,6 +6,7 @@ import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js
 import { Choice, Identifier, Text, TextList } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
+import { type FollowDto, FollowField } from '../../v1/app-conversations/followed/follow.dto.js';
 import { promptProblem } from '../runs/prompt-template.js';
 import { WHEN_BUSY, type WhenBusy } from '../runs/run-admission.js';
 import { AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
@@ -229,6 +230,8 @@ class AutomationFieldsDto {
 
   @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0, example: 2.5 })
   max_budget_per_run?: number | null;
+
+  @FollowField() follow?: FollowDto | null;
 
   @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100, example: 100 })
   max_runs_per_day?: number;

@@ -2,6 +2,7 @@ import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColum
 import { OwnedByUser, User } from '../../auth/user.repository.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { TaskType } from '../../suggested-tasks/candidate.js';
+import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import type { AutomationLimits } from '../runs/run-admission.js';
 import type { CronTrigger, EventTrigger } from './trigger.js';
 
@@ -35,6 +36,8 @@ export interface AutomationWork {
   agent: string | null;
   /** USD. */
   max_budget_per_run: number | null;
+  /** Absent in older rows, as null. */
+  follow?: FollowWishes | null;
   template: { id: string; version: string; config: object | null } | null;
 }
 

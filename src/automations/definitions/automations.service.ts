@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import { toWishes } from '../../v1/app-conversations/followed/follow.dto.js';
 import type { Owner } from '../current-owner.js';
 import type { AutomationLimits } from '../runs/run-admission.js';
 import type { CreateAutomationDto, UpdateAutomationDto } from './automation.dto.js';
@@ -27,6 +28,7 @@ const NO_WORK: AutomationWork = {
   secret_names: null,
   agent: null,
   max_budget_per_run: null,
+  follow: null,
   template: null,
 };
 
@@ -126,6 +128,7 @@ function mergedWork(before: AutomationWork, given: Given): AutomationWork {
     secret_names: own('secret_names'),
     agent: own('agent'),
     max_budget_per_run: own('max_budget_per_run'),
+    follow: given.follow === undefined ? before.follow : given.follow && toWishes(given.follow),
     template: template && { id: template.id, version: template.version, config: template.config ?? null },
   };
 }

@@ -7,6 +7,8 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
+import { toldPullRequest } from '../../follow/told-pull-request.js';
+import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import type { Owner } from '../current-owner.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/event-match.js';
@@ -18,7 +20,7 @@ import { AutomationEventRepository, type NewAutomationEvent } from './automation
 import type { AutomationWebhook } from './automation-webhook.entity.js';
 import { AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { parseEvent } from './event-body.js';
-import { eventSource } from './event-source.js';
+import { BUILT_IN_SOURCES, eventSource } from './event-source.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
@@ -59,6 +61,7 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
     private readonly automations: AutomationRepository,
     private readonly runs: AutomationRunRepository,
     private readonly runQueue: AutomationRunQueue,
+    private readonly followed: FollowedPullRequestRepository,
     private readonly clock: Clock,
   ) {}
 
@@ -120,7 +123,7 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
       payload,
     };
     await this.runQueue.prepare();
-    return this.events.manager.transaction(async (manager) => {
+    const received = await this.events.manager.transaction(async (manager) => {
       if (!(await this.events.add(manager, event))) {
         const { orgId, deliveryId } = event;
         const known = { orgId, source: event.source, deliveryId };
@@ -130,6 +133,16 @@ export class AutomationEventsService implements OnApplicationBootstrap, OnModule
       await this.events.setOutcomes(manager, id, outcomes);
       return { event: { id, outcomes }, isDuplicate: false };
     });
+    await this.wakeFollowed(event);
+    return received;
+  }
+
+  /** Also for a delivery that is repeated: what it tells may have been lost. */
+  private async wakeFollowed({ userId, source, payload }: NewAutomationEvent): Promise<void> {
+    const told = BUILT_IN_SOURCES.includes(source) ? toldPullRequest(payload) : null;
+    if (told !== null) {
+      await this.followed.wake(userId, told, new Date(this.clock.now()));
+    }
   }
 
   private async makeRuns(manager: EntityManager, event: NewAutomationEvent): Promise<EventOutcome[]> {

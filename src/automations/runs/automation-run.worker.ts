@@ -130,7 +130,7 @@ export class AutomationRunWorker implements OnModuleInit {
 }
 
 function startBody(run: AutomationRun, conversationId: string, task: SuggestedTask | null): object {
-  const { prompt, model, repos, agent, result_schema, secret_names } = run.work;
+  const { prompt, model, repos, agent, result_schema, secret_names, follow } = run.work;
   const repository = repos[0] && toRunRepository(repos[0]);
   return {
     conversation_id: conversationId,
@@ -140,6 +140,7 @@ function startBody(run: AutomationRun, conversationId: string, task: SuggestedTa
     agent,
     result_schema,
     secret_names,
+    follow,
     ...(task
       ? { suggested_task: task }
       : {

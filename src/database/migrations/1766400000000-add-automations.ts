@@ -83,15 +83,43 @@ const EVENT_TABLES = `
   CREATE INDEX automation_events_created_at_idx ON automation_events (created_at);
   CREATE INDEX automation_events_user_id_idx ON automation_events (user_id);`;
 
+const FOLLOW_TABLE = `
+  CREATE TABLE followed_pull_requests (
+    conversation_id uuid CONSTRAINT followed_pull_requests_pkey PRIMARY KEY
+      CONSTRAINT followed_pull_requests_conversation_id_fkey REFERENCES app_conversations (id) ON DELETE CASCADE,
+    user_id uuid NOT NULL,
+    wishes jsonb NOT NULL,
+    state text NOT NULL,
+    round integer NOT NULL DEFAULT 0,
+    reason text,
+    provider text,
+    repository text,
+    number integer,
+    url text,
+    head_sha text,
+    known jsonb NOT NULL DEFAULT '{}',
+    message_id uuid,
+    unanswered jsonb NOT NULL DEFAULT '[]',
+    idle_since timestamptz,
+    next_look_at timestamptz,
+    leased_until timestamptz,
+    attempt integer NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE INDEX followed_pull_requests_due_idx ON followed_pull_requests (next_look_at) WHERE next_look_at IS NOT NULL;
+  CREATE INDEX followed_pull_requests_user_id_idx ON followed_pull_requests (user_id, repository);`;
+
 export class AddAutomations1766400000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(AUTOMATION_TABLES);
     await queryRunner.query(EVENT_TABLES);
+    await queryRunner.query(FOLLOW_TABLE);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(
-      'DROP TABLE automation_events, automation_webhooks, automation_runs, automations',
+      'DROP TABLE followed_pull_requests, automation_events, automation_webhooks, automation_runs, automations',
     );
   }
 }

@@ -13,6 +13,8 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SkillsModule } from '../skills/skills.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
+import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
+import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import {
   RemovedConversation,
   RemovedConversationRepository,
@@ -72,7 +74,13 @@ import { StockCheckout } from './start/stock-checkout.js';
 
 @Module({
   imports: [
-    TypeOrmModule.forFeature([AppConversation, StartTask, RemovedConversation, PendingMessage]),
+    TypeOrmModule.forFeature([
+      AppConversation,
+      FollowedPullRequest,
+      StartTask,
+      RemovedConversation,
+      PendingMessage,
+    ]),
     AgentServersModule,
     DatabaseNotificationsModule,
     EventsModule,
@@ -98,6 +106,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     // Actions of users.
     ConversationsService,
     ConversationRepository,
+    FollowedPullRequestRepository,
     ConversationQueries,
     ConversationPresenter,
     DownloadSender,
@@ -157,7 +166,9 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationStarter,
     ConversationWorkspaceService,
     ConversationsService,
+    FollowedPullRequestRepository,
     ModelCatalogue,
+    PendingMessagesService,
     StartTaskQueries,
     StartTaskRepository,
   ],

@@ -20,7 +20,16 @@ import type { ProviderType } from '../../git-providers/git-provider.js';
 import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
+import type { FollowState } from './followed/followed-pull-request.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
+
+/** Named as on the wire. */
+export interface FollowRow {
+  state: FollowState;
+  round: number;
+  reason: string | null;
+  pull_request: { repository: string; number: number; url: string | null } | null;
+}
 
 export interface ConversationRow {
   id: string;
@@ -42,6 +51,8 @@ export interface ConversationRow {
   metadata: Record<string, unknown>;
   working_branch: string | null;
   pull_requests: ConversationPullRequest[];
+  /** Null unless it was asked for. */
+  follow: FollowRow | null;
   /** Null unless a result was requested. */
   result: unknown;
   working_dir: string;
@@ -79,11 +90,15 @@ const CONVERSATION_COLUMNS = `
   CASE WHEN f.execution_status = 'running' AND ${IS_STOPPED} THEN 'paused' ELSE f.execution_status END AS execution_status,
   CASE WHEN f.execution_status IN ('error', 'stuck') THEN f.error END AS error,
   f.metrics,
-  CASE WHEN c.result_schema IS NOT NULL THEN f.result END AS result`;
+  CASE WHEN c.result_schema IS NOT NULL THEN f.result END AS result,
+  CASE WHEN p.conversation_id IS NOT NULL THEN json_build_object('state', p.state, 'round', p.round, 'reason', p.reason,
+    'pull_request', CASE WHEN p.number IS NOT NULL THEN
+      json_build_object('repository', p.repository, 'number', p.number, 'url', p.url) END) END AS follow`;
 
 const JOINED_TABLES = `
   ${joinSandbox('c')}
-  LEFT JOIN followed_conversations f ON f.id = c.id`;
+  LEFT JOIN followed_conversations f ON f.id = c.id
+  LEFT JOIN followed_pull_requests p ON p.conversation_id = c.id`;
 
 export interface ConversationFilter {
   /** Without case, and never as a pattern. */
@@ -225,6 +240,23 @@ const SPENDING = `
            AND t.request ->> 'parent_conversation_id' = $2::text AND NOT ${isStored('t.app_conversation_id')}) AS spent
   FROM spent`;
 
+/** A conversation that has begun or ended to work, and whose pull request is followed. */
+export interface ChangedWork {
+  id: string;
+  ended: boolean;
+  /** Of the row that follows. */
+  attempt: number;
+}
+
+/** Where a status has just changed, the log may be about to say more. */
+const CHANGED_WORK = `
+  SELECT p.conversation_id AS id, p.idle_since IS NULL AS ended, p.attempt
+  FROM followed_pull_requests p JOIN followed_conversations f ON f.id = p.conversation_id
+  WHERE p.next_look_at IS NOT NULL AND CASE WHEN p.idle_since IS NULL
+    THEN f.execution_status IN ('finished', 'error', 'stuck') AND f.updated_at < now() - interval '1 second'
+      AND NOT EXISTS (SELECT FROM pending_messages m WHERE m.conversation_id = f.id)
+    ELSE f.execution_status = 'running' END`;
+
 /** Sorts before every row. */
 const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
@@ -274,6 +306,10 @@ export class ConversationQueries {
   async depth(manager: EntityManager, userId: string, id: string): Promise<number | null> {
     const [row] = await manager.query<{ depth: number | null }[]>(DEPTH, [userId, id]);
     return row?.depth ?? null;
+  }
+
+  async changedWork(): Promise<ChangedWork[]> {
+    return this.dataSource.query<ChangedWork[]>(CHANGED_WORK);
   }
 
   /** In USD; null without a budget. */

@@ -5,6 +5,7 @@ import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repositor
 import { toHexId } from '../../common/identifiers.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { ListedConversation } from './adoption/conversation-adoption.service.js';
+import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
 import { type StartTask, workingBranch } from './start-task.entity.js';
 
@@ -84,6 +85,7 @@ export class ConversationRepository {
   constructor(
     @InjectRepository(AppConversation) private readonly conversations: Repository<AppConversation>,
     private readonly logs: FollowedConversationRepository,
+    private readonly followed: FollowedPullRequestRepository,
     private readonly audit: AuditRepository,
   ) {}
 
@@ -94,9 +96,10 @@ export class ConversationRepository {
   /** Inserts a start's conversation. Repeatable. */
   async insert(
     manager: EntityManager,
-    { appConversationId: id, userId, sandboxId, request }: StartTask,
+    task: StartTask,
     { model, baseUrl, workingDir, agent }: BegunConversation,
   ): Promise<void> {
+    const { appConversationId: id, userId, sandboxId, request } = task;
     const conversation = {
       id,
       userId,
@@ -127,6 +130,7 @@ export class ConversationRepository {
       .values(conversation)
       .orIgnore()
       .execute();
+    await this.followed.open(manager, task);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
   }
 

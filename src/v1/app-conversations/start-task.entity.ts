@@ -4,6 +4,7 @@ import { OwnedByUser, User } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { FollowWishes } from './followed/followed-pull-request.entity.js';
 
 /** In their order; ERROR can follow each but READY. */
 export const START_TASK_STATUSES = [
@@ -72,6 +73,8 @@ export interface StartRequest {
   result_schema?: Record<string, unknown> | null;
   /** Stored secrets that the conversation gets; null: all. */
   secret_names?: string[] | null;
+  /** Absent in older rows, as null. */
+  follow?: FollowWishes | null;
   /** The agent of the parent asks for it, through the tool server. */
   started_by_agent?: true;
   /** USD, beside the limit of the settings. */

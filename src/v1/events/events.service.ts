@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
@@ -8,6 +9,8 @@ import { FollowedConversationRepository, type StoredLog } from './followed-conve
 import { type EventFilter, EventQueries } from './store/event.queries.js';
 
 const MAX_SEQ = 2_147_483_647;
+const MAX_ANSWER = 100_000;
+const LAST_EVENTS = 50;
 
 export interface EventSearch extends EventFilter {
   descending: boolean;
@@ -43,6 +46,13 @@ export class EventsService {
     const rows = await this.events.search(log, search, { seq, descending, limit: limit + 1 });
     const page = toPage(list, rows, limit, (row) => String(row.seq), rows[0]?.found);
     return { items: page.items.map(({ body }) => parseEvent(body)), nextPageId: page.nextPageId };
+  }
+
+  /** What the agent said last, among the newest events, where an agent that has stopped has said it. */
+  async lastAnswer(userId: string, conversationId: string): Promise<string | null> {
+    const search = { descending: true, pageId: undefined, limit: LAST_EVENTS };
+    const { items } = await this.search(userId, conversationId, search);
+    return items.map(saidIn).find((text) => text !== null) ?? null;
   }
 
   async count(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
@@ -85,6 +95,18 @@ export class EventsService {
 /** Also used for other users' conversations, so that the response does not reveal that they exist. */
 export function unknownConversation(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
+}
+
+function saidIn(event: AgentEvent): string | null {
+  if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
+    return textHead(event.action.message, MAX_ANSWER);
+  }
+  return event.kind === 'MessageEvent' && event.source === 'agent'
+    ? textHead(
+        event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'),
+        MAX_ANSWER,
+      )
+    : null;
 }
 
 function parseEvent(body: string): AgentEvent {

@@ -43,6 +43,7 @@ export class ConversationPresenter {
       branch: row.working_branch,
       pull_requests: row.pull_requests,
       result: row.result,
+      follow: row.follow,
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
       sandbox_status: status,
@@ -116,6 +117,7 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     tags: request.tags,
     metadata: request.metadata ?? {},
     result_schema: request.result_schema ?? null,
+    follow: request.follow ?? null,
   };
 }
 

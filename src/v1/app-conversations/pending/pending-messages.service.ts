@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
@@ -41,30 +42,44 @@ export class PendingMessagesService {
   async queue(userId: string, givenId: string, content: Content[]): Promise<QueuedMessage> {
     const conversationId = await this.conversationId(userId, givenId);
     const id = randomUUID();
-    const position = await this.messages.transaction(async (manager) => {
-      await lockUser(manager, userId);
-      const count = await this.messages.count(manager, conversationId);
-      if (count >= MAX_PENDING) {
-        throw new DomainError(
-          'rate_limited',
-          'rate_limited',
-          `${MAX_PENDING} messages wait for this conversation already, the most allowed: try again once it has taken some.`,
-          { retryAfterSeconds: RETRY_AFTER_SECONDS },
-        );
-      }
-      if ((await this.messages.countOfUser(manager, userId)) >= MAX_PENDING_OF_USER) {
-        throw new DomainError(
-          'rate_limited',
-          'rate_limited',
-          `${MAX_PENDING_OF_USER} messages wait for your conversations already, the most allowed: resume their sandboxes, or delete some of them.`,
-          { retryAfterSeconds: RETRY_AFTER_SECONDS },
-        );
-      }
-      await this.messages.add(manager, { id, userId, conversationId, content });
-      return count + 1;
-    });
-    this.worker.wake(conversationId);
+    const position = await this.messages.transaction((manager) =>
+      this.enqueue(manager, { id, userId, conversationId, content }),
+    );
+    this.deliver(conversationId);
     return { id, position };
+  }
+
+  /** In the caller's transaction, for a conversation that exists; returns the position. @throws DomainError rate_limited */
+  async enqueue(
+    manager: EntityManager,
+    message: { id: string; userId: string; conversationId: string; content: Content[] },
+  ): Promise<number> {
+    const { userId, conversationId } = message;
+    await lockUser(manager, userId);
+    const count = await this.messages.count(manager, conversationId);
+    if (count >= MAX_PENDING) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `${MAX_PENDING} messages wait for this conversation already, the most allowed: try again once it has taken some.`,
+        { retryAfterSeconds: RETRY_AFTER_SECONDS },
+      );
+    }
+    if ((await this.messages.countOfUser(manager, userId)) >= MAX_PENDING_OF_USER) {
+      throw new DomainError(
+        'rate_limited',
+        'rate_limited',
+        `${MAX_PENDING_OF_USER} messages wait for your conversations already, the most allowed: resume their sandboxes, or delete some of them.`,
+        { retryAfterSeconds: RETRY_AFTER_SECONDS },
+      );
+    }
+    await this.messages.add(manager, message);
+    return count + 1;
+  }
+
+  /** Delivers what waits, if the sandbox runs; returns at once. */
+  deliver(conversationId: string): void {
+    this.worker.wake(conversationId);
   }
 
   private async conversationId(userId: string, givenId: string): Promise<string> {

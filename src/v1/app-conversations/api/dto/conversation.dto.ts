@@ -19,6 +19,7 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
+import { FollowStateDto } from '../../followed/follow.dto.js';
 import { Metadata, parseTagFilter, TagFilter, Tags } from './label-fields.js';
 
 export class ConversationIdDto {
@@ -200,6 +201,12 @@ export class AppConversationDto {
     { nullable: true },
   )
   result: unknown;
+
+  @Shown('How it follows its pull request; null unless `follow` asked for it.', null, {
+    type: FollowStateDto,
+    nullable: true,
+  })
+  follow: FollowStateDto | null;
 
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
   @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' }) updated_at: string;

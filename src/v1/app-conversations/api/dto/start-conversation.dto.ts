@@ -18,6 +18,7 @@ import {
   type ConversationTrigger,
   titleLengthProblem,
 } from '../../conversation.entity.js';
+import { type FollowDto, FollowField } from '../../followed/follow.dto.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
 import { MAX_METADATA_LENGTH, Metadata, Tags } from './label-fields.js';
@@ -224,4 +225,6 @@ export class StartConversationDto {
     },
   )
   result_schema?: Record<string, unknown> | null;
+
+  @FollowField() follow?: FollowDto | null;
 }

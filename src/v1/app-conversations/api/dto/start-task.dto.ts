@@ -63,6 +63,8 @@ class StartRequestEchoDto {
 
   @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
   result_schema: Record<string, unknown> | null;
+
+  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) follow: object | null;
 }
 
 @ApiSchema({ name: 'AppConversationStartTask' })

@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { AuditRepository } from '../audit/audit.repository.js';
+import { lockUser } from '../auth/user.repository.js';
+import { Clock } from '../common/clock.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { toHexId } from '../common/identifiers.js';
+import type { FollowedChangeRequest } from '../git-providers/followed-change-request.js';
+import type { WebhookEventType } from '../outbound-webhooks/webhook-event.js';
+import { WebhookDeliveryRepository } from '../outbound-webhooks/webhook-delivery.repository.js';
+import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';
+import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
+import {
+  type FollowChange,
+  FollowedPullRequestRepository,
+} from '../v1/app-conversations/followed/followed-pull-request.repository.js';
+import { PendingMessagesService } from '../v1/app-conversations/pending/pending-messages.service.js';
+import { decide, type FollowDecision, type FollowEnd } from './follow.decision.js';
+import { roundMessage } from './round-message.js';
+import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
+
+type Decided<Kind extends FollowDecision['kind']> = Extract<FollowDecision, { kind: Kind }>;
+
+/** Until the agent has its message. */
+const DELIVERY_POLL_MS = 15_000;
+
+const EVENTS: Readonly<Record<'reached' | 'gave_up', WebhookEventType>> = {
+  reached: 'pull_request.reached',
+  gave_up: 'pull_request.gave_up',
+};
+
+/** Makes of a look what follows from it. Everything is stored before it is done, under the lease of the look. */
+@Injectable()
+export class FollowRoundsService {
+  private readonly logger = new Logger('Follow');
+
+  constructor(
+    private readonly followed: FollowedPullRequestRepository,
+    private readonly talk: RoundTalk,
+    private readonly messages: PendingMessagesService,
+    private readonly actions: ConversationActionsService,
+    private readonly webhooks: WebhookDeliveryRepository,
+    private readonly audit: AuditRepository,
+    private readonly clock: Clock,
+  ) {}
+
+  /** @throws DomainError what may pass */
+  async settle(
+    linked: LinkedPullRequest,
+    shown: FollowedChangeRequest | null,
+    nextLookAt: Date,
+  ): Promise<void> {
+    const row = await this.withAnswers(linked, shown);
+    const decision = decide(row, shown, conversationNow(linked.conversation), this.clock.now());
+    const { provider, repository, number } = linked;
+    const change: FollowChange = {
+      provider,
+      repository,
+      number,
+      url: shown?.url ?? linked.url,
+      headSha: shown?.headSha ?? row.headSha,
+      known: decision.known,
+      state: row.state,
+      failures: 0,
+      reason: null,
+    };
+    switch (decision.kind) {
+      case 'wait':
+        await this.wait(linked, change, nextLookAt);
+        break;
+      case 'round':
+        await this.beginRound({ ...linked, url: change.url ?? null }, change, decision);
+        break;
+      case 'end':
+        await this.end({ ...linked, url: change.url ?? null }, change, decision);
+        break;
+    }
+  }
+
+  /** The row as it is once the threads of a round that is over are answered. */
+  private async withAnswers(
+    linked: LinkedPullRequest,
+    shown: FollowedChangeRequest | null,
+  ): Promise<FollowedPullRequest> {
+    const { row } = linked;
+    if (row.state !== 'working' || row.idleSince === null) {
+      return row;
+    }
+    const answers = shown?.state === 'open' ? await this.talk.answer(linked) : [];
+    const comments = [...(row.known.comments ?? []), ...answers];
+    return Object.assign(row, { state: 'watching', known: { ...row.known, comments } });
+  }
+
+  private async wait(
+    { row, conversation }: LinkedPullRequest,
+    change: FollowChange,
+    next: Date,
+  ): Promise<void> {
+    const isPending =
+      change.state === 'working' && row.messageId !== null && (await this.followed.isPending(row.messageId));
+    const soon = new Date(this.clock.now() + DELIVERY_POLL_MS);
+    const nextLookAt = isPending && soon < next ? soon : next;
+    await this.followed.settle(this.followed.manager, row, change, nextLookAt);
+    if (isPending) {
+      this.deliver(conversation);
+    }
+  }
+
+  private async beginRound(
+    linked: LinkedPullRequest,
+    change: FollowChange,
+    { findings }: Decided<'round'>,
+  ): Promise<void> {
+    const { row, conversation, repository, number } = linked;
+    const { conversationId, userId, wishes } = row;
+    const round = row.round + 1;
+    const outputs = await this.talk.outputs(linked, findings.checks);
+    const text = roundMessage({ repository, number, round, maxRounds: wishes.max_rounds, findings, outputs });
+    const id = randomUUID();
+    const begun: FollowChange = {
+      ...change,
+      state: 'working',
+      round,
+      messageId: id,
+      unanswered: onePerThread(findings.comments),
+      idleSince: null,
+    };
+    const soon = new Date(this.clock.now() + DELIVERY_POLL_MS);
+    const isMine = await this.followed.manager.transaction(async (manager) => {
+      // In the order of all that adds messages.
+      await lockUser(manager, userId);
+      if (!(await this.followed.settle(manager, row, begun, soon))) {
+        return false;
+      }
+      const content = [{ type: 'text' as const, text }];
+      await this.messages.enqueue(manager, { id, userId, conversationId, content });
+      await this.tell(manager, linked, { type: 'pull_request.round', round, reason: null });
+      return true;
+    });
+    if (isMine) {
+      this.deliver(conversation);
+    }
+  }
+
+  private async end(
+    linked: LinkedPullRequest,
+    change: FollowChange,
+    { state, reason }: FollowEnd,
+  ): Promise<void> {
+    const { row } = linked;
+    if (state === 'stopped' && change.state === 'working') {
+      await this.pause(row);
+    }
+    await this.followed.manager.transaction(async (manager) => {
+      if (await this.followed.settle(manager, row, { ...change, state, reason }, null)) {
+        const type = state === 'stopped' ? null : EVENTS[state];
+        await this.tell(manager, linked, { type, round: row.round, reason });
+      }
+    });
+  }
+
+  private async tell(
+    manager: EntityManager,
+    { row, conversation, repository, number, url }: LinkedPullRequest,
+    { type, round, reason }: { type: WebhookEventType | null; round: number; reason: string | null },
+  ): Promise<void> {
+    const id = toHexId(row.conversationId);
+    await this.audit.append(manager, {
+      action: type === 'pull_request.round' ? 'conversation.follow_round' : 'conversation.follow_end',
+      resourceId: id,
+      ownerId: row.userId,
+      by: 'service',
+      details: { repository, number, round, ...(reason !== null && { reason }) },
+    });
+    if (type !== null) {
+      const cost = conversation.metrics?.accumulated_cost ?? null;
+      const data = { conversation_id: id, repository, number, url, round, reason, cost };
+      await this.webhooks.publish(manager, row.userId, { type, data });
+    }
+  }
+
+  /** Wakes the sandbox, and returns at once; the message waits in the database. */
+  private deliver({ id, user_id: userId }: ConversationRow): void {
+    this.actions
+      .wake(userId, id)
+      .then(() => this.messages.deliver(id))
+      .catch((error: unknown) =>
+        this.logger.warn('failed to wake conversation', { conversation_id: id, error: errorMessage(error) }),
+      );
+  }
+
+  private async pause({ userId, conversationId }: FollowedPullRequest): Promise<void> {
+    try {
+      await this.actions.pause(userId, conversationId);
+    } catch (error) {
+      // It does not work any more, or not yet.
+      if (!(error instanceof DomainError)) {
+        throw error;
+      }
+    }
+  }
+}
+
+function conversationNow({ metrics, sandbox_status: sandbox }: ConversationRow): {
+  isSpent: boolean;
+  isGone: boolean;
+} {
+  const budget = metrics?.max_budget_per_task ?? null;
+  return {
+    isSpent: budget !== null && (metrics?.accumulated_cost ?? 0) >= budget,
+    isGone: sandbox === null || sandbox === 'MISSING' || sandbox === 'DELETING',
+  };
+}
+
+/** The last comment of each thread; one answer is enough for all that have none. */
+function onePerThread(
+  comments: readonly { id: string; threadId: string | null }[],
+): FollowedPullRequest['unanswered'] {
+  return [...new Map(comments.map(({ id, threadId }) => [threadId, { id, threadId }])).values()];
+}

@@ -1,0 +1,388 @@
+import { describe, expect, it } from '@jest/globals';
+import type {
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../git-providers/followed-change-request.js';
+import type {
+  FollowWishes,
+  KnownOfPullRequest,
+} from '../v1/app-conversations/followed/followed-pull-request.entity.js';
+import { decide, type FollowDecision, type FollowedSoFar } from './follow.decision.js';
+import { replyText } from './round-message.js';
+
+const BEGUN = Date.parse('2026-11-21T09:00:00Z');
+const IDLE = BEGUN + 600_000;
+const NOW = IDLE + 30_000;
+const WISHES: FollowWishes = { checks: true, reviews: true, conflicts: true, max_rounds: 5, until: 'green' };
+
+interface Situation {
+  wishes?: Partial<FollowWishes>;
+  known?: Partial<KnownOfPullRequest>;
+  round?: number;
+  works?: boolean;
+  spent?: boolean;
+  gone?: boolean;
+  idleFor?: number;
+}
+
+function check(state: FollowedCheck['state'], id = `run-${state}`): FollowedCheck {
+  return { id, name: 'test', state, url: null };
+}
+
+function comment(change: Partial<FollowedComment> = {}): FollowedComment {
+  return {
+    id: 'c1',
+    threadId: 't1',
+    author: 'alice',
+    own: false,
+    mayWrite: false,
+    body: 'Why?',
+    path: 'src/a.ts',
+    line: 4,
+    url: null,
+    createdAt: NOW - 1_000,
+    resolved: false,
+    ...change,
+  };
+}
+
+function shows(change: Partial<FollowedChangeRequest> = {}): FollowedChangeRequest {
+  return {
+    state: 'open',
+    url: 'https://code.example/octo/app/7',
+    headSha: 'a1',
+    conflicts: 'no',
+    approved: false,
+    checks: [],
+    comments: [],
+    truncated: false,
+    ...change,
+  };
+}
+
+function followed({
+  wishes,
+  known = {},
+  round = 0,
+  works = false,
+  idleFor = NOW - IDLE,
+}: Situation): FollowedSoFar {
+  return {
+    wishes: { ...WISHES, ...wishes },
+    known,
+    round,
+    idleSince: works ? null : new Date(NOW - idleFor),
+    createdAt: new Date(BEGUN),
+  };
+}
+
+function decided(situation: Situation, shown: FollowedChangeRequest | null): FollowDecision {
+  const conversation = { isSpent: situation.spent === true, isGone: situation.gone === true };
+  return decide(followed(situation), shown, conversation, NOW);
+}
+
+const FAILED = shows({ checks: [check('failed')] });
+const GREEN = shows({ checks: [check('passed')] });
+const own = (change: Partial<FollowedComment> = {}): FollowedComment =>
+  comment({ own: true, author: 'me', ...change });
+
+const table: [what: string, Situation, FollowedChangeRequest | null, outcome: string, reason?: string][] = [
+  ['no checks yet', {}, shows(), 'wait'],
+  ['a pending check', {}, shows({ checks: [check('passed'), check('pending')] }), 'wait'],
+  ['a failing check', {}, FAILED, 'round'],
+  [
+    'a failing check beside a pending one',
+    {},
+    shows({ checks: [check('failed'), check('pending')] }),
+    'round',
+  ],
+  ['a failing check that is not followed', { wishes: { checks: false } }, FAILED, 'wait'],
+  ['the same check run again', { known: { checks: ['run-failed'] } }, FAILED, 'wait'],
+  ['another run of the check', { known: { checks: ['run-0'] } }, FAILED, 'round'],
+  ['a failing check while it works', { works: true }, FAILED, 'wait'],
+  ['a failing check of a push while it worked', { round: 1, known: { checks: ['run-0'] } }, FAILED, 'round'],
+  [
+    'a force push without checks',
+    { round: 1, known: { checks: ['run-0'] } },
+    shows({ headSha: 'f0' }),
+    'wait',
+  ],
+
+  ['a comment', {}, shows({ comments: [comment()] }), 'round'],
+  ['a comment while it works', { works: true }, shows({ comments: [comment()] }), 'wait'],
+  [
+    'a comment that is not followed',
+    { wishes: { reviews: false } },
+    shows({ comments: [comment()] }),
+    'wait',
+  ],
+  ['the same comment again', { known: { comments: ['c1'] } }, shows({ comments: [comment()] }), 'wait'],
+  ['a resolved comment', {}, shows({ comments: [comment({ resolved: true })] }), 'wait'],
+  ['the text of a review', {}, shows({ comments: [comment({ resolved: null })] }), 'round'],
+  ['a comment of the account while it works', { works: true }, shows({ comments: [own()] }), 'wait'],
+  [
+    'a comment of the account before its work ended',
+    {},
+    shows({ comments: [own({ createdAt: IDLE - 1 })] }),
+    'wait',
+  ],
+  [
+    'a comment of the account by a clock that is ahead',
+    {},
+    shows({ comments: [own({ createdAt: IDLE + 4_000 })] }),
+    'wait',
+  ],
+  [
+    'a comment of the account while it waits',
+    {},
+    shows({ comments: [own({ createdAt: IDLE + 6_000 })] }),
+    'round',
+  ],
+  [
+    'an answer of the service whose id was lost',
+    {},
+    shows({ comments: [own({ createdAt: NOW, body: `${replyText('Done.', 1, 5)}\n` })] }),
+    'wait',
+  ],
+  [
+    'the text of an answer by another account',
+    {},
+    shows({ comments: [comment({ body: replyText('Done.', 1, 5) })] }),
+    'round',
+  ],
+
+  ['a conflict', {}, shows({ conflicts: 'yes' }), 'round'],
+  ['a conflict that is not followed', { wishes: { conflicts: false } }, shows({ conflicts: 'yes' }), 'wait'],
+  [
+    'a conflict that the host still computes',
+    {},
+    shows({ conflicts: 'unknown', checks: [check('passed')] }),
+    'wait',
+  ],
+  ['the same conflict again', { known: { conflictOf: 'a1' } }, shows({ conflicts: 'yes' }), 'wait'],
+  ['a conflict of another commit', { known: { conflictOf: 'a0' } }, shows({ conflicts: 'yes' }), 'round'],
+
+  ['green', {}, GREEN, 'reached', 'The pull request is green.'],
+  ['green while it works', { works: true }, GREEN, 'wait'],
+  [
+    'green with a known comment that is not resolved',
+    { known: { comments: ['c1'] } },
+    shows({ ...GREEN, comments: [comment()] }),
+    'wait',
+  ],
+  [
+    'green with a known text of a review',
+    { known: { comments: ['c1'] } },
+    shows({ ...GREEN, comments: [comment({ resolved: null })] }),
+    'reached',
+  ],
+  [
+    'green with comments that are not followed',
+    { wishes: { reviews: false } },
+    shows({ ...GREEN, comments: [comment()] }),
+    'reached',
+  ],
+  ['green as far as was read', {}, shows({ ...GREEN, truncated: true }), 'wait'],
+  ['green where approval is wanted', { wishes: { until: 'approved' } }, GREEN, 'wait'],
+  [
+    'approved',
+    { wishes: { until: 'approved' } },
+    shows({ ...GREEN, approved: true }),
+    'reached',
+    'The pull request is approved.',
+  ],
+  ['approved without checks', { wishes: { until: 'approved' } }, shows({ approved: true }), 'reached'],
+  [
+    'approved with a known failure',
+    { wishes: { until: 'approved' }, known: { checks: ['run-failed'] } },
+    shows({ ...FAILED, approved: true }),
+    'wait',
+  ],
+  [
+    'green and approved where merging is wanted',
+    { wishes: { until: 'merged' } },
+    shows({ ...GREEN, approved: true }),
+    'wait',
+  ],
+  [
+    'merged',
+    { wishes: { until: 'merged' } },
+    shows({ state: 'merged' }),
+    'reached',
+    'The pull request is merged.',
+  ],
+  ['merged before it was green', {}, shows({ ...FAILED, state: 'merged' }), 'reached'],
+  ['merged while it works', { works: true }, shows({ state: 'merged' }), 'reached'],
+
+  [
+    'closed',
+    {},
+    shows({ ...FAILED, state: 'closed' }),
+    'gave_up',
+    'The pull request was closed without being merged.',
+  ],
+  ['closed while it works', { works: true }, shows({ state: 'closed' }), 'gave_up'],
+  ['gone once', {}, null, 'wait'],
+  ['gone twice', { known: { missing: true } }, null, 'gave_up', 'The pull request is gone.'],
+  ['gone twice while it works', { known: { missing: true }, works: true }, null, 'gave_up'],
+  [
+    'its sandbox gone while it works',
+    { works: true, gone: true },
+    shows(),
+    'gave_up',
+    'The sandbox of the conversation is gone.',
+  ],
+  [
+    'its sandbox gone when a check fails',
+    { gone: true },
+    FAILED,
+    'gave_up',
+    'The sandbox of the conversation is gone.',
+  ],
+  ['its sandbox gone when nothing happened', { gone: true }, shows(), 'wait'],
+  ['green with its sandbox gone', { gone: true }, GREEN, 'reached'],
+  ['its budget spent', { spent: true }, FAILED, 'gave_up', 'The budget of the conversation is spent.'],
+  ['green with its budget spent', { spent: true }, GREEN, 'reached'],
+
+  ['a failure in the last round but one', { round: 4 }, FAILED, 'round'],
+  [
+    'a failure after the last round',
+    { round: 5 },
+    FAILED,
+    'gave_up',
+    'All 5 rounds (max_rounds) are used up.',
+  ],
+  [
+    'nothing new after the last round',
+    { round: 5, known: { comments: ['c1'] } },
+    shows({ comments: [comment()] }),
+    'wait',
+  ],
+  [
+    'a known failure just after the last round',
+    { round: 5, known: { checks: ['run-failed'] } },
+    FAILED,
+    'wait',
+  ],
+  [
+    'a known failure long after the last round',
+    { round: 5, idleFor: 61_000, known: { checks: ['run-failed'] } },
+    FAILED,
+    'gave_up',
+  ],
+  [
+    'a known failure after another round',
+    { round: 1, idleFor: 61_000, known: { checks: ['run-failed'] } },
+    FAILED,
+    'wait',
+  ],
+  [
+    'a pending check after the last round',
+    { round: 5, idleFor: 61_000, known: { checks: ['run-failed'] } },
+    shows({ checks: [check('failed'), check('pending')] }),
+    'wait',
+  ],
+  ['green after the last round', { round: 5 }, GREEN, 'reached'],
+
+  [
+    'a stop by who may write',
+    {},
+    shows({ comments: [comment({ body: 'Enough, @Slipway  stop please', mayWrite: true })] }),
+    'stopped',
+  ],
+  [
+    'a stop while it works',
+    { works: true },
+    shows({ comments: [comment({ body: '@slipway stop', mayWrite: true })] }),
+    'stopped',
+  ],
+  [
+    'a stop with the account itself while it works',
+    { works: true },
+    shows({ comments: [own({ body: '@slipway stop' })] }),
+    'stopped',
+  ],
+  [
+    'a stop beside a failure',
+    {},
+    shows({ ...FAILED, comments: [comment({ body: '@slipway stop', mayWrite: true })] }),
+    'stopped',
+  ],
+  ['a stop by who may not write', {}, shows({ comments: [comment({ body: '@slipway stop' })] }), 'round'],
+  [
+    'a stop where the host does not say',
+    {},
+    shows({ comments: [comment({ body: '@slipway stop', mayWrite: null })] }),
+    'round',
+  ],
+  [
+    'a stop of an earlier time',
+    {},
+    shows({
+      comments: [
+        comment({ body: '@slipway stop', mayWrite: true, resolved: true, createdAt: BEGUN - 60_000 }),
+      ],
+    }),
+    'wait',
+  ],
+  [
+    'the word within another one',
+    {},
+    shows({ comments: [comment({ body: '@slipway stopwatch', mayWrite: true, resolved: true })] }),
+    'wait',
+  ],
+];
+
+describe('what a look decides', () => {
+  it.each(table)('for %s', (...row) => {
+    const [, situation, shown, outcome, reason] = row.slice(0, 5) as (typeof table)[number];
+    const decision = decided(situation, shown);
+    expect(decision.kind === 'end' ? decision.state : decision.kind).toBe(outcome);
+    if (typeof reason === 'string') {
+      expect(decision).toMatchObject({ reason });
+    }
+  });
+
+  it('remembers what it tells of, and tells of comments that were written meanwhile', () => {
+    const aside = own({ id: 'mine', createdAt: IDLE - 1 });
+    const shown = shows({
+      checks: [check('failed')],
+      conflicts: 'yes',
+      comments: [aside, comment(), comment({ id: 'done', resolved: true })],
+    });
+    const decision = decided({ known: { checks: ['run-0'] } }, shown);
+    expect(decision).toMatchObject({
+      kind: 'round',
+      findings: {
+        checks: [{ id: 'run-failed' }],
+        comments: [{ id: 'c1' }],
+        conflict: true,
+        aside: [{ id: 'mine' }],
+      },
+      known: {
+        checks: ['run-0', 'run-failed'],
+        comments: ['mine', 'c1'],
+        aside: [],
+        conflictOf: 'a1',
+        missing: false,
+      },
+    });
+    expect(decided({ known: decision.known }, shown).kind).toBe('wait');
+  });
+
+  it('tells of a conflict again once there was none', () => {
+    const { known } = decided({ known: { conflictOf: 'a1' } }, shows());
+    expect(decided({ known }, shows({ conflicts: 'yes' })).kind).toBe('round');
+  });
+
+  it('leaves what is too much for one round to the next one', () => {
+    const comments = Array.from({ length: 40 }, (_each, index) => comment({ id: `c${index}` }));
+    const decision = decided({}, shows({ comments }));
+    expect(decision).toMatchObject({ kind: 'round', findings: { comments: { length: 30 } } });
+    expect(decided({ known: decision.known }, shows({ comments }))).toMatchObject({
+      kind: 'round',
+      findings: { comments: { length: 10 } },
+    });
+  });
+});

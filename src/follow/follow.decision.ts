@@ -1,0 +1,197 @@
+import type {
+  FollowedChangeRequest,
+  FollowedCheck,
+  FollowedComment,
+} from '../git-providers/followed-change-request.js';
+import {
+  type FollowedPullRequest,
+  type KnownOfPullRequest,
+  NOTHING_KNOWN,
+} from '../v1/app-conversations/followed/followed-pull-request.entity.js';
+import { type Findings, isReply } from './round-message.js';
+
+export type FollowEnd = { state: 'reached' | 'gave_up' | 'stopped'; reason: string };
+
+export type FollowDecision = { known: KnownOfPullRequest } & (
+  { kind: 'wait' } | { kind: 'round'; findings: Findings } | ({ kind: 'end' } & FollowEnd)
+);
+
+export interface FollowingConversation {
+  /** All of its budget is spent. */
+  isSpent: boolean;
+  /** It can never work again. */
+  isGone: boolean;
+}
+
+export type FollowedSoFar = Pick<
+  FollowedPullRequest,
+  'wishes' | 'round' | 'known' | 'idleSince' | 'createdAt'
+>;
+
+/** A host's clock may be that far ahead: the agent's last comments must not wake it. */
+const CLOCK_SKEW_MS = 5_000;
+const MAX_COMMENTS_OF_A_ROUND = 30;
+const MAX_ASIDE = 10;
+const MAX_KNOWN = 500;
+/** A host may need that long to show a push. */
+const PUSH_LAG_MS = 60_000;
+const STOP = /@slipway\s+stop\b/i;
+
+/** What to do about a pull request as its host shows it; null: the host does not show it. */
+export function decide(
+  followed: FollowedSoFar,
+  shown: FollowedChangeRequest | null,
+  conversation: FollowingConversation,
+  now: number,
+): FollowDecision {
+  const before: KnownOfPullRequest = { ...NOTHING_KNOWN, ...followed.known };
+  if (shown === null) {
+    const known = { ...before, missing: true };
+    // A host may need a moment to show what was opened just now.
+    return before.missing ? end(known, 'gave_up', 'The pull request is gone.') : { kind: 'wait', known };
+  }
+  const known = withOwnWork(followed, before, shown);
+  const { wishes, round, idleSince } = followed;
+  const over = endOf(shown) ?? (isToldToStop(followed, shown) ? STOPPED : null);
+  if (over !== null) {
+    return end(known, over.state, over.reason);
+  }
+  if (idleSince === null) {
+    return conversation.isGone ? end(known, 'gave_up', GONE) : { kind: 'wait', known };
+  }
+  if (hasReached(wishes, shown, known)) {
+    return end(known, 'reached', `The pull request is ${wishes.until}.`);
+  }
+  if (conversation.isSpent) {
+    return end(known, 'gave_up', 'The budget of the conversation is spent.');
+  }
+  const findings = findingsOf(wishes, shown, known);
+  const isNew = findings.checks.length > 0 || findings.comments.length > 0 || findings.conflict;
+  const isStale = now - idleSince.getTime() > PUSH_LAG_MS && isStuck(wishes, shown);
+  if (round >= wishes.max_rounds && (isNew || isStale)) {
+    return end(known, 'gave_up', `All ${wishes.max_rounds} rounds (max_rounds) are used up.`);
+  }
+  if (!isNew) {
+    return { kind: 'wait', known };
+  }
+  return conversation.isGone
+    ? end(known, 'gave_up', GONE)
+    : { kind: 'round', known: withFindings(known, shown, findings), findings };
+}
+
+const GONE = 'The sandbox of the conversation is gone.';
+const STOPPED: FollowEnd = { state: 'stopped', reason: 'A comment told it to stop.' };
+
+function end(known: KnownOfPullRequest, state: FollowEnd['state'], reason: string): FollowDecision {
+  return { kind: 'end', known, state, reason };
+}
+
+function endOf({ state }: FollowedChangeRequest): FollowEnd | null {
+  switch (state) {
+    case 'merged':
+      return { state: 'reached', reason: 'The pull request is merged.' };
+    case 'closed':
+      return { state: 'gave_up', reason: 'The pull request was closed without being merged.' };
+    case 'open':
+      return null;
+  }
+}
+
+/** Whether or not the agent works. */
+function isToldToStop({ createdAt }: FollowedSoFar, { comments }: FollowedChangeRequest): boolean {
+  return comments.some(
+    (comment) =>
+      STOP.test(comment.body) &&
+      (comment.own || comment.mayWrite === true) &&
+      comment.createdAt >= createdAt.getTime() - CLOCK_SKEW_MS,
+  );
+}
+
+/** Comments of the account that were written while the agent worked are its own. */
+function withOwnWork(
+  { idleSince }: FollowedSoFar,
+  before: KnownOfPullRequest,
+  { comments, conflicts }: FollowedChangeRequest,
+): KnownOfPullRequest {
+  const workedUntil = idleSince === null ? Infinity : idleSince.getTime() + CLOCK_SKEW_MS;
+  const unknown = comments.filter(({ id }) => !before.comments.includes(id));
+  const replies = unknown.filter(isReply).map(({ id }) => id);
+  const own = unknown
+    .filter((comment) => comment.own && comment.createdAt <= workedUntil && !isReply(comment))
+    .map(({ id }) => id);
+  return {
+    ...before,
+    missing: false,
+    conflictOf: conflicts === 'no' ? null : before.conflictOf,
+    comments: newest([...before.comments, ...replies, ...own]),
+    aside: newest([...before.aside, ...own]),
+  };
+}
+
+function findingsOf(
+  wishes: FollowedSoFar['wishes'],
+  { checks, comments, conflicts, headSha }: FollowedChangeRequest,
+  known: KnownOfPullRequest,
+): Findings {
+  return {
+    checks: wishes.checks
+      ? checks.filter(({ id, state }) => state === 'failed' && !known.checks.includes(id))
+      : [],
+    comments: wishes.reviews
+      ? comments
+          .filter(({ id, resolved }) => resolved !== true && !known.comments.includes(id))
+          .slice(0, MAX_COMMENTS_OF_A_ROUND)
+      : [],
+    conflict: wishes.conflicts && conflicts === 'yes' && known.conflictOf !== headSha,
+    aside: comments.filter(({ id }) => known.aside.includes(id)).slice(-MAX_ASIDE),
+  };
+}
+
+function withFindings(
+  known: KnownOfPullRequest,
+  { headSha }: FollowedChangeRequest,
+  { checks, comments, conflict }: Findings,
+): KnownOfPullRequest {
+  return {
+    ...known,
+    checks: newest([...known.checks, ...checks.map(({ id }) => id)]),
+    comments: newest([...known.comments, ...comments.map(({ id }) => id)]),
+    aside: [],
+    conflictOf: conflict ? headSha : known.conflictOf,
+  };
+}
+
+function hasReached(
+  { reviews, conflicts: followsConflicts, until }: FollowedSoFar['wishes'],
+  { checks, comments, conflicts, approved, truncated }: FollowedChangeRequest,
+  known: KnownOfPullRequest,
+): boolean {
+  const isOpenComment = ({ id, resolved }: FollowedComment): boolean =>
+    resolved === false || (resolved === null && !known.comments.includes(id));
+  const isClear =
+    !truncated &&
+    checks.every(({ state }) => state === 'passed') &&
+    !(followsConflicts && conflicts !== 'no') &&
+    !(reviews && comments.some(isOpenComment));
+  switch (until) {
+    case 'green':
+      return isClear && checks.length > 0;
+    case 'approved':
+      return isClear && approved;
+    case 'merged':
+      return false;
+  }
+}
+
+/** What only another round could repair. */
+function isStuck(wishes: FollowedSoFar['wishes'], { checks, conflicts }: FollowedChangeRequest): boolean {
+  const hasState = (wanted: FollowedCheck['state']): boolean => checks.some(({ state }) => state === wanted);
+  return (
+    !hasState('pending') &&
+    ((wishes.checks && hasState('failed')) || (wishes.conflicts && conflicts === 'yes'))
+  );
+}
+
+function newest(ids: readonly string[]): string[] {
+  return ids.slice(-MAX_KNOWN);
+}

@@ -1,0 +1,187 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { Clock } from '../common/clock.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { AppConfig } from '../config/app-config.js';
+import type { FollowedChangeRequest } from '../git-providers/followed-change-request.js';
+import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
+import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
+import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
+import { FollowRoundsService } from './follow-rounds.service.js';
+import type { LinkedPullRequest } from './round-talk.js';
+
+const EVERY_MS = 2_000;
+/** A look that takes longer counts for nothing, and another one begins. */
+const LEASE_MS = 120_000;
+const MAX_LOOKS = 200;
+/** Questions to a host on behalf of one user at a time. */
+const QUESTIONS_OF_A_USER = 2;
+const MAX_REFS = 50;
+const UNLINKED_POLL_MS = 10_000;
+const MAX_PAUSE_MS = 900_000;
+
+/** Looks at followed pull requests that are due, on whichever replica takes them first (docs/adr/0062). */
+@Injectable()
+export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
+  private readonly logger = new Logger('Follow');
+  private readonly ofUsers = new KeyedLimit(QUESTIONS_OF_A_USER);
+  /** Slow hosts do not hold up the others. */
+  private readonly work = new Set<Promise<void>>();
+  private looks = 0;
+  private readonly loop = new RepeatedWork(
+    EVERY_MS,
+    () => this.look(),
+    (error) => this.logger.warn('failed to find followed pull requests', { error: errorMessage(error) }),
+  );
+
+  constructor(
+    private readonly followed: FollowedPullRequestRepository,
+    private readonly conversations: ConversationQueries,
+    private readonly repositories: RepositoryAccessService,
+    private readonly rounds: FollowRoundsService,
+    private readonly clock: Clock,
+    private readonly config: AppConfig,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.loop.start();
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await Promise.all([this.loop.stop(), ...this.work]);
+  }
+
+  /** Looks now instead of within seconds, and waits until all of it is done. */
+  async lookNow(): Promise<void> {
+    await this.loop.now();
+    await Promise.all(this.work);
+  }
+
+  private async look(): Promise<void> {
+    const now = this.clock.now();
+    await this.followed.noteWork(await this.conversations.changedWork(), new Date(now));
+    const claimed = await this.followed.claim(
+      new Date(now),
+      new Date(now + LEASE_MS),
+      MAX_LOOKS - this.looks,
+    );
+    const linked = await Promise.all(claimed.map((row) => this.linked(row)));
+    const asked = Map.groupBy(
+      linked.filter((each) => each !== null),
+      // What failed may fail the others, too.
+      ({ row, provider, repository }) =>
+        [row.userId, provider ?? repository, row.failures > 0 && row.conversationId].join(' '),
+    );
+    for (const group of asked.values()) {
+      this.begin(group);
+    }
+  }
+
+  /** Null until the conversation has a pull request. */
+  private async linked(row: FollowedPullRequest): Promise<LinkedPullRequest | null> {
+    const conversation = await this.conversations.find(row.userId, row.conversationId);
+    if (conversation === null) {
+      return null;
+    }
+    const number = row.number ?? pullRequestOf(conversation);
+    const repository = row.number === null ? conversation.selected_repository : row.repository;
+    if (number === null || repository === null) {
+      const next = new Date(this.clock.now() + Math.min(UNLINKED_POLL_MS, this.pollMs));
+      await this.followed.settle(this.followed.manager, row, {}, next);
+      return null;
+    }
+    const url = row.url ?? conversation.pull_requests.find((each) => each.number === number)?.url ?? null;
+    const provider = row.provider ?? conversation.git_provider;
+    return { row, conversation, provider, repository, number, url };
+  }
+
+  private begin(group: readonly LinkedPullRequest[]): void {
+    const userId = group[0]?.row.userId ?? '';
+    this.looks += group.length;
+    const work = this.ofUsers
+      .run(userId, () => this.lookAt(group))
+      .catch((error: unknown) =>
+        this.logger.warn('failed to look at followed pull requests', { error: errorMessage(error) }),
+      )
+      .finally(() => {
+        this.looks -= group.length;
+        this.work.delete(work);
+      });
+    this.work.add(work);
+  }
+
+  /** One question for all that one credential shows. */
+  private async lookAt(group: readonly LinkedPullRequest[]): Promise<void> {
+    for (let first = 0; first < group.length; first += MAX_REFS) {
+      const some = group.slice(first, first + MAX_REFS);
+      const shown = await this.read(some);
+      for (const [index, followed] of some.entries()) {
+        if (shown instanceof DomainError) {
+          await this.postpone(followed, shown);
+        } else {
+          await this.lookAtOne(followed, shown[index] ?? null);
+        }
+      }
+    }
+  }
+
+  private async read(
+    group: readonly LinkedPullRequest[],
+  ): Promise<(FollowedChangeRequest | null)[] | DomainError> {
+    const [first] = group;
+    if (first === undefined) {
+      return [];
+    }
+    try {
+      return await this.repositories.ask(
+        first.row.userId,
+        first.provider,
+        first.repository,
+        (adapter, call) => adapter.readChangeRequests(group, call),
+      );
+    } catch (error) {
+      if (error instanceof DomainError) {
+        return error;
+      }
+      throw error;
+    }
+  }
+
+  /** Others do not wait for one that fails. */
+  private async lookAtOne(followed: LinkedPullRequest, shown: FollowedChangeRequest | null): Promise<void> {
+    try {
+      await this.rounds.settle(followed, shown, new Date(this.clock.now() + this.pollMs));
+    } catch (error) {
+      if (error instanceof DomainError) {
+        await this.postpone(followed, error);
+        return;
+      }
+      this.logger.warn('failed to settle followed pull request', {
+        conversation_id: followed.row.conversationId,
+        error: errorMessage(error),
+      });
+    }
+  }
+
+  private async postpone({ row, ...linked }: LinkedPullRequest, error: DomainError): Promise<void> {
+    const failures = row.failures + 1;
+    const pauseMs = Math.max(
+      Math.min(this.pollMs * 2 ** Math.min(failures, 10), MAX_PAUSE_MS),
+      (error.retryAfterSeconds ?? 0) * 1000,
+    );
+    const { provider, repository, number, url } = linked;
+    const change = { provider, repository, number, url, failures, reason: error.message };
+    await this.followed.settle(this.followed.manager, row, change, new Date(this.clock.now() + pauseMs));
+  }
+
+  private get pollMs(): number {
+    return this.config.git.followPollSeconds * 1000;
+  }
+}
+
+/** The newest that it opened, else the newest that it is about. */
+function pullRequestOf({ pull_requests: opened, pr_number: about }: ConversationRow): number | null {
+  return opened.at(-1)?.number ?? about.at(-1) ?? null;
+}

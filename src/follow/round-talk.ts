@@ -1,0 +1,88 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { DomainError } from '../common/errors/domain-error.js';
+import type { FollowedCheck } from '../git-providers/followed-change-request.js';
+import type { ProviderType } from '../git-providers/git-provider.js';
+import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
+import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
+import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
+import { EventsService } from '../v1/events/events.service.js';
+import { replyText } from './round-message.js';
+
+const MAX_OUTPUTS = 5;
+
+export interface LinkedPullRequest {
+  row: FollowedPullRequest;
+  conversation: ConversationRow;
+  provider: ProviderType | null;
+  repository: string;
+  number: number;
+  url: string | null;
+}
+
+/** What is read from, and written to, the host for one round. A failure of the host leaves out a part of it. */
+@Injectable()
+export class RoundTalk {
+  private readonly logger = new Logger('Follow');
+
+  constructor(
+    private readonly followed: FollowedPullRequestRepository,
+    private readonly repositories: RepositoryAccessService,
+    private readonly events: EventsService,
+  ) {}
+
+  /** The last lines of the first failing checks, by id. */
+  async outputs(linked: LinkedPullRequest, checks: readonly FollowedCheck[]): Promise<Map<string, string>> {
+    const { row, provider, repository, number } = linked;
+    const outputs = new Map<string, string>();
+    for (const check of checks.slice(0, MAX_OUTPUTS)) {
+      const output = await this.orNull('read the output of a check', linked, () =>
+        this.repositories.ask(row.userId, provider, repository, (adapter, call) =>
+          adapter.readCheckOutput({ repository, number }, check, call),
+        ),
+      );
+      outputs.set(check.id, output ?? '');
+    }
+    return outputs;
+  }
+
+  /** Answers each thread of the round at most once, also over crashes; returns the ids of the answers. */
+  async answer(linked: LinkedPullRequest): Promise<string[]> {
+    const { row, provider, repository, number } = linked;
+    if (row.unanswered.length === 0) {
+      return [];
+    }
+    const said = (await this.events.lastAnswer(row.userId, row.conversationId)) ?? '';
+    const text = replyText(said, row.round, row.wishes.max_rounds);
+    const ids: string[] = [];
+    for (;;) {
+      const comment = await this.followed.takeUnanswered(row);
+      if (comment === null) {
+        return ids;
+      }
+      const answer = await this.orNull('answer a comment', linked, () =>
+        this.repositories.ask(row.userId, provider, repository, (adapter, call) =>
+          adapter.replyToComment({ repository, number }, comment, text, call),
+        ),
+      );
+      ids.push(...(answer === null ? [] : [answer.id]));
+    }
+  }
+
+  private async orNull<T>(
+    verb: string,
+    { row }: LinkedPullRequest,
+    question: () => Promise<T>,
+  ): Promise<T | null> {
+    try {
+      return await question();
+    } catch (error) {
+      if (!(error instanceof DomainError)) {
+        throw error;
+      }
+      const fields = { conversation_id: row.conversationId, error: error.message };
+      this.logger.warn(`failed to ${verb}`, fields);
+      return null;
+    }
+  }
+}

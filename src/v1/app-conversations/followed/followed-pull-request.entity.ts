@@ -1,0 +1,123 @@
+import { Column, CreateDateColumn, Entity, Index, JoinColumn, OneToOne, PrimaryColumn } from 'typeorm';
+import type { FollowedComment } from '../../../git-providers/followed-change-request.js';
+import type { ProviderType } from '../../../git-providers/git-provider.js';
+import { AppConversation } from '../conversation.entity.js';
+
+export const FOLLOW_GOALS = ['green', 'approved', 'merged'] as const;
+export type FollowGoal = (typeof FOLLOW_GOALS)[number];
+
+export const FOLLOW_STATES = ['watching', 'working', 'reached', 'gave_up', 'stopped'] as const;
+export type FollowState = (typeof FOLLOW_STATES)[number];
+
+export const MAX_ROUNDS = 20;
+
+/** Named as on the wire. */
+export interface FollowWishes {
+  checks: boolean;
+  reviews: boolean;
+  conflicts: boolean;
+  max_rounds: number;
+  until: FollowGoal;
+}
+
+/** What has woken the agent, or never may: ids of the host. */
+export interface KnownOfPullRequest {
+  checks: string[];
+  comments: string[];
+  /** Of the account itself, written while the agent worked, for the text of the next round. */
+  aside: string[];
+  /** Commit whose conflict the agent was told of, until there is none. */
+  conflictOf: string | null;
+  /** The last look did not find it. */
+  missing: boolean;
+}
+
+export type AnsweredComment = Pick<FollowedComment, 'id' | 'threadId'>;
+
+export const NOTHING_KNOWN: KnownOfPullRequest = {
+  checks: [],
+  comments: [],
+  aside: [],
+  conflictOf: null,
+  missing: false,
+};
+
+/** A conversation's pull request that is followed; the row is made with the conversation, before there is one. */
+@Entity('followed_pull_requests')
+@Index('followed_pull_requests_due_idx', ['nextLookAt'], { where: 'next_look_at IS NOT NULL' })
+@Index('followed_pull_requests_user_id_idx', ['userId', 'repository'])
+export class FollowedPullRequest {
+  @PrimaryColumn('uuid', { name: 'conversation_id' })
+  conversationId: string;
+
+  @OneToOne(() => AppConversation, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'conversation_id' })
+  conversation?: AppConversation;
+
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @Column('jsonb')
+  wishes: FollowWishes;
+
+  @Column('text')
+  state: FollowState;
+
+  @Column('integer', { default: 0 })
+  round: number;
+
+  @Column('text', { nullable: true })
+  reason: string | null;
+
+  /** Of the conversation, when its pull request was found. */
+  @Column('text', { nullable: true })
+  provider: ProviderType | null;
+
+  /** Until there is one, that of the start. */
+  @Column('text', { nullable: true })
+  repository: string | null;
+
+  /** Null until the conversation has one. */
+  @Column('integer', { nullable: true })
+  number: number | null;
+
+  @Column('text', { nullable: true })
+  url: string | null;
+
+  /** As last read. */
+  @Column('text', { name: 'head_sha', nullable: true })
+  headSha: string | null;
+
+  @Column('jsonb', { default: () => "'{}'" })
+  known: Partial<KnownOfPullRequest>;
+
+  /** The pending message of the last round: gone once the agent has it. */
+  @Column('uuid', { name: 'message_id', nullable: true })
+  messageId: string | null;
+
+  /** Comments of this round that nobody has answered yet, one of each thread. */
+  @Column('jsonb', { default: () => "'[]'" })
+  unanswered: AnsweredComment[];
+
+  /** Null while the agent works, or is about to. */
+  @Column('timestamptz', { name: 'idle_since', nullable: true })
+  idleSince: Date | null;
+
+  /** Null when it has ended. */
+  @Column('timestamptz', { name: 'next_look_at', nullable: true })
+  nextLookAt: Date | null;
+
+  @Column('timestamptz', { name: 'leased_until', nullable: true })
+  leasedUntil: Date | null;
+
+  /** Counts leases: who lost one must not change the row any more. */
+  @Column('integer', { default: 0 })
+  attempt: number;
+
+  /** Since the host was last read. */
+  @Column('integer', { default: 0 })
+  failures: number;
+
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
+  createdAt: Date;
+}

@@ -1,0 +1,158 @@
+import { Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { DataSource, type EntityManager, Repository } from 'typeorm';
+import type { ChangedWork } from '../conversation.queries.js';
+import type { StartTask } from '../start-task.entity.js';
+import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
+
+/** What an event tells of, at its host; several members are tried. */
+export interface ToldPullRequest {
+  repository: string;
+  numbers: number[];
+  shas: string[];
+}
+
+export type FollowChange = Partial<
+  Pick<
+    FollowedPullRequest,
+    | 'state'
+    | 'round'
+    | 'reason'
+    | 'provider'
+    | 'repository'
+    | 'number'
+    | 'url'
+    | 'headSha'
+    | 'known'
+    | 'messageId'
+    | 'unanswered'
+    | 'idleSince'
+    | 'failures'
+  >
+>;
+
+const NOTE_WORK = `
+  UPDATE followed_pull_requests p SET idle_since = $3, next_look_at = coalesce($3, next_look_at)
+  FROM unnest($1::uuid[], $2::int[]) AS seen (id, attempt)
+  WHERE p.conversation_id = seen.id AND p.attempt = seen.attempt AND p.next_look_at IS NOT NULL`;
+
+const CLAIM = `
+  UPDATE followed_pull_requests SET leased_until = $2, attempt = attempt + 1
+  WHERE conversation_id IN (
+    SELECT conversation_id FROM followed_pull_requests
+    WHERE next_look_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)
+    ORDER BY next_look_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+  RETURNING conversation_id AS id`;
+
+const SHA_DIGITS = 12;
+
+/** Names of repositories have no case at any host, and some shorten commits. In one order, so that two events never wait for each other. */
+const WAKE = `
+  UPDATE followed_pull_requests SET next_look_at = $2 WHERE conversation_id IN (
+    SELECT conversation_id FROM followed_pull_requests
+    WHERE user_id = $1 AND next_look_at IS NOT NULL AND lower(repository) = lower($3)
+      AND (number IS NULL OR number = ANY ($4::int[]) OR left(head_sha, ${SHA_DIGITS}) = ANY ($5::text[]))
+    ORDER BY conversation_id FOR UPDATE)`;
+
+/** As precise as a Date is. */
+const NOW = (): string => `date_trunc('milliseconds', now())`;
+
+const IS_PENDING = 'SELECT EXISTS (SELECT FROM pending_messages WHERE id = $1) AS found';
+
+@Injectable()
+export class FollowedPullRequestRepository extends Repository<FollowedPullRequest> {
+  constructor(@InjectDataSource() dataSource: DataSource) {
+    super(FollowedPullRequest, dataSource.manager);
+  }
+
+  /** Follows what a start asks for, in the transaction of its conversation. Repeatable. */
+  async open(manager: EntityManager, { appConversationId, userId, request }: StartTask): Promise<void> {
+    const { follow: wishes, initial_message: message } = request;
+    if (wishes) {
+      await manager
+        .createQueryBuilder()
+        .insert()
+        .into(FollowedPullRequest)
+        .values({
+          conversationId: appConversationId,
+          userId,
+          wishes,
+          repository: request.selected_repository,
+          state: 'watching',
+          idleSince: message === null ? NOW : null,
+          nextLookAt: NOW,
+        })
+        .orIgnore()
+        .execute();
+    }
+  }
+
+  /** Where the work has ended, the next look is now. Leaves those at which a look has begun meanwhile. */
+  async noteWork(changed: readonly ChangedWork[], now: Date): Promise<void> {
+    for (const ended of [false, true]) {
+      const those = changed.filter((each) => each.ended === ended);
+      const values = [those.map(({ id }) => id), those.map(({ attempt }) => attempt), ended ? now : null];
+      if (those.length > 0) {
+        await this.query(NOTE_WORK, values);
+      }
+    }
+  }
+
+  /** Those that are due, without those that another replica looks at. */
+  async claim(now: Date, until: Date, limit: number): Promise<FollowedPullRequest[]> {
+    const [claimed] = await this.query<[{ id: string }[], number]>(CLAIM, [now, until, limit]);
+    return claimed.length === 0
+      ? []
+      : this.find({ where: claimed.map(({ id }) => ({ conversationId: id })), order: { createdAt: 'ASC' } });
+  }
+
+  /** Makes those due that an event tells of. */
+  async wake(userId: string, { repository, numbers, shas }: ToldPullRequest, now: Date): Promise<void> {
+    const commits = shas.map((sha) => sha.slice(0, SHA_DIGITS));
+    await this.query(WAKE, [userId, now, repository, numbers, commits]);
+  }
+
+  /** Ends a look, unless another one has begun; one that was woken meanwhile is looked at again. */
+  async settle(
+    manager: EntityManager,
+    { conversationId, attempt, nextLookAt: seen }: FollowedPullRequest,
+    change: FollowChange,
+    nextLookAt: Date | null,
+  ): Promise<boolean> {
+    const { affected } = await manager
+      .createQueryBuilder()
+      .update(FollowedPullRequest)
+      .set({
+        ...change,
+        leasedUntil: null,
+        nextLookAt:
+          nextLookAt === null
+            ? null
+            : () => 'CASE WHEN next_look_at = :seen THEN :next::timestamptz ELSE next_look_at END',
+      })
+      .where({ conversationId, attempt })
+      .setParameters({ seen, next: nextLookAt })
+      .execute();
+    return affected === 1;
+  }
+
+  /** Takes the next comment that is to be answered; what was taken is never answered again. */
+  async takeUnanswered({ conversationId, attempt }: FollowedPullRequest): Promise<AnsweredComment | null> {
+    return this.manager.transaction(async (manager) => {
+      const where = { conversationId, attempt };
+      const row = await manager.findOne(FollowedPullRequest, { where, lock: { mode: 'pessimistic_write' } });
+      const [next, ...others] = row?.unanswered ?? [];
+      if (next === undefined) {
+        return null;
+      }
+      await manager.update(FollowedPullRequest, where, { unanswered: others });
+      return next;
+    });
+  }
+
+  /** Whether the agent has not got its message yet. */
+  async isPending(messageId: string): Promise<boolean> {
+    const [row] = await this.query<{ found: boolean }[]>(IS_PENDING, [messageId]);
+    return row?.found === true;
+  }
+}
