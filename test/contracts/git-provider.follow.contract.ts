@@ -13,6 +13,7 @@ import {
   push,
   requestChanges,
 } from '../fakes/fake-followed.js';
+import type { Fault } from '../fakes/fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import {
@@ -244,11 +245,19 @@ export function describeFollow(
       );
     });
 
-    it('none as gone when the host is in trouble', async () => {
+    it.each<[string, Fault]>([
+      ['503', { kind: 'status', status: 503 }],
+      ['something else', { kind: 'status', status: 200, body: { data: { viewer: { login: 'mona' } } } }],
+      ['a broken connection', { kind: 'reset' }],
+    ])('none as gone when the host answers %s', async (_name, fault) => {
       const { provider, call, server, read } = await openFollowed();
       await read();
-      server.injectFault({ kind: 'status', status: 503 });
-      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe('unavailable');
+      server.injectFault(fault, { match: ({ path }) => !path.endsWith('/application-properties') });
+      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe(
+        follow.misfit !== undefined && fault.kind === 'status' && fault.status === 200
+          ? follow.misfit
+          : 'unavailable',
+      );
     });
   });
 

@@ -65,6 +65,8 @@ export interface GitProviderCapabilities {
     logs: boolean;
     /** Knows checks of other services, and has no logs of them. */
     statuses: boolean;
+    /** Why a response without a change request is refused, unless that is `unavailable`. */
+    misfit?: ProviderErrorCode;
     /** To read twelve at a time. */
     requestsForTwelve: number;
   };

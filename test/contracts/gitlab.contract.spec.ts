@@ -71,7 +71,14 @@ const CAPABILITIES: GitProviderCapabilities = {
     protection: true,
   },
   authorization: (token) => `Bearer ${token}`,
-  follow: { shaLength: 40, mayWrite: true, logs: true, statuses: false, requestsForTwelve: 3 },
+  follow: {
+    shaLength: 40,
+    mayWrite: true,
+    logs: true,
+    statuses: false,
+    misfit: 'unauthorized',
+    requestsForTwelve: 3,
+  },
   clone: { url: () => 'https://gitlab.com/octo/app.git', credential: { username: 'oauth2' } },
 };
 

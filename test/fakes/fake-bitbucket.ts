@@ -284,7 +284,7 @@ function listComments(context: Context, request: FakeRequest, parameters: string
     page(
       context,
       request,
-      change.followed ? commentsOf(context.world, change) : comments(context.world, change),
+      change.followed ? commentsOf(context.world, change, request) : comments(context.world, change),
     ),
   );
 }

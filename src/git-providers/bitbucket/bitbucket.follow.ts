@@ -1,6 +1,14 @@
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { boundFollowed, commentBody, lineNumber, pageUrl, readInBatches } from '../change-requests.js';
+import {
+  boundFollowed,
+  commentBody,
+  lineNumber,
+  pageUrl,
+  requiredPageUrl,
+  readInBatches,
+  requireAnswer,
+} from '../change-requests.js';
 import type {
   ChangeRequestRef,
   FollowedChangeRequest,
@@ -18,6 +26,7 @@ import {
   requiredInstant,
   requiredName,
   text,
+  requireFitting,
 } from '../response-schema.js';
 import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
 import type { BitbucketDetails } from './bitbucket.details.js';
@@ -50,7 +59,7 @@ const link = object({ html: object({ href: pageUrl }) });
 
 const pullRequestSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']),
-  links: object({ html: object({ href: z.httpUrl() }) }),
+  links: object({ html: object({ href: requiredPageUrl }) }),
   source: object({ commit: object({ hash: requiredName }) }),
   destination: object({ commit: object({ hash: text }) }),
   participants: list(object({ approved: flag, state: text })),
@@ -95,6 +104,8 @@ export const followedParts = {
   comments: list(commentSchema),
 };
 
+const writtenSchema = z.object({ id: requiredId });
+
 /** Pull requests as they stand: four requests each, a few at a time. */
 export class BitbucketFollow {
   constructor(
@@ -127,15 +138,13 @@ export class BitbucketFollow {
   ): Promise<{ id: string }> {
     const comment = { content: { raw: body }, parent: { id: Number(id) } };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
-    return z.object({ id: requiredId }).parse(written);
+    return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
   private async readOne(ref: ChangeRequestRef): Promise<FollowedChangeRequest | null> {
     const path = pathOf(ref);
-    const pull = await this.client.find(
-      `${path}?fields=${PULL_REQUEST_FIELDS}`,
-      pullRequestSchema.nullable().catch(null),
-    );
+    const sent = await this.client.find(`${path}?fields=${PULL_REQUEST_FIELDS}`, z.unknown());
+    const pull = requireAnswer(pullRequestSchema, sent);
     if (pull === null) {
       return null;
     }

@@ -7,7 +7,9 @@ import {
   lineNumber,
   MAX_FOLLOWED_CHECKS,
   pageUrl,
+  requiredPageUrl,
   readInBatches,
+  requireAnswer,
 } from '../change-requests.js';
 import type {
   ChangeRequestRef,
@@ -26,6 +28,7 @@ import {
   requiredInstant,
   requiredName,
   text,
+  requireFitting,
 } from '../response-schema.js';
 import { type GithubClient, octokit } from './github.client.js';
 import { toConflicts } from './github.mapper.js';
@@ -70,9 +73,9 @@ const contextSchema = z.discriminatedUnion('kind', [
 ]);
 type GithubContext = z.output<typeof contextSchema>;
 
-const pullRequestSchema = z.object({
+export const followedPullSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'CLOSED']),
-  url: z.httpUrl(),
+  url: requiredPageUrl,
   headRefOid: requiredName,
   mergeable: text,
   reviewDecision: text,
@@ -97,14 +100,9 @@ const pullRequestSchema = z.object({
     nodes: list(object({ ...commentMembers, state: text, authorCanPushToRepository: flag })),
   }),
 });
-export type GithubFollowed = z.output<typeof pullRequestSchema>;
+export type GithubFollowed = z.output<typeof followedPullSchema>;
 
-const followedSchema = namedValues(
-  z.string(),
-  object({ pullRequest: pullRequestSchema.nullable().catch(null) })
-    .nullable()
-    .catch(null),
-);
+const followedSchema = namedValues(z.string(), z.object({ pullRequest: z.unknown() }).nullable()).catch({});
 
 const checkRunSchema = object({
   app: object({ slug: text }),
@@ -133,6 +131,8 @@ const FRAGMENT = `fragment Followed on PullRequest {
   reviews(last: $size) { totalCount nodes { ${COMMENT} state authorCanPushToRepository } }
 }`;
 
+const writtenSchema = z.object({ id: requiredId });
+
 /** Pull requests as they stand: one GraphQL question for several, REST for logs and answers. */
 export class GithubFollow {
   constructor(private readonly client: GithubClient) {}
@@ -148,7 +148,7 @@ export class GithubFollow {
       return '';
     }
     try {
-      const absent = this.client.absent('check', 404);
+      const absent = this.client.absent('check', 403, 404);
       const { data } = await this.client.read(`${path}/check-runs/${id}`, checkRunSchema, absent);
       const { title, summary, text: details } = data.output;
       const said = [title, summary, details].filter((part) => part !== '').join('\n');
@@ -180,7 +180,7 @@ export class GithubFollow {
               pull_number,
               comment_id: Number(threadId),
             });
-      const { id } = z.object({ id: requiredId }).parse(data);
+      const { id } = requireFitting(writtenSchema, data, 'the comment has no number');
       return { id: threadId === null ? `issuecomment-${id}` : `discussion_r${id}` };
     } catch (error) {
       throw providerErrorFromUpstream(error);
@@ -219,7 +219,8 @@ export class GithubFollow {
       throw gaps.failure();
     }
     return refs.map((_, index) => {
-      const pull = data[`c${index}`]?.pullRequest ?? null;
+      const repository = data[`c${index}`];
+      const pull = requireAnswer(followedPullSchema, repository === null ? null : repository?.pullRequest);
       return pull && toFollowed(pull);
     });
   }

@@ -6,7 +6,9 @@ import {
   lineNumber,
   MAX_FOLLOWED_CHECKS,
   pageUrl,
+  requiredPageUrl,
   readInBatches,
+  requireAnswer,
 } from '../change-requests.js';
 import type {
   ChangeRequestRef,
@@ -15,7 +17,16 @@ import type {
   FollowedComment,
 } from '../followed-change-request.js';
 import { requireRepositoryPath } from '../repository-name.js';
-import { flag, list, object, requiredId, requiredInstant, requiredName, text } from '../response-schema.js';
+import {
+  flag,
+  list,
+  object,
+  requiredId,
+  requiredInstant,
+  requiredName,
+  text,
+  requireFitting,
+} from '../response-schema.js';
 import type { GitlabClient } from './gitlab.client.js';
 import { mapConflicts } from './gitlab.mapper.js';
 
@@ -45,9 +56,9 @@ const noteSchema = object({
   position: object({ filePath: text, newLine: lineNumber, oldLine: lineNumber }),
 });
 
-const mergeRequestSchema = z.object({
+export const followedMergeSchema = z.object({
   state: z.enum(['opened', 'merged', 'closed', 'locked']),
-  webUrl: z.httpUrl(),
+  webUrl: requiredPageUrl,
   diffHeadSha: requiredName,
   conflicts: flag,
   mergeStatusEnum: text,
@@ -73,12 +84,9 @@ const mergeRequestSchema = z.object({
     ),
   }),
 });
-export type GitlabFollowed = z.output<typeof mergeRequestSchema>;
+export type GitlabFollowed = z.output<typeof followedMergeSchema>;
 
-const projectSchema = object({ mergeRequest: mergeRequestSchema.nullable().catch(null) })
-  .nullable()
-  .catch(null);
-
+const projectSchema = z.object({ mergeRequest: z.unknown() }).nullable();
 const viewerSchema = object({ username: text });
 const followedSchema = namedValues(z.string(), z.unknown()).catch({});
 
@@ -103,6 +111,8 @@ const MERGE_REQUEST = `
       }
     }`;
 
+const writtenSchema = z.object({ id: requiredId });
+
 /** Merge requests as they stand: one GraphQL question for several, REST for logs and answers. GitLab 15.3 and later. */
 export class GitlabFollow {
   constructor(private readonly client: GitlabClient) {}
@@ -124,7 +134,7 @@ export class GitlabFollow {
     const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${path}${thread}/notes`, { body });
-    return z.object({ id: requiredId }).parse(written);
+    return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
   private async readSome(
@@ -152,7 +162,8 @@ export class GitlabFollow {
       throw gaps.failure();
     }
     return refs.map((_, index) => {
-      const found = projectSchema.parse(data[`c${index}`])?.mergeRequest ?? null;
+      const project = requireFitting(projectSchema, data[`c${index}`], 'the response is no project');
+      const found = requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
       return found && toFollowed(found, username);
     });
   }
