@@ -1,3 +1,4 @@
+import { benchAutomations } from './automations.bench.js';
 import { benchConversations } from './conversations.bench.js';
 import { benchGrowth } from './growth.bench.js';
 import { benchKubernetes } from './kubernetes.bench.js';
@@ -22,6 +23,7 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
   conversations: benchConversations,
   running: benchRunning,
   warm: benchWarm,
+  automations: benchAutomations,
   streams: benchStreams,
   load: benchLoad,
   growth: benchGrowth,
