@@ -50,6 +50,11 @@ describe('followed pull requests of Bitbucket', () => {
     expect(followed({ pull: { state } }).state).toBe(expected);
   });
 
+  it('are what they were when their branch is deleted', () => {
+    const found = followed({ pull: { state: 'MERGED', source: { commit: null } } });
+    expect(found).toMatchObject({ state: 'merged', headSha: '' });
+  });
+
   it('have comments in their threads, also where the beginning was not read', () => {
     const comment = (id: number, members: object = {}) => ({
       id,

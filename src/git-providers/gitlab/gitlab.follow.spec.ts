@@ -53,6 +53,10 @@ describe('followed merge requests', () => {
     expect(followed({ state }).state).toBe(expected);
   });
 
+  it('are what they were when their branch is deleted', () => {
+    expect(followed({ state: 'merged', diffHeadSha: null })).toMatchObject({ state: 'merged', headSha: '' });
+  });
+
   it('have what people wrote in discussions', () => {
     const note = (id: string, members: object = {}) => ({
       id: `gid://gitlab/DiffNote/${id}`,
