@@ -1,6 +1,27 @@
-import { All, Controller, Get, Post } from '@nestjs/common';
+import { All, Controller, Get, Post, Req } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
+import type { Request } from 'express';
 import { DomainError } from '../common/errors/domain-error.js';
+
+const BASE = '/api/automation/v1';
+
+/** Routes of the peer's document that are refused, instead of looking unknown: by method, what they are about. */
+const ROUTES: Record<'all' | 'get' | 'post', Record<string, keyof typeof NOT_OFFERED>> = {
+  all: {
+    uploads: 'tarballs',
+    'uploads/*rest': 'tarballs',
+    'preset/plugin': 'plugins',
+    'plugin-spec': 'plugins',
+    drafts: 'drafts',
+    'drafts/*rest': 'drafts',
+    kv: 'kv',
+    'kv/*rest': 'kv',
+    'git-sync/*rest': 'git_sync',
+    'telemetry/*rest': 'telemetry',
+  },
+  get: { ':id/tarball': 'tarballs', 'events/:source/requested-types': 'requested_event_types' },
+  post: { '': 'tarballs', 'runs/:run_id/complete': 'run_reports', 'runs/:run_id/phase': 'run_reports' },
+};
 
 /** What `capabilities` lists, with the reason. */
 export const NOT_OFFERED = {
@@ -14,61 +35,31 @@ export const NOT_OFFERED = {
   requested_event_types: 'Hosts send the events that their webhooks choose.',
 } as const;
 
-/** Routes of the peer's document that are refused, instead of looking unknown. */
 @ApiExcludeController()
-@Controller('api/automation/v1')
+@Controller(BASE)
 export class NotOfferedController {
-  @Post()
-  code(): never {
-    throw notOffered('tarballs');
+  @All(Object.keys(ROUTES.all))
+  all(@Req() request: Request): never {
+    throw refusal('all', request);
   }
 
-  @All(['uploads', 'uploads/*rest'])
-  uploads(): never {
-    throw notOffered('tarballs');
+  @Get(Object.keys(ROUTES.get))
+  get(@Req() request: Request): never {
+    throw refusal('get', request);
   }
 
-  @Get(':id/tarball')
-  tarball(): never {
-    throw notOffered('tarballs');
-  }
-
-  @All(['preset/plugin', 'plugin-spec'])
-  plugins(): never {
-    throw notOffered('plugins');
-  }
-
-  @All(['drafts', 'drafts/*rest'])
-  drafts(): never {
-    throw notOffered('drafts');
-  }
-
-  @All(['kv', 'kv/*rest'])
-  keysAndValues(): never {
-    throw notOffered('kv');
-  }
-
-  @All('git-sync/*rest')
-  gitSync(): never {
-    throw notOffered('git_sync');
-  }
-
-  @All('telemetry/*rest')
-  telemetry(): never {
-    throw notOffered('telemetry');
-  }
-
-  @Post(['runs/:run_id/complete', 'runs/:run_id/phase'])
-  runReports(): never {
-    throw notOffered('run_reports');
-  }
-
-  @Get('events/:source/requested-types')
-  requestedTypes(): never {
-    throw notOffered('requested_event_types');
+  @Post(Object.keys(ROUTES.post))
+  post(@Req() request: Request): never {
+    throw refusal('post', request);
   }
 }
 
-function notOffered(what: keyof typeof NOT_OFFERED): DomainError {
-  return new DomainError('not_offered', 'not_offered', NOT_OFFERED[what]);
+function refusal(method: keyof typeof ROUTES, { route }: Request): DomainError {
+  const { path } = route as { path: string };
+  const what = ROUTES[method][path.slice(BASE.length + 1)];
+  return new DomainError(
+    'not_offered',
+    'not_offered',
+    what ? NOT_OFFERED[what] : 'This is not offered here.',
+  );
 }

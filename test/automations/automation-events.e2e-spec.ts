@@ -188,6 +188,27 @@ describe('an event', () => {
     expect(await runs(id)).toHaveLength(2);
   });
 
+  it('that says when it happened starts nothing again under another delivery id, which GitHub does not sign', async () => {
+    await webhook();
+    const id = await automation();
+    const timed = { ...LABELED, issue: { ...LABELED.issue, updated_at: '2026-11-21T09:30:00Z' } };
+    const { body: first } = await fromGitHub(timed).expect(202);
+    const { body: again } = await fromGitHub(timed, { event: 'issue_comment', to: second }).expect(200);
+    expect(again).toEqual({ ...first, duplicate: true });
+    const later = { ...timed, issue: { ...timed.issue, updated_at: '2026-11-21T09:31:00Z' } };
+    await fromGitHub(later).expect(202);
+    expect(await runs(id)).toHaveLength(2);
+  });
+
+  it('whose body may come again in good faith counts by its delivery id', async () => {
+    await webhook();
+    const id = await automation({ on: 'workflow_dispatch' });
+    const body = { inputs: {}, ref: 'main', repository: { updated_at: '2026-11-21T09:30:00Z' } };
+    await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
+    await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
+    expect(await runs(id)).toHaveLength(2);
+  });
+
   it('starts automations of its organization only', async () => {
     await webhook();
     const owner = user;

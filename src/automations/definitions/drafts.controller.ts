@@ -25,11 +25,7 @@ export class SampleEventDto {
 /** A trigger alone, or a whole draft. */
 @ApiSchema({ name: 'ValidateDraftRequest' })
 export class ValidateDraftDto {
-  @FreeObject('When it starts.', {
-    nullIsAbsent: true,
-    example: CRON_EXAMPLE,
-    maxLength: MAX_PAYLOAD,
-  })
+  @FreeObject('When it starts.', { nullIsAbsent: true, example: CRON_EXAMPLE, maxLength: MAX_PAYLOAD })
   trigger?: Record<string, unknown>;
 
   @Nested('An event that the trigger is tried with; by default the last one of the source.', {
@@ -86,10 +82,7 @@ export class DraftsController {
       description: 'What is wrong, when it starts, and whether the event starts it',
     },
     examples: {
-      schedule: {
-        summary: 'When a schedule starts',
-        value: { trigger: CRON_EXAMPLE },
-      },
+      schedule: { summary: 'When a schedule starts', value: { trigger: CRON_EXAMPLE } },
       event: {
         summary: 'Whether an event starts it',
         value: {

@@ -31,6 +31,7 @@ export interface EventOutcome {
 /** An event that a host has sent, kept for a day. Its user is that of the webhook. */
 @Entity('automation_events')
 @Index('automation_events_delivery_key', ['orgId', 'source', 'deliveryId'], { unique: true })
+@Index('automation_events_body_key', ['orgId', 'source', 'bodyDigest'], { unique: true })
 @Index('automation_events_list_idx', ['orgId', 'createdAt', 'id'])
 @Index('automation_events_created_at_idx', ['createdAt'])
 @Index('automation_events_user_id_idx', ['userId'])
@@ -38,6 +39,8 @@ export class AutomationEvent extends OwnedRow {
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
   @Column('text', { name: 'delivery_id' }) deliveryId: string;
+  /** Null where the same body may come again in good faith. */
+  @Column('text', { name: 'body_digest', nullable: true }) bodyDigest: string | null;
   @Column('text', { name: 'event_key' }) eventKey: string;
   @Column('json') payload: unknown;
   @Column('jsonb', { default: () => "'[]'" }) outcomes: EventOutcome[];
@@ -51,8 +54,8 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     super(AutomationEvent, dataSource.manager);
   }
 
-  /** False for a delivery that is known. */
-  async add(manager: EntityManager, event: NewAutomationEvent): Promise<boolean> {
+  /** Adds an event; returns the one that is known of its delivery or body in place of it. */
+  async add(manager: EntityManager, event: NewAutomationEvent): Promise<AutomationEvent | null> {
     const { raw } = await manager
       .createQueryBuilder()
       .insert()
@@ -61,7 +64,12 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
       .orIgnore()
       .returning('id')
       .execute();
-    return (raw as unknown[]).length === 1;
+    if ((raw as unknown[]).length === 1) {
+      return null;
+    }
+    const { orgId, source, deliveryId, bodyDigest } = event;
+    const sameBody = bodyDigest === null ? [] : [{ orgId, source, bodyDigest }];
+    return manager.findOneOrFail(AutomationEvent, { where: [{ orgId, source, deliveryId }, ...sameBody] });
   }
 
   async last(owner: Owner, source: string): Promise<AutomationEvent | null> {

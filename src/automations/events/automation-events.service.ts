@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
@@ -110,16 +110,16 @@ export class AutomationEventsService extends BackgroundLoop {
       orgId: webhook.orgId,
       source: webhook.source,
       deliveryId: source.deliveryId(headers) ?? id,
+      bodyDigest: source.saysWhen(payload) ? createHash('sha256').update(body).digest('hex') : null,
       eventKey: source.eventKey(headers, payload),
       payload,
     };
     const matches = await this.matches(event);
     await this.runs.prepare();
     const received = await this.events.manager.transaction(async (manager) => {
-      if (!(await this.events.add(manager, event))) {
-        const { orgId, deliveryId } = event;
-        const known = { orgId, source: event.source, deliveryId };
-        return { event: await manager.findOneByOrFail(AutomationEvent, known), isDuplicate: true };
+      const known = await this.events.add(manager, event);
+      if (known !== null) {
+        return { event: known, isDuplicate: true };
       }
       const outcomes = await this.makeRuns(manager, event, matches);
       await manager.update(AutomationEvent, { id }, { outcomes });

@@ -51,7 +51,7 @@ class WebhookFieldsDto {
 }
 
 @ApiSchema({ name: 'AutomationWebhookCreate' })
-export class CreateAutomationWebhookDto extends WebhookFieldsDto {
+export class CreateSourceDto extends WebhookFieldsDto {
   @Text('For people.', { required: true, ...NAME }) name: string;
 
   @Text('`github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or a name of your own.', {
@@ -74,17 +74,17 @@ export class CreateAutomationWebhookDto extends WebhookFieldsDto {
 }
 
 @ApiSchema({ name: 'AutomationWebhookUpdate' })
-export class UpdateAutomationWebhookDto extends WebhookFieldsDto {
+export class UpdateSourceDto extends WebhookFieldsDto {
   @Text('For people.', { nullIsAbsent: true, ...NAME }) name?: string;
   @Flag('Whether its events are taken.', { nullIsAbsent: true, example: true }) enabled?: boolean;
 }
 
-export class AutomationWebhookIdDto {
+export class SourceIdDto {
   @Identifier('Id of the webhook.', { required: true, example: ID }) id: string;
 }
 
 @ApiSchema({ name: 'AutomationWebhook' })
-export class AutomationWebhookDto {
+export class SourceDto {
   @ApiProperty({ format: 'uuid', example: ID }) id: string;
   @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
   @ApiProperty({ example: 'Octo' }) name: string;
@@ -105,23 +105,23 @@ export class AutomationWebhookDto {
 }
 
 @ApiSchema({ name: 'AutomationWebhookWithSecret' })
-export class NewAutomationWebhookDto extends AutomationWebhookDto {
+export class NewSourceDto extends SourceDto {
   @ShownOrNull('Null where it was given.', SECRET) webhook_secret: string | null;
 }
 
 @ApiSchema({ name: 'AutomationWebhookList' })
-export class AutomationWebhookListDto {
-  @ApiProperty({ type: [AutomationWebhookDto] }) webhooks: AutomationWebhookDto[];
+export class SourceListDto {
+  @ApiProperty({ type: [SourceDto] }) webhooks: SourceDto[];
   @ApiProperty({ type: 'integer', example: 1 }) total: number;
 }
 
 @ApiSchema({ name: 'AutomationWebhookSecret' })
-export class AutomationWebhookSecretDto {
+export class SourceSecretDto {
   @Shown('Shown here and never again.', SECRET) webhook_secret: string;
 }
 
 /** Those that were given. */
-export function toWebhookValues(given: UpdateAutomationWebhookDto): Partial<AutomationWebhook> {
+export function toSourceValues(given: UpdateSourceDto): Partial<AutomationWebhook> {
   const values = {
     name: given.name,
     enabled: given.enabled,
@@ -133,7 +133,7 @@ export function toWebhookValues(given: UpdateAutomationWebhookDto): Partial<Auto
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-export function toAutomationWebhookDto(webhook: AutomationWebhook, publicUrl: string): AutomationWebhookDto {
+export function toSourceDto(webhook: AutomationWebhook, publicUrl: string): SourceDto {
   return {
     id: webhook.id,
     org_id: webhook.orgId,

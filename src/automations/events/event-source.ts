@@ -18,6 +18,11 @@ export interface EventSource {
   deliveryId: (headers: IncomingHttpHeaders) => string | null;
   /** Such as `issues.labeled`. */
   eventKey: (headers: IncomingHttpHeaders, payload: unknown) => string;
+  /**
+   * Whether the body says when what it tells of happened: then it comes once, under whatever delivery id, which most
+   * signatures do not cover.
+   */
+  saysWhen: (payload: unknown) => boolean;
 }
 
 const MAX_KEY = 500;
@@ -29,7 +34,7 @@ const BITBUCKET: Pick<EventSource, 'isSigned' | 'eventKey'> = {
   eventKey: (headers) => header(headers, 'x-event-key').replaceAll(':', '.'),
 };
 
-const HOSTS: Readonly<Record<string, EventSource>> = {
+const HOSTS: Readonly<Record<string, Omit<EventSource, 'saysWhen'>>> = {
   github: {
     isSigned: isSignedByGitHub,
     deliveryId: (headers) => header(headers, 'x-github-delivery'),
@@ -52,7 +57,7 @@ export const BUILT_IN_SOURCES = Object.keys(HOSTS);
 
 export function eventSource(webhook: AutomationWebhook): EventSource {
   const host = Object.hasOwn(HOSTS, webhook.source) ? HOSTS[webhook.source] : undefined;
-  return bounded(host ?? ownSource(webhook));
+  return bounded(host ? { ...host, saysWhen: isTimed } : ownSource(webhook));
 }
 
 /** A source that the user describes. */
@@ -67,12 +72,21 @@ function ownSource(webhook: AutomationWebhook): EventSource {
       const key = evaluate(eventKeyExpr, payload);
       return typeof key === 'string' ? key : '';
     },
+    saysWhen: () => false,
   };
 }
 
-function bounded({ isSigned, deliveryId, eventKey }: EventSource): EventSource {
+/** An event without one, such as `workflow_dispatch`, has the time of its repository alone. */
+function isTimed(payload: unknown): boolean {
+  const { repository: _repository, project: _project, ...parts } = Object(payload) as Record<string, unknown>;
+  return [payload, ...Object.values(parts)].some((part) =>
+    ['updated_at', 'updated_on', 'date'].some((member) => jsonText(part, member) !== null),
+  );
+}
+
+function bounded({ deliveryId, eventKey, ...source }: EventSource): EventSource {
   return {
-    isSigned,
+    ...source,
     deliveryId: (headers) => deliveryId(headers)?.slice(0, MAX_DELIVERY_ID) || null,
     eventKey: (headers, payload) => eventKey(headers, payload).slice(0, MAX_KEY) || UNKNOWN_KEY,
   };

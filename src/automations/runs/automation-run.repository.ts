@@ -36,8 +36,6 @@ export interface RunEnd {
   stops?: boolean;
 }
 
-export type RunChoice = Pick<AutomationRun, 'conversationIds' | 'tasks'>;
-
 export const DEAD_RUNS: JobQueue = {
   name: 'automation-run-dead',
   kind: 'automation-run-dead',
@@ -170,26 +168,29 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   }
 
   /** Keeps what the run is going to start, once. `choose` gets the tasks that its automation took up within a day. */
-  async choose(run: AutomationRun, choose: (recent: readonly SuggestedTask[]) => RunChoice): Promise<void> {
-    await this.manager.transaction(async (manager) => {
+  async choose(
+    { id, automationId }: AutomationRun,
+    choose: (recent: readonly SuggestedTask[]) => Pick<AutomationRun, 'conversationIds' | 'tasks'>,
+  ): Promise<AutomationRun> {
+    return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
-      await this.automations.lock(manager, { id: run.automationId });
-      const values = [run.automationId, yesterday(this.now())];
+      await this.automations.lock(manager, { id: automationId });
+      const values = [automationId, yesterday(this.now())];
       const rows = await manager.query<{ tasks: SuggestedTask[] }[]>(RECENT_TASKS, values);
       await manager
         .createQueryBuilder()
         .update(AutomationRun)
         .set(choose(rows.flatMap(({ tasks }) => tasks)))
-        .where({ id: run.id, status: 'RUNNING' })
+        .where({ id, status: 'RUNNING' })
         .andWhere(`conversation_ids = '{}'`)
         .execute();
+      return manager.findOneByOrFail(AutomationRun, { id });
     });
   }
 
-  /** False when the run has ended meanwhile. */
-  async setStarted(id: string, startTaskIds: string[]): Promise<boolean> {
-    const { affected } = await this.update({ id, status: 'RUNNING' }, { startTaskIds });
-    return affected === 1;
+  /** Unless the run has ended meanwhile. */
+  async setStarted(id: string, startTaskIds: string[]): Promise<void> {
+    await this.update({ id, status: 'RUNNING' }, { startTaskIds });
   }
 
   /** As `end`, in a transaction of its own. */

@@ -65,13 +65,12 @@ export class AutomationRunWorker implements OnModuleInit {
     }
     const { tasks: choice } = run.work;
     const open = choice && (await this.openTasks(run, choice));
-    await this.runs.choose(run, (recent) => {
+    return this.runs.choose(run, (recent) => {
       const taken = new Set(recent.map(taskName));
       const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, choice?.limit);
       const conversationIds = (tasks ?? [null]).map((_task, index) => conversationIdOf(run.id, index));
       return { conversationIds, tasks };
     });
-    return this.runs.findOneByOrFail({ id: run.id });
   }
 
   /** The most pressing first. */
@@ -99,27 +98,16 @@ export class AutomationRunWorker implements OnModuleInit {
       await this.runs.finish(run.id, { status: 'COMPLETED', detail, cost: 0, stops: false });
       return;
     }
+    const { max_budget_per_run: budget } = run.work;
+    const share = budget === null ? null : budget / run.conversationIds.length;
     const startTaskIds: string[] = [];
-    for (const [index, conversationId] of run.conversationIds.entries()) {
-      startTaskIds.push(await this.startOnce(run, conversationId, run.tasks?.[index]));
+    for (const [index, id] of run.conversationIds.entries()) {
+      const known = await lastStart(this.startTasks, run.userId, id);
+      const body = toDto(StartConversationDto, startBody(run, id, run.tasks?.[index]));
+      const start = known ?? (await this.starter.startFor(run.userId, body, `automation-run:${id}`, share));
+      startTaskIds.push(start.id);
     }
     await this.runs.setStarted(run.id, startTaskIds);
-  }
-
-  private async startOnce(
-    run: AutomationRun,
-    conversationId: string,
-    task: SuggestedTask | undefined,
-  ): Promise<string> {
-    const known = await lastStart(this.startTasks, run.userId, conversationId);
-    if (known !== null) {
-      return known.id;
-    }
-    const body = toDto(StartConversationDto, startBody(run, conversationId, task));
-    const budget = run.work.max_budget_per_run;
-    const share = budget === null ? null : budget / run.conversationIds.length;
-    const key = `automation-run:${conversationId}`;
-    return (await this.starter.startFor(run.userId, body, key, share)).id;
   }
 }
 

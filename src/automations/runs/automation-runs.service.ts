@@ -14,8 +14,6 @@ export interface RunPage {
   status_counts: Record<string, number>;
 }
 
-const RETRY_AFTER_SECONDS = 3_600;
-
 /** What owners do with runs. Methods throw DomainError not_found for what is not the owner's. */
 @Injectable()
 export class AutomationRunsService {
@@ -29,16 +27,13 @@ export class AutomationRunsService {
   async dispatch(owner: Owner, automationId: string, key: string | null): Promise<AutomationRun> {
     await this.runs.prepare();
     return this.runs.manager.transaction(async (manager) => {
-      const automation = found(
-        await this.automations.lock(manager, { ...owner, id: automationId }),
-        'automation',
-      );
+      const locked = await this.automations.lock(manager, { ...owner, id: automationId });
+      const automation = found(locked, 'automation');
       const cause = { trigger: 'manual', id: key ?? randomUUID() } as const;
       const { run, reason, isRepeated } = await this.runs.make(manager, automation, cause);
       if (run === null) {
-        throw new DomainError('rate_limited', 'rate_limited', reason ?? 'It has had too many runs.', {
-          retryAfterSeconds: RETRY_AFTER_SECONDS,
-        });
+        const detail = reason ?? 'It has had too many runs.';
+        throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 3_600 });
       }
       if (!isRepeated) {
         await this.audit.append(manager, {
@@ -65,8 +60,8 @@ export class AutomationRunsService {
   async cancel({ userId }: Owner, id: string): Promise<AutomationRun> {
     await this.runs.prepare();
     return this.runs.manager.transaction(async (manager) => {
-      const run = found(await this.runs.findOneBy({ id, userId }), 'run');
-      if (!(await this.runs.end(manager, id, { status: 'CANCELLED', detail: 'It was cancelled.' }))) {
+      const run = found(await manager.findOneBy(AutomationRun, { id, userId }), 'run');
+      if (!(await this.runs.end(manager, run.id, { status: 'CANCELLED', detail: 'It was cancelled.' }))) {
         throw new DomainError('conflict', 'conflict', 'This run is over.');
       }
       await this.audit.append(manager, {

@@ -1,22 +1,21 @@
-import type { ConversationFailure, ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
-import type { SandboxRowStatus } from '../../v1/sandboxes/sandbox-status.js';
-import type { StartTaskStatus } from '../../v1/app-conversations/start-task.entity.js';
+import type { ConversationRow } from '../../v1/app-conversations/conversation.queries.js';
+import type { StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
+import type { AutomationWork } from '../definitions/automation.entity.js';
 import type { RunEnd } from './automation-run.repository.js';
 
 /** A conversation of a run as it is now; null for what is not there. */
 export interface ConversationOfRun {
-  start: { status: StartTaskStatus; detail: string | null } | null;
-  conversation: {
-    execution_status: ConversationStatus | null;
-    error: ConversationFailure | null;
-    sandbox_status: SandboxRowStatus | null;
-    metrics: { accumulated_cost: number } | null;
-  } | null;
+  start: Pick<StartTaskRow, 'status' | 'detail'> | null;
+  conversation:
+    | (Pick<ConversationRow, 'execution_status' | 'error' | 'sandbox_status'> & {
+        metrics: { accumulated_cost: number } | null;
+      })
+    | null;
 }
 
 interface RunBounds {
   startedAt: Date | null;
-  work: { timeout: number | null; max_budget_per_run: number | null };
+  work: Pick<AutomationWork, 'timeout' | 'max_budget_per_run'>;
 }
 
 type ConversationEnd = { failure: string | null } | null;

@@ -73,12 +73,14 @@ const EVENT_TABLES = `
     org_id uuid NOT NULL,
     source text NOT NULL,
     delivery_id text NOT NULL,
+    body_digest text,
     event_key text NOT NULL,
     payload json NOT NULL,
     outcomes jsonb NOT NULL DEFAULT '[]',
     created_at timestamptz NOT NULL DEFAULT now()
   );
   CREATE UNIQUE INDEX automation_events_delivery_key ON automation_events (org_id, source, delivery_id);
+  CREATE UNIQUE INDEX automation_events_body_key ON automation_events (org_id, source, body_digest);
   CREATE INDEX automation_events_list_idx ON automation_events (org_id, created_at, id);
   CREATE INDEX automation_events_created_at_idx ON automation_events (created_at);
   CREATE INDEX automation_events_user_id_idx ON automation_events (user_id);`;
