@@ -23,7 +23,7 @@ export class OwnModelKeyDto {
   @ApiProperty({ type: String, nullable: true, example: null }) key: null;
 }
 
-export class OrganizationDto {
+class OrganizationDto {
   @ApiProperty({ format: 'uuid', example: USER_ID }) id: string;
   @ApiProperty({ example: 'ada@example.com' }) name: string;
   @ApiProperty({ description: 'Always true: nobody shares a space.', example: true }) is_personal: boolean;

@@ -3,20 +3,17 @@ import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from './git-provider.js';
 import { BRANCH_FORM, isBranchName, REPOSITORY_FORM, repositorySegments } from './repository-name.js';
 
-/** For responses. */
-export const PROVIDER_SCHEMA = { enum: PROVIDER_TYPES, enumName: 'ProviderType' };
-
-export function ProviderName(description: string, presence: FieldOptions = {}): PropertyDecorator {
+export function ProviderName(description: string, presence: FieldOptions): PropertyDecorator {
   const example = 'github';
   return Choice(description, { values: PROVIDER_TYPES, enumName: 'ProviderType', example, ...presence });
 }
 
-export function RepositoryName(description: string, options: FieldOptions = {}): PropertyDecorator {
+export function RepositoryName(description: string, options: FieldOptions): PropertyDecorator {
   const rules = { form: REPOSITORY_FORM, rule: repositoryProblem };
   return Text(description, { example: 'octo/app', ...rules, ...options });
 }
 
-export function BranchName(description: string, options: FieldOptions = {}): PropertyDecorator {
+export function BranchName(description: string, options: FieldOptions): PropertyDecorator {
   return Text(description, { example: 'main', form: BRANCH_FORM, rule: branchProblem, ...options });
 }
 

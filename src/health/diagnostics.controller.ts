@@ -100,7 +100,7 @@ export class DiagnosticsController {
   }
 }
 
-export function programVersions(): Record<string, string> {
+function programVersions(): Record<string, string> {
   return {
     slipway: productVersion(),
     node: process.versions.node,

@@ -146,5 +146,3 @@ export const eventSchema = z.discriminatedUnion('kind', [
   event('StreamingDeltaEvent', { content: textOrNull, reasoning_content: textOrNull }),
   event('TokenEvent', { prompt_token_ids: z.array(z.number()), response_token_ids: z.array(z.number()) }),
 ]);
-
-export type LoggedEvent = z.input<typeof eventSchema>;

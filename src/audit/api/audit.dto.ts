@@ -65,7 +65,7 @@ export function toAuditFilter(query: AuditQueryDto): AuditFilter {
   };
 }
 
-export class AuditActorDto {
+class AuditActorDto {
   @Shown(
     'A key of a user, the key of a sandbox, the command line of the operator (`npm run keys`), or the service by itself.',
     'user',
@@ -82,7 +82,7 @@ export class AuditActorDto {
   key_id: string | null;
 }
 
-export class AuditedResourceDto {
+class AuditedResourceDto {
   @ApiProperty({ enum: AUDIT_RESOURCES, enumName: 'AuditResource', example: 'secret' }) type: AuditResource;
   @ShownOrNull('Id or name; null where the type says it all.', 'DEPLOY_TOKEN') id: string | null;
 }

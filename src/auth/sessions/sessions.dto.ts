@@ -22,7 +22,7 @@ export class ExchangeCodeDto {
   code: string;
 }
 
-export class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {}
+class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {}
 
 export class SessionDto {
   @ApiProperty({ type: SessionUserDto, nullable: true, description: 'Null: nobody is signed in.' })

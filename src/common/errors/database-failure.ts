@@ -1,6 +1,6 @@
 import type { ErrorCode } from './domain-error.js';
 
-export type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
+type DatabaseFailure = 'unreachable' | 'overloaded' | 'disk_full';
 
 export const DATABASE_PROBLEMS: Readonly<
   Record<DatabaseFailure, { code: ErrorCode; detail: string; log: string; retryAfterSeconds: number }>

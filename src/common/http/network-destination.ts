@@ -5,7 +5,7 @@ const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 const MAX_PORT = 65_535;
 
 /** What an operator opens to programs that otherwise reach public addresses only. */
-export type NetworkDestination =
+type NetworkDestination =
   /** IPv4, as `10.20.0.0/16`. */
   | { kind: 'range'; range: string }
   /** A null `port` stands for all ports. */

@@ -55,7 +55,7 @@ function remember(line: string): string {
 /** `HH:MM:SS` */
 const TIME_LENGTH = 8;
 
-export interface AppLoggerOptions {
+interface AppLoggerOptions {
   level: 'debug' | 'info' | 'warn' | 'error';
   format: 'json' | 'pretty';
 }

@@ -183,7 +183,7 @@ function addExamples(
 }
 
 /** Required members alone: "Try it out" offers it, and a member that is left out changes nothing. */
-export function requestExampleOf(schema: Schema, schemas: Schemas): unknown {
+function requestExampleOf(schema: Schema, schemas: Schemas): unknown {
   const target = dereferenced(schema, schemas);
   const { properties = {}, required = [], example } = target;
   const [choice] = target.allOf ?? target.anyOf ?? target.oneOf ?? [];

@@ -111,7 +111,7 @@ function eachElement(rules: Rules): Judge {
 }
 
 /** Converts no more elements than show that a list is too long. @param form for OpenAPI only */
-export function listOf(element: FieldKind, noun = '', form: object = {}): FieldKind {
+export function listOf(element: FieldKind, noun: string, form?: object): FieldKind {
   const { schema, coerce = (value) => value, rules } = element;
   return {
     schema: { type: 'array', maxItems: MAX_ELEMENTS, items: schema, ...form },
@@ -126,7 +126,7 @@ export function listOf(element: FieldKind, noun = '', form: object = {}): FieldK
 }
 
 /** Arrives as a `Map`, so no key can reach a prototype. @param keys for OpenAPI only */
-export function mapOf(entry: FieldKind, noun = '', keys?: object, most = MAX_ELEMENTS): FieldKind {
+export function mapOf(entry: FieldKind, noun: string, keys?: object, most = MAX_ELEMENTS): FieldKind {
   const { schema, coerce = (value) => value, rules } = entry;
   return {
     schema: mapSchema(schema, keys, most),

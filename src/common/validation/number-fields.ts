@@ -10,12 +10,12 @@ interface IntegerOptions extends FieldOptions {
 const MAX_INTEGER = 2_147_483_647;
 
 /** A whole number, or its decimal digits as text (`"5"`). */
-export function Integer(description: string, options: IntegerOptions = {}): PropertyDecorator {
+export function Integer(description: string, options: IntegerOptions): PropertyDecorator {
   return field(description, options, integer(options));
 }
 
 /** The bounds are each element's. */
-export function IntegerList(description: string, options: IntegerOptions = {}): PropertyDecorator {
+export function IntegerList(description: string, options: IntegerOptions): PropertyDecorator {
   return field(description, options, listOf(integer(options), ' of whole numbers'));
 }
 

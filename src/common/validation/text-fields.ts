@@ -94,7 +94,7 @@ export function sentenceRule(rule: TextRule): Judge {
 
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-export function Identifier(description: string, options: FieldOptions = {}): PropertyDecorator {
+export function Identifier(description: string, options: FieldOptions): PropertyDecorator {
   return field(description, options, {
     schema: { type: String, format: 'uuid' },
     rules: {
@@ -109,7 +109,7 @@ export function Identifier(description: string, options: FieldOptions = {}): Pro
 }
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
-export function Instant(description: string, options: FieldOptions = {}): PropertyDecorator {
+export function Instant(description: string, options: FieldOptions): PropertyDecorator {
   const msg = 'Expected a time such as 2030-01-31T12:00:00Z.';
   return field(description, options, {
     schema: { type: String, format: 'date-time' },
@@ -172,7 +172,7 @@ export function textList({ form, itemLength = MAX_TEXT }: TextListForm): FieldKi
   return listOf(textOf(itemLength), ' of strings', form);
 }
 
-export function TextList(description: string, options: FieldOptions & TextListForm = {}): PropertyDecorator {
+export function TextList(description: string, options: FieldOptions & TextListForm): PropertyDecorator {
   return field(description, options, textList(options));
 }
 

@@ -18,7 +18,7 @@ const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
 const TOKENS_LOC = ['body', 'secrets_store', 'provider_tokens'];
 
 /** What a request in nested form changes besides the members of the flat form. */
-export interface NestedParts {
+interface NestedParts {
   details?: SettingsChange['details'];
   mcpServers?: { patch: unknown; loc: readonly string[] };
 }

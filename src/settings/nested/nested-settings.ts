@@ -25,7 +25,7 @@ export interface SettingsDetails {
 export const NO_DETAILS: SettingsDetails = { agent: {}, conversation: {}, app: {} };
 
 /** What a request changes: members of the flat settings by their names, and the rest. */
-export interface NestedChange {
+interface NestedChange {
   flat: Readonly<Record<string, unknown>>;
   details: SettingsDetails;
   /** Absent: unchanged. */
@@ -244,9 +244,9 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 }
 
 /** A tree as responses show it. */
-export function masked(tree: JsonObject, prefix: readonly string[] = []): JsonObject {
+export function masked(tree: JsonObject): JsonObject {
   const copy = mapLeaves(tree, (path, leaf) =>
-    typeof leaf === 'string' && leaf !== '' && isSecretPath([...prefix, ...path]) ? MASK : leaf,
+    typeof leaf === 'string' && leaf !== '' && isSecretPath(path) ? MASK : leaf,
   );
   return isJsonObject(copy) ? copy : {};
 }

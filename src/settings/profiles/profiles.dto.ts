@@ -17,7 +17,7 @@ const PROFILE_NAME = {
 };
 
 /** The name of a profile. */
-export function ProfileName(description: string): PropertyDecorator {
+function ProfileName(description: string): PropertyDecorator {
   return Text(description, { required: true, example: 'example', pattern: PROFILE_NAME });
 }
 

@@ -19,7 +19,7 @@ import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
  * The settings' model with its key and all its parameters, in the form of a profile; members without a value are
  * absent.
  */
-export function settingsLlm(
+function settingsLlm(
   { llm_model: model, llm_base_url: baseUrl }: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
   { llm_api_key: apiKey }: Pick<SettingsKeys, 'llm_api_key'>,
   { agent }: SettingsDetails,
@@ -34,7 +34,7 @@ export function settingsLlm(
 }
 
 /** A configuration without members that have no value. */
-export function withoutBlanks(config: JsonObject): JsonObject {
+function withoutBlanks(config: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(config).filter(([, value]) => value !== null && value !== undefined && value !== ''),
   );

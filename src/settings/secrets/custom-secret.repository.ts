@@ -60,12 +60,12 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;
 
 /** A custom secret in clear: never for a log or a response. */
-export interface ClearSecret extends SecretDescription {
+interface ClearSecret extends SecretDescription {
   value: string;
 }
 
 /** A secret to store. Without a value or a description the stored one stays; null clears the description. */
-export interface SecretChange {
+interface SecretChange {
   name: string;
   value?: string | null;
   description?: string | null | undefined;

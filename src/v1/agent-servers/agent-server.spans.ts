@@ -8,7 +8,7 @@ const MAX_LENGTH = 4096;
 /** Offsets and durations, microseconds. */
 const MAX_US = 24 * 3600 * 1e6;
 
-export interface MeasuredSpan {
+interface MeasuredSpan {
   name: string;
   kind: 'server' | 'internal';
   parent: number | null;
@@ -19,7 +19,7 @@ export interface MeasuredSpan {
   failure: string | null;
 }
 
-export interface MeasuredCall {
+interface MeasuredCall {
   /** Start of the sandbox: no span may begin earlier. */
   earliest: number;
   startedAt: number;

@@ -15,7 +15,7 @@ const MOMENT_MS = 200;
 /** When the server has left more than this many of our bytes unread, its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
-export interface WatchListener {
+interface WatchListener {
   /** Nothing is missed from now on. `carriesEvents`: whether small events arrive themselves. */
   opened: (carriesEvents: boolean) => void;
   appended: (event: LinkedEvent) => void;

@@ -47,7 +47,7 @@ export interface StartTaskFilter {
 const WAITING_FOR = ['place', 'sandbox'] as const;
 type WaitingFor = (typeof WAITING_FOR)[number];
 
-export interface WaitingStarts {
+interface WaitingStarts {
   waitsFor: WaitingFor;
   count: number;
   /** Age of the oldest request. */

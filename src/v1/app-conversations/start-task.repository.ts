@@ -37,7 +37,7 @@ export type NewStartTask = Omit<
   'user' | 'detail' | 'attempt' | 'requestSecrets' | 'trimmed' | 'createdAt' | 'updatedAt'
 >;
 
-export type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
+type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
 
 const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
   'start_task_insert',

@@ -19,12 +19,12 @@ const DEFAULT_LIMIT = 30;
 /** A page id holds how many tasks come before the page, at most these. */
 const MAX_OFFSET = 9999;
 
-export class SearchSuggestedTasksQueryDto extends PageQuery('Tasks on a page.', 30) {}
+class SearchSuggestedTasksQueryDto extends PageQuery('Tasks on a page.', 30) {}
 
-export class SuggestedTaskPageDto extends PageOf(SuggestedTaskDto) {}
+class SuggestedTaskPageDto extends PageOf(SuggestedTaskDto) {}
 
 /** @throws InvalidInputError for a page id that is not of this list */
-export function toPageRange({ page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto): {
+function toPageRange({ page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto): {
   offset: number;
   limit: number;
 } {

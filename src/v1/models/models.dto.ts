@@ -21,7 +21,7 @@ const VERIFIED =
   'The agent server of this service reaches it by its name alone, or the operator lists it. Every other model needs the address of its provider (`base_url`).';
 
 @ApiSchema({ name: 'LLMModel' })
-export class ModelDto {
+class ModelDto {
   @ApiProperty({ type: String, nullable: true, example: 'anthropic' }) provider: string | null;
   @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' }) name: string;
   @ApiProperty({ description: VERIFIED, example: true }) verified: boolean;
@@ -39,7 +39,7 @@ export function toModelPageDto({ items, nextPageId }: Page<ListedModel>): ModelP
   };
 }
 
-export class ProviderDto {
+class ProviderDto {
   @ApiProperty({ example: 'anthropic' }) name: string;
   @ApiProperty({ description: 'Some of its models are verified.', example: true }) verified: boolean;
 }

@@ -44,7 +44,7 @@ export class UserSeparation {
   }
 }
 
-export type QuotaClaim = 'busy' | { paused: readonly string[] };
+type QuotaClaim = 'busy' | { paused: readonly string[] };
 
 /** Quota may become free at any moment, but polling faster is wasteful. */
 const RETRY_AFTER_SECONDS = 30;

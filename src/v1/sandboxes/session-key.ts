@@ -49,7 +49,7 @@ export function opensPorts(presented: string, sessionKey: string): boolean {
 }
 
 /** Compares in constant time. */
-export function isSameKey(presented: string, key: string): boolean {
+function isSameKey(presented: string, key: string): boolean {
   return isKeyOfHash(presented, sessionKeyHash(key));
 }
 

@@ -189,7 +189,7 @@ function fill(template: string, valueOf: (name: string) => string | null): strin
   return template.replaceAll(PLACEHOLDER, (_, name: string) => valueOf(name) ?? '');
 }
 
-export interface AcpAbilities {
+interface AcpAbilities {
   loadSession: boolean;
   image: boolean;
   mcpHttp: boolean;

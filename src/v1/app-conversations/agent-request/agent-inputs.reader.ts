@@ -25,7 +25,7 @@ import { type AgentSettings, agentSettings, withBudget, withProfile } from './ag
 import { OwnToolServer } from './own-tool-server.js';
 
 /** What of a conversation's start bears on what its agent gets. */
-export interface ConversationGrants {
+interface ConversationGrants {
   conversationId: string;
   /** In clear; they precede the user's. */
   own: ReadonlyMap<string, string>;

@@ -57,7 +57,7 @@ export function agentSettings(
 }
 
 /** The preference `disabled_skills` as user interfaces store it; anything but a text names no skill. */
-export function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
+function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
 

@@ -22,7 +22,7 @@ export interface GuardedSandboxes {
   end(id: string, cause: string): Promise<void>;
 }
 
-export interface DiskGuardOptions {
+interface DiskGuardOptions {
   disk: string;
   /** Free bytes that sandboxes must leave to everything else on the disk. */
   reserveBytes: number;

@@ -12,7 +12,7 @@ export interface ServicePlace {
   dockerNetwork: string | null;
 }
 
-export interface SandboxBackendSetup {
+interface SandboxBackendSetup {
   sandboxes: SandboxConfig;
   dataDir: string;
   instanceId: string;

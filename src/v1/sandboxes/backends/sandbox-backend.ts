@@ -39,7 +39,7 @@ export type SandboxProgram =
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
 
-export interface PodSettings {
+interface PodSettings {
   /** Fixed at the first start. */
   volumeSize: string | null;
   storageClass: string | null;

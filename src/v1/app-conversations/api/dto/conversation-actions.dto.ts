@@ -69,7 +69,7 @@ class ImageUrlDto {
 }
 
 @SchemaRules({ anyOf: [{ required: ['text'] }, { required: ['image_urls'] }, { required: ['image_url'] }] })
-export class MessagePartDto implements MessagePart {
+class MessagePartDto implements MessagePart {
   @Choice('Which of the two; may be left out.', { values: PART_TYPES, example: 'text' })
   type?: (typeof PART_TYPES)[number];
 
@@ -88,7 +88,7 @@ export class MessagePartDto implements MessagePart {
   @Flag('A hint for models that keep prompts.', { example: false }) cache_prompt?: boolean;
 }
 
-export class UserMessageDto {
+class UserMessageDto {
   @Choice('Who speaks.', { values: ['user'], default: 'user', example: 'user' }) role?: 'user';
 
   @NestedList('What is said, in parts.', {

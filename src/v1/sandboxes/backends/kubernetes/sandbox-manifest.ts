@@ -17,7 +17,7 @@ import type { KubernetesBackendOptions } from './kubernetes-options.js';
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
 export const AGENT_CONTAINER = 'agent';
 /** This init container copies our agent server into images without it. */
-export const COPY_CONTAINER = 'agent-server';
+const COPY_CONTAINER = 'agent-server';
 export const PORTS_ANNOTATION = 'slipway.ports';
 /** Uid of the pod that was given its session key; set on the Sandbox until the next start. */
 export const POD_ANNOTATION = 'slipway.pod';
@@ -45,7 +45,7 @@ type ManifestOptions = Omit<
 >;
 
 /** The members of a kubernetes-sigs/agent-sandbox Sandbox that are set here. */
-export interface SandboxManifest {
+interface SandboxManifest {
   apiVersion: typeof SANDBOX_API;
   kind: 'Sandbox';
   metadata: ObjectMetadata & { name: string };
@@ -61,7 +61,7 @@ interface ObjectMetadata {
   annotations?: Record<string, string>;
 }
 
-export interface PodTemplate {
+interface PodTemplate {
   metadata: ObjectMetadata;
   spec: Record<string, unknown>;
 }

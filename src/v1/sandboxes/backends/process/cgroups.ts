@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 
-export const CGROUP_RESOURCES = ['pids', 'memory', 'cpu'] as const;
+const CGROUP_RESOURCES = ['pids', 'memory', 'cpu'] as const;
 export type CgroupResource = (typeof CGROUP_RESOURCES)[number];
 
 export interface CgroupLimits {
@@ -13,13 +13,13 @@ export interface CgroupLimits {
 }
 
 /** A writable hierarchy of control groups, and the folder in it that holds the groups of sandboxes. */
-export interface Hierarchy {
+interface Hierarchy {
   version: 1 | 2;
   resources: CgroupResource[];
   folder: string;
 }
 
-export interface CgroupSources {
+interface CgroupSources {
   mounts: string;
   membership: string;
 }

@@ -36,7 +36,7 @@ const NAMESPACES = [
 ].flat();
 
 /** Absolute paths, so that a sandbox's own PATH does not count. */
-export interface BubblewrapPrograms {
+interface BubblewrapPrograms {
   bwrap: string;
   /** Only root needs it. */
   setpriv: string | null;

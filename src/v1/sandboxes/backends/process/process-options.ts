@@ -3,7 +3,7 @@ import type { SandboxBackendOptions } from '../sandbox-backend.js';
 
 export type ProcessIsolation = 'bwrap' | 'none';
 
-export type ProcessNetwork = 'isolated' | 'shared';
+type ProcessNetwork = 'isolated' | 'shared';
 
 /** Paths are absolute. Sandboxes of another `instanceId` in the same folder are not touched. */
 export interface ProcessBackendOptions extends SandboxBackendOptions {
