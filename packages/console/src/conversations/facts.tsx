@@ -46,7 +46,7 @@ function Following({ follow: { state, round, reason, pull_request: pull } }: { f
     <>
       <Badge state={state} />
       {pull?.url && linksTo([[pull.url, `#${pull.number}`]])}
-      <span>{[round > 0 && `round ${round}`, reason].filter(Boolean).join(', ')}</span>
+      <span>{[round > 0 && `round ${round}`, reason].filter(Boolean).join(': ')}</span>
     </>
   );
 }
