@@ -7,7 +7,7 @@ import {
 import { bitbucketGitCredential, bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
 import { refusalSchema as bitbucketRefusalSchema } from './bitbucket/bitbucket.schema.js';
 import { boundFollowed, logTail, readInBatches, toOpenedChangeRequest } from './change-requests.js';
-import type { FollowedChangeRequest } from './followed-change-request.js';
+import type { FollowedChangeRequest, FollowedComment } from './followed-change-request.js';
 import { GitProviderError } from './git-provider.js';
 import { githubReasons } from './github/github.mapper.js';
 import { refusalSchema as githubRefusalSchema } from './github/github.schema.js';
@@ -209,14 +209,28 @@ describe('readInBatches', () => {
 
 describe('boundFollowed', () => {
   it('puts comments in order, by number within a second, and leaves out those that say nothing', () => {
-    const comment = (id: string, createdAt: number, body = 'x') => ({
-      ...{ id, createdAt, body, threadId: null, author: 'ada', own: false, mayWrite: null },
-      ...{ path: null, line: null, url: null, resolved: null },
+    const comment = (id: string, createdAt: number, body = 'x'): FollowedComment => ({
+      id,
+      threadId: null,
+      author: 'ada',
+      own: false,
+      mayWrite: null,
+      body,
+      path: null,
+      line: null,
+      url: null,
+      createdAt,
+      resolved: null,
     });
     const followed: FollowedChangeRequest = {
-      ...{ state: 'open', url: 'https://code.example/1', headSha: 'c0ffee', conflicts: 'no' },
-      ...{ approved: false, checks: [], truncated: false },
+      state: 'open',
+      url: 'https://code.example/1',
+      headSha: 'c0ffee',
+      conflicts: 'no',
+      approved: false,
+      checks: [],
       comments: [comment('r10', 2), comment('r9', 2), comment('r11', 1), comment('r12', 3, ' \n')],
+      truncated: false,
     };
     expect(boundFollowed(followed).comments.map(({ id }) => id)).toEqual(['r11', 'r9', 'r10']);
   });

@@ -37,7 +37,7 @@ const BATCH = { batch: 1, pageSize: 50 };
 const MAX_STATUS_PAGES = 3;
 const PULL_REQUEST_FIELDS =
   'state,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
-const STATUS_FIELDS = 'next,values.uuid,values.key,values.name,values.state,values.url,values.updated_on';
+const STATUS_FIELDS = 'next,values.key,values.name,values.state,values.url,values.updated_on';
 const COMMENT_FIELDS = [
   'next',
   'values.id',
@@ -55,18 +55,16 @@ const COMMENT_FIELDS = [
   'values.links.html.href',
 ].join(',');
 
-const link = object({ html: object({ href: pageUrl }) });
-
 const pullRequestSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']),
   links: object({ html: object({ href: requiredPageUrl }) }),
-  source: object({ commit: object({ hash: requiredName }) }),
+  /** Without a commit once the branch is deleted. */
+  source: object({ commit: object({ hash: text }) }),
   destination: object({ commit: object({ hash: text }) }),
   participants: list(object({ approved: flag, state: text })),
 });
 
 const statusSchema = object({
-  uuid: text,
   key: requiredName,
   name: text,
   state: text,
@@ -84,7 +82,7 @@ const commentSchema = object({
   user: object({ uuid: text, nickname: text }),
   content: object({ raw: commentBody }),
   created_on: requiredInstant,
-  links: link,
+  links: object({ html: object({ href: pageUrl }) }),
 });
 type BitbucketFollowedComment = z.output<typeof commentSchema>;
 
@@ -148,7 +146,8 @@ export class BitbucketFollow {
     if (pull === null) {
       return null;
     }
-    const commits = `${pull.source.commit.hash}..${pull.destination.commit.hash}`;
+    const [source, destination] = [pull.source.commit.hash, pull.destination.commit.hash];
+    const commits = source === null || destination === null ? null : `${source}..${destination}`;
     const [conflicts, statuses, [comments]] = await Promise.all([
       pull.state === 'OPEN' ? this.details.conflicts({ commits }, path) : ('no' as const),
       this.client.list(`${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`, followedParts.statuses, {
@@ -173,16 +172,17 @@ export function toFollowed(
   userUuid: string,
 ): FollowedChangeRequest {
   const opinions = pull.participants;
+  const head = pull.source.commit.hash ?? '';
   const byId = new Map(comments.values.map((comment) => [comment.id, comment]));
   return boundFollowed({
     state: pull.state === 'OPEN' ? 'open' : pull.state === 'MERGED' ? 'merged' : 'closed',
     url: pull.links.html.href,
-    headSha: pull.source.commit.hash,
+    headSha: head,
     conflicts,
     approved:
       opinions.some(({ approved }) => approved) &&
       !opinions.some(({ state }) => state === 'changes_requested'),
-    checks: toChecks(pull.source.commit.hash, statuses.values),
+    checks: toChecks(head, statuses.values),
     comments: comments.values
       .filter(({ deleted, pending }) => !deleted && !pending)
       .map((comment) => {

@@ -59,7 +59,7 @@ const noteSchema = object({
 export const followedMergeSchema = z.object({
   state: z.enum(['opened', 'merged', 'closed', 'locked']),
   webUrl: requiredPageUrl,
-  diffHeadSha: requiredName,
+  diffHeadSha: text,
   conflicts: flag,
   mergeStatusEnum: text,
   detailedMergeStatus: text,
@@ -175,7 +175,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
   return boundFollowed({
     state: found.state === 'merged' || found.state === 'closed' ? found.state : 'open',
     url: found.webUrl,
-    headSha: found.diffHeadSha,
+    headSha: found.diffHeadSha ?? '',
     conflicts: mapConflicts(found.mergeStatusEnum, found.conflicts),
     approved: found.approvedBy.nodes.length > 0 && !UNAPPROVED.includes(found.detailedMergeStatus),
     checks: jobs.nodes.map(({ id, name, status, allowFailure, webPath }) => ({
