@@ -168,6 +168,7 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private async postpone({ row, ...linked }: LinkedPullRequest, error: DomainError): Promise<void> {
     const failures = row.failures + 1;
     const pauseMs = Math.max(
+      this.pollMs,
       Math.min(this.pollMs * 2 ** Math.min(failures, 10), MAX_PAUSE_MS),
       (error.retryAfterSeconds ?? 0) * 1000,
     );

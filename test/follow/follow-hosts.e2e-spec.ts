@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
+import { addCheck, addComment, followedOf, push } from '../fakes/fake-followed.js';
+import type { FakeServer } from '../fakes/fake-server.js';
+import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { FollowsClient } from '../support/follows-client.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { StartsClient } from '../support/starts-client.js';
+import { TokensClient } from '../support/tokens-client.js';
+
+const REPOSITORY = 'octo/app';
+const NUMBER = 15;
+const dataCenterWorld: FakeWorld = { ...sampleWorld(), token: 'datacenter-4217token', issues: [] };
+
+let hosts: GitHosts;
+let dataCenter: FakeServer;
+let backend: InProcessSandboxBackend;
+let app: TestApp;
+
+beforeAll(async () => {
+  hosts = await startGitHosts();
+  dataCenter = await startFakeBitbucketDataCenter(dataCenterWorld);
+  backend = new InProcessSandboxBackend();
+  app = await createTestApp(
+    { ...hosts.environment, GIT_HOST_ALLOWLIST: dataCenter.origin, FOLLOW_POLL_SECONDS: '3600' },
+    undefined,
+    { sandboxBackend: backend },
+  );
+});
+
+afterAll(async () => {
+  await app.close();
+  await backend.close();
+  await dataCenter.close();
+  await hosts.close();
+});
+
+function changeOf({ changeRequests }: FakeWorld): FakeChangeRequest {
+  const found = changeRequests.find(
+    ({ repository, number }) => repository === REPOSITORY && number === NUMBER,
+  );
+  if (found === undefined) {
+    throw new Error('the sample world has another pull request');
+  }
+  return found;
+}
+
+it.each<[string, ProviderType, () => FakeWorld, () => string | null]>([
+  ['GitLab', 'gitlab', () => hosts.worlds.gitlab, () => null],
+  ['Bitbucket Cloud', 'bitbucket', () => hosts.worlds.bitbucket, () => null],
+  ['Bitbucket Data Center', 'bitbucket', () => dataCenterWorld, () => dataCenter.origin],
+])('%s: one round from a failing check and a comment to green', async (_name, provider, world, host) => {
+  const user = await app.createUser();
+  const follows = new FollowsClient([app], user);
+  await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
+  await new TokensClient(app, user).postTokens({ [provider]: { token: world().token, host: host() } });
+  const change = changeOf(world());
+  const conversation = await follows.start({ repository: REPOSITORY, number: NUMBER, provider });
+  await follows.idle(conversation);
+
+  addCheck(change, 'test', { state: 'failed', log: 'Expected 1, got 2' });
+  const comment = addComment(change, 'alice', 'Why not 2?', { path: 'src/a.ts', line: 4 });
+  await follows.until(conversation, { state: 'watching', round: 1 });
+
+  const text = (await follows.told(conversation)).at(-1);
+  expect(text).toContain('The check test failed');
+  expect(text).toContain('on src/a.ts, line 4:\nWhy not 2?');
+  const answers = followedOf(change).comments.filter(({ body }) => body.includes('(Slipway, round 1 of 5)'));
+  expect(answers).toMatchObject([{ root: comment.id, author: 'mona' }]);
+
+  comment.resolved = true;
+  push(change, 'b'.repeat(40));
+  addCheck(change, 'test', { state: 'passed' });
+  await follows.until(conversation, { state: 'reached', round: 1 });
+  expect(await follows.state(conversation)).toMatchObject({
+    pull_request: { repository: REPOSITORY, number: NUMBER, url: expect.stringContaining(String(NUMBER)) },
+  });
+});

@@ -1,0 +1,505 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { FollowedPullRequestRepository } from '../../src/v1/app-conversations/followed/followed-pull-request.repository.js';
+import {
+  addCheck,
+  addComment,
+  approve,
+  deleteRepository,
+  endWith,
+  followedOf,
+  push,
+} from '../fakes/fake-followed.js';
+import { checkRunDelivery, commentDelivery, deliver } from '../fakes/fake-github.webhooks.js';
+import { FakeServer } from '../fakes/fake-server.js';
+import type { FakeChangeRequest } from '../fakes/fake-world.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { sampleWorld } from '../fakes/sample-world.js';
+import { AuditClient } from '../support/audit-client.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { FollowsClient, type FollowingConversation } from '../support/follows-client.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { StartsClient } from '../support/starts-client.js';
+import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
+
+const REPOSITORY = 'octo/app';
+const ALICE = 'alice';
+const MONA = 'mona';
+const POLL_MS = 3_600_000;
+
+let hosts: GitHosts;
+let backend: InProcessSandboxBackend;
+let receiver: FakeServer;
+let app: TestApp;
+let second: TestApp;
+let user: TestUser;
+let follows: FollowsClient;
+let change: FakeChangeRequest;
+let numbers = 100;
+
+beforeAll(async () => {
+  hosts = await startGitHosts();
+  backend = new InProcessSandboxBackend();
+  receiver = await FakeServer.start(() => ({ status: 204 }));
+  const environment = {
+    ...hosts.environment,
+    WEBHOOK_HOST_ALLOWLIST: receiver.origin,
+    FOLLOW_POLL_SECONDS: String(POLL_MS / 1_000),
+    MAX_RUNNING_SANDBOXES: '3',
+  };
+  app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+  second = await createTestApp(environment, app.databaseUrl, { sandboxBackend: backend });
+});
+
+beforeEach(async () => {
+  user = await app.createUser();
+  follows = new FollowsClient([app, second], user);
+  await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
+  await new TokensClient(app, user).post(hosts.tokens);
+  numbers += 10;
+  change = { repository: REPOSITORY, number: numbers, title: 'Fix it', updatedAt: '2026-11-20T16:45:12Z' };
+  hosts.worlds.github.changeRequests.push(change);
+  receiver.requests.length = 0;
+});
+
+afterEach(async () => {
+  hosts.clearFaults();
+  backend.gate.open();
+  hosts.worlds.github.repositories = sampleWorld().repositories;
+  await app.dataSource.query('DELETE FROM followed_pull_requests');
+});
+
+afterAll(async () => {
+  await second.close();
+  await app.close();
+  await backend.close();
+  await receiver.close();
+  await hosts.close();
+});
+
+async function start(follow: object = {}, message?: string): Promise<FollowingConversation> {
+  const started = await follows.start({ repository: REPOSITORY, number: change.number }, follow, message);
+  if (message === undefined) {
+    await follows.idle(started);
+  }
+  return started;
+}
+
+async function rounds(conversation: FollowingConversation): Promise<string[]> {
+  return (await follows.told(conversation)).slice(1);
+}
+
+/** In a round, the agent of these tests answers with the text of the round. */
+async function roundIsOver(conversation: FollowingConversation, round: number): Promise<void> {
+  await follows.until(conversation, { state: 'watching', round });
+  expect(await rounds(conversation)).toHaveLength(round);
+}
+
+function answers(): string[] {
+  return followedOf(change)
+    .comments.filter(({ body }) => body.includes('(Slipway, round'))
+    .map(({ root }) => String(root));
+}
+
+describe('a conversation that follows its pull request', () => {
+  it('watches, works on what happened, answers in the thread, and reaches its goal', async () => {
+    await request(app.url)
+      .post('/api/v1/webhook-endpoints')
+      .set(user.headers)
+      .send({ url: `${receiver.origin}/hook`, events: ['pull_request.round', 'pull_request.reached'] })
+      .expect(201);
+    const conversation = await follows.start({ repository: REPOSITORY, number: null });
+    await follows.idle(conversation);
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toEqual({
+      state: 'watching',
+      round: 0,
+      reason: null,
+      pull_request: null,
+    });
+    const { session_api_key: key } = await follows.conversation(conversation);
+    const { body: opened } = await request(app.url)
+      .post('/api/v1/webhooks/pull-requests')
+      .set({ 'X-Session-API-Key': key })
+      .send({ conversation_id: conversation.id, source_branch: 'fix/it', title: 'Fix it', body: '' })
+      .expect(201);
+    change = hosts.worlds.github.changeRequests.at(-1) as FakeChangeRequest;
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({
+      state: 'watching',
+      pull_request: { repository: REPOSITORY, number: opened.number, url: opened.url },
+    });
+
+    addCheck(change, 'test', { state: 'failed', log: 'line 1\nExpected 1, got 2' });
+    const comment = addComment(change, ALICE, 'Why not 2?', { path: 'src/a.ts', line: 4, mayWrite: false });
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'working', round: 1 });
+    await roundIsOver(conversation, 1);
+
+    const [text = ''] = await rounds(conversation);
+    expect(text).toContain('failing checks: 1, comments to look at: 1.');
+    expect(text).toContain('The check test failed');
+    expect(text).toContain('Expected 1, got 2');
+    expect(text).toContain('Comment by alice on src/a.ts, line 4:\nWhy not 2?');
+    expect(answers()).toEqual([String(comment.root)]);
+
+    comment.resolved = true;
+    push(change, 'b'.repeat(40));
+    addCheck(change, 'test', { state: 'passed' });
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({
+      state: 'reached',
+      round: 1,
+      reason: 'The pull request is green.',
+    });
+    await until(() => receiver.requests.length === 2);
+    expect(receiver.requests.map(({ body }) => JSON.parse(String(body)))).toMatchObject([
+      {
+        type: 'pull_request.round',
+        data: {
+          conversation_id: conversation.id,
+          repository: REPOSITORY,
+          number: opened.number,
+          url: opened.url,
+          round: 1,
+          reason: null,
+          cost: expect.any(Number),
+        },
+      },
+      { type: 'pull_request.reached', data: { round: 1, reason: 'The pull request is green.' } },
+    ]);
+    const entries = await new AuditClient(app).find({ action: 'conversation.follow_round' });
+    expect(entries).toMatchObject([{ resource: { id: conversation.id }, details: { round: 1 } }]);
+  });
+
+  it('is resumed where its sandbox is paused', async () => {
+    const conversation = await start();
+    await request(app.url)
+      .post(`/api/v1/sandboxes/${conversation.sandboxId}/pause`)
+      .set(user.headers)
+      .expect(200);
+    await until(async () => (await follows.conversation(conversation)).sandbox_status === 'PAUSED');
+
+    addComment(change, ALICE, 'Please look.');
+    await follows.look(conversation);
+    await roundIsOver(conversation, 1);
+    expect((await rounds(conversation))[0]).toContain('Please look.');
+  });
+
+  it('is woken once for what it knows, however often it looks', async () => {
+    const conversation = await start();
+    addCheck(change, 'test', { state: 'failed' });
+    addComment(change, ALICE, 'Hm.', { path: 'src/a.ts' });
+    await roundIsOver(conversation, 1);
+    for (let look = 0; look < 3; look += 1) {
+      await follows.look(conversation);
+    }
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
+  });
+
+  it('is never woken by its own answers and comments, but by those of the person who owns the account', async () => {
+    const conversation = await start({}, 'read and wait');
+    const during = addComment(change, MONA, 'I chose the second way.');
+    await follows.look(conversation);
+    await request(app.url)
+      .post(`/api/v1/app-conversations/${conversation.id}/send-message`)
+      .set(user.headers)
+      .send({ content: [{ type: 'text', text: 'say enough' }] });
+    await follows.idle(conversation);
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 0 });
+
+    const later = new Date(Date.now() + 60_000).toISOString();
+    addComment(change, MONA, 'Take the third way.', { createdAt: later });
+    await follows.until(conversation, { state: 'watching', round: 1 });
+    const text = (await follows.told(conversation)).at(-1);
+    expect(text).toContain('Comment by mona:\nTake the third way.');
+    expect(text).toContain(`with your account, while you worked:\n${during.body}`);
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
+  });
+
+  it('goes on after its work with what happened meanwhile: a push, a check of it, a comment', async () => {
+    const conversation = await start({}, 'read and wait');
+    addCheck(change, 'test', { state: 'failed' });
+    await follows.look(conversation);
+    push(change, 'c'.repeat(40));
+    addCheck(change, 'lint', { state: 'failed' });
+    addComment(change, ALICE, 'And this?');
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 0 });
+
+    await request(app.url)
+      .post(`/api/v1/app-conversations/${conversation.id}/send-message`)
+      .set(user.headers)
+      .send({ content: [{ type: 'text', text: 'say enough' }] });
+    await follows.until(conversation, { state: 'watching', round: 1 });
+    const text = (await follows.told(conversation)).at(-1);
+    expect(text).toContain('The check lint failed');
+    expect(text).not.toContain('The check test failed');
+    expect(text).toContain('And this?');
+  });
+
+  it.each<[string, () => void, object]>([
+    ['merged', () => endWith(change, 'merged'), { state: 'reached', reason: 'The pull request is merged.' }],
+    ['closed', () => endWith(change, 'closed'), { state: 'gave_up' }],
+    [
+      'gone with its repository',
+      () => deleteRepository(hosts.worlds.github, REPOSITORY),
+      { state: 'gave_up' },
+    ],
+    [
+      'told to stop',
+      () => addComment(change, ALICE, 'That is enough: @slipway stop.'),
+      { state: 'stopped', reason: 'A comment told it to stop.' },
+    ],
+  ])('ends when it is %s, whether the agent waits or works', async (_what, happen, expected) => {
+    const idle = await start();
+    const working = await start({}, 'read and wait');
+    await follows.look(working);
+    happen();
+    await follows.until(idle, expected);
+    await follows.until(working, expected);
+    await follows.look(idle);
+    expect(await rounds(idle)).toEqual([]);
+  });
+
+  it('goes on after a force push with the checks of the new commit', async () => {
+    const conversation = await start();
+    addCheck(change, 'test', { state: 'failed' });
+    await roundIsOver(conversation, 1);
+    push(change, 'f'.repeat(40));
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
+    addCheck(change, 'test', { state: 'failed' });
+    await roundIsOver(conversation, 2);
+  });
+
+  it('is not stopped by those who may not write', async () => {
+    const conversation = await start();
+    addComment(change, 'passer-by', '@slipway stop', { mayWrite: false });
+    await roundIsOver(conversation, 1);
+  });
+
+  it('gives up after its rounds, and at its budget', async () => {
+    const few = await start({ max_rounds: 1 });
+    addComment(change, ALICE, 'One.');
+    await roundIsOver(few, 1);
+    const poor = await start({ max_rounds: 1 });
+    await app.dataSource.query(
+      `UPDATE followed_conversations
+       SET metrics = '{"model_name": "m", "accumulated_cost": 2, "max_budget_per_task": 2}' WHERE id = $1`,
+      [poor.id],
+    );
+    addComment(change, ALICE, 'Two.');
+    await follows.until(few, { state: 'gave_up', reason: 'All 1 rounds (max_rounds) are used up.' });
+    await follows.until(poor, { state: 'gave_up', reason: 'The budget of the conversation is spent.' });
+  });
+
+  it('waits for an approval where that is its goal, and stays where there are no checks', async () => {
+    const green = await start();
+    const approved = await start({ until: 'approved' });
+    await follows.look(green);
+    await follows.look(approved);
+    expect(await follows.state(green)).toMatchObject({ state: 'watching' });
+    expect(await follows.state(approved)).toMatchObject({ state: 'watching' });
+    approve(change, ALICE);
+    await follows.until(approved, { state: 'reached', reason: 'The pull request is approved.' });
+    await follows.look(green);
+    expect(await follows.state(green)).toMatchObject({ state: 'watching' });
+  });
+});
+
+describe('two replicas', () => {
+  it('begin one round', async () => {
+    const conversation = await start();
+    addCheck(change, 'test', { state: 'failed' });
+    await Promise.all([follows.look(conversation), follows.look(conversation), follows.look(conversation)]);
+    await roundIsOver(conversation, 1);
+  });
+
+  it('ask one question for all that one user follows', async () => {
+    const first = await start();
+    await start();
+    await follows.look(first);
+    hosts.github.requests.length = 0;
+    await app.dataSource.query(
+      `UPDATE followed_pull_requests SET next_look_at = date_trunc('milliseconds', now())`,
+    );
+    await follows.look(first);
+    expect(hosts.github.requests.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a process that dies', () => {
+  /** Of both replicas, since either may come first. */
+  function diesOnce(method: 'settle' | 'takeUnanswered', isLate: boolean): () => boolean {
+    let died = false;
+    for (const each of [app, second]) {
+      const repository = each.app.get(FollowedPullRequestRepository);
+      const original = repository[method].bind(repository) as (...given: unknown[]) => Promise<unknown>;
+      repository[method] = (async (...given: unknown[]) => {
+        if (!died && isLate) {
+          await original(...given);
+        }
+        if (!died) {
+          died = true;
+          throw new Error('the process died');
+        }
+        return original(...given);
+      }) as never;
+    }
+    return () => died;
+  }
+
+  afterEach(() => {
+    for (const each of [app, second]) {
+      const repository = each.app.get(FollowedPullRequestRepository);
+      Reflect.deleteProperty(repository, 'settle');
+      Reflect.deleteProperty(repository, 'takeUnanswered');
+    }
+  });
+
+  async function releaseLeases(): Promise<void> {
+    await app.dataSource.query('UPDATE followed_pull_requests SET leased_until = NULL');
+  }
+
+  it.each([
+    ['before its round is stored', false],
+    ['before the transaction of its round ends', true],
+  ])('%s doubles no round', async (_when, isLate) => {
+    const conversation = await start();
+    await follows.look(conversation);
+    const comment = addComment(change, ALICE, 'Why?', { path: 'src/a.ts' });
+    const hasDied = diesOnce('settle', isLate);
+    await until(async () => {
+      await follows.look(conversation);
+      return hasDied();
+    });
+    await releaseLeases();
+    await roundIsOver(conversation, 1);
+    expect(answers()).toEqual([String(comment.root)]);
+  });
+
+  it.each([
+    ['before it takes a thread to answer', false, 1],
+    ['after it took one', true, 0],
+  ])('%s answers it once at most', async (_when, isLate, count) => {
+    const conversation = await start();
+    addComment(change, ALICE, 'Why?', { path: 'src/a.ts' });
+    const hasDied = diesOnce('takeUnanswered', isLate);
+    await until(async () => {
+      await follows.look(conversation);
+      return hasDied();
+    });
+    await releaseLeases();
+    await roundIsOver(conversation, 1);
+    expect(answers()).toHaveLength(count);
+  });
+});
+
+describe('a host that fails', () => {
+  it('is asked again later, and the reason is shown meanwhile', async () => {
+    const conversation = await start();
+    hosts.github.injectFault({ kind: 'status', status: 502 });
+    await follows.look(conversation);
+    const failed = await follows.state(conversation);
+    expect(failed).toMatchObject({ state: 'watching', reason: expect.stringContaining('github') });
+    const [row] = await app.dataSource.query(
+      `SELECT failures, next_look_at > now() + interval '50 minutes' AS later FROM followed_pull_requests`,
+    );
+    expect(row).toEqual({ failures: 1, later: true });
+    hosts.clearFaults();
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', reason: null });
+  });
+});
+
+describe('a webhook of the organization', () => {
+  it('wakes within one look, once for many events of one check', async () => {
+    const secret = 'a-secret-of-the-host';
+    await request(app.url)
+      .post('/api/automation/v1/webhooks')
+      .set(user.headers)
+      .send({ name: 'Host', source: 'github', webhook_secret: secret })
+      .expect(201);
+    const hook = { url: `${app.url}/api/automation/v1/events/${user.id}/github`, secret };
+    const conversation = await start();
+    await follows.look(conversation);
+    const check = addCheck(change, 'test', { state: 'failed' });
+    const answered = await Promise.all([1, 2, 3].map(() => deliver(hook, checkRunDelivery(change, check))));
+    expect(answered.map(({ status }) => status)).toEqual([202, 202, 202]);
+    await until(async () => (await follows.state(conversation))?.round === 1);
+    await follows.idle(conversation);
+    await deliver(hook, checkRunDelivery(change, check));
+    await deliver(hook, commentDelivery(change, addComment(change, ALICE, 'And?')));
+    await until(async () => (await rounds(conversation)).length === 2);
+    expect((await rounds(conversation)).at(-1)).not.toContain('The check');
+  });
+
+  it('wakes nobody elsewhere', async () => {
+    const other = await app.createUser();
+    const secret = 'another-secret-of-a-host';
+    await request(app.url)
+      .post('/api/automation/v1/webhooks')
+      .set(other.headers)
+      .send({ name: 'Host', source: 'github', webhook_secret: secret })
+      .expect(201);
+    const conversation = await start();
+    await follows.look(conversation);
+    const check = addCheck(change, 'test', { state: 'failed' });
+    await deliver(
+      { url: `${app.url}/api/automation/v1/events/${other.id}/github`, secret },
+      checkRunDelivery(change, check),
+    );
+    const [row] = await app.dataSource.query(
+      'SELECT next_look_at > now() AS later FROM followed_pull_requests WHERE conversation_id = $1',
+      [conversation.id],
+    );
+    expect(row).toEqual({ later: true });
+  });
+});
+
+describe('the request', () => {
+  it.each([
+    [{ max_rounds: 21 }, 'max_rounds'],
+    [{ until: 'blue' }, 'until'],
+    [{ checks: 'some' }, 'checks'],
+  ])('is refused: %j', async (follow, member) => {
+    const { body } = await request(app.url)
+      .post('/api/v1/app-conversations')
+      .set(user.headers)
+      .send({ follow })
+      .expect(422);
+    expect(body.detail[0].loc).toEqual(['body', 'follow', member]);
+  });
+
+  it('of an automation is handed to its runs', async () => {
+    const { body: automation } = await request(app.url)
+      .post('/api/automation/v1/preset/prompt')
+      .set(user.headers)
+      .send({
+        name: 'Fix',
+        prompt: 'say hello',
+        trigger: { type: 'event', source: 'by-hand', on: 'never' },
+        follow: { until: 'merged' },
+      })
+      .expect(201);
+    expect(automation.preset_metadata.follow).toEqual({
+      checks: true,
+      reviews: true,
+      conflicts: true,
+      max_rounds: 5,
+      until: 'merged',
+    });
+    await request(app.url).post(`/api/automation/v1/${automation.id}/dispatch`).set(user.headers).expect(201);
+    await until(async () => {
+      const { body } = await request(app.url)
+        .get('/api/v1/app-conversations/search')
+        .set(user.headers)
+        .expect(200);
+      return body.items[0]?.follow?.state === 'watching';
+    });
+  });
+});

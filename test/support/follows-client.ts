@@ -1,0 +1,111 @@
+import request from 'supertest';
+import { FollowWorker } from '../../src/follow/follow.worker.js';
+import type { ProviderType } from '../../src/git-providers/git-provider.js';
+import type { FollowDto, FollowStateDto } from '../../src/v1/app-conversations/followed/follow.dto.js';
+import type { TestApp, TestUser } from './create-test-app.js';
+import { StartsClient } from './starts-client.js';
+import { until } from './until.js';
+
+export interface FollowingConversation {
+  id: string;
+  sandboxId: string;
+}
+
+interface Place {
+  repository: string;
+  number: number | null;
+  provider?: ProviderType;
+}
+
+interface ConversationAnswer {
+  sandbox_id: string;
+  sandbox_status: string;
+  execution_status: string | null;
+  session_api_key: string;
+  follow: FollowStateDto | null;
+}
+
+/** Conversations of one user that follow pull requests of a fake host. */
+export class FollowsClient {
+  constructor(
+    private readonly apps: readonly [TestApp, ...TestApp[]],
+    private readonly user: TestUser,
+  ) {}
+
+  /** Started without a clone, then about the repository. */
+  async start(
+    { repository, number, provider = 'github' }: Place,
+    follow: FollowDto = {},
+    message = 'say done',
+  ): Promise<FollowingConversation> {
+    const [app] = this.apps;
+    const { body: task } = await request(app.url)
+      .post('/api/v1/app-conversations')
+      .set(this.user.headers)
+      .send({ follow, initial_message: { content: [{ type: 'text', text: message }] } })
+      .expect(200);
+    const started = await new StartsClient(app, this.user).reached(task, 'READY');
+    const id = started.appConversationId.replaceAll('-', '');
+    await app.dataSource.query(
+      `UPDATE app_conversations SET selected_repository = $2, git_provider = $3, pr_number = $4 WHERE id = $1`,
+      [id, repository, provider, number === null ? [] : [number]],
+    );
+    return { id, sandboxId: started.sandboxId };
+  }
+
+  async conversation({ id }: Pick<FollowingConversation, 'id'>): Promise<ConversationAnswer> {
+    const { body } = await request(this.apps[0].url)
+      .get(`/api/v1/app-conversations?ids=${id}`)
+      .set(this.user.headers)
+      .expect(200);
+    return body[0];
+  }
+
+  async state(which: FollowingConversation): Promise<FollowStateDto | null> {
+    return (await this.conversation(which)).follow;
+  }
+
+  /** Looks as if the poll were over, in all applications at once. */
+  async look(which: FollowingConversation): Promise<void> {
+    await this.apps[0].dataSource.query(
+      `UPDATE followed_pull_requests SET next_look_at = date_trunc('milliseconds', now()) WHERE conversation_id = $1 AND next_look_at IS NOT NULL`,
+      [which.id],
+    );
+    await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).lookNow()));
+  }
+
+  /** Looks until the state holds. */
+  async until(which: FollowingConversation, expected: Partial<FollowStateDto>): Promise<void> {
+    await until(async () => {
+      await this.look(which);
+      const state = await this.state(which);
+      return Object.entries(expected).every(
+        ([name, value]) => state?.[name as keyof FollowStateDto] === value,
+      );
+    });
+  }
+
+  /** The agent's work is over, and noticed. */
+  async idle(which: FollowingConversation): Promise<void> {
+    await until(async () => {
+      await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).lookNow()));
+      const [row] = await this.apps[0].dataSource.query<{ idle_since: Date | null }[]>(
+        'SELECT idle_since FROM followed_pull_requests WHERE conversation_id = $1',
+        [which.id],
+      );
+      return row?.idle_since !== null;
+    });
+  }
+
+  /** What the user said, the first message included. */
+  async told({ id }: FollowingConversation): Promise<string[]> {
+    const { body } = await request(this.apps[0].url)
+      .get(`/api/v1/conversation/${id}/events/search?kind__eq=MessageEvent&limit=100`)
+      .set(this.user.headers)
+      .expect(200);
+    const events: { source: string; llm_message: { content: { text: string }[] } }[] = body.items;
+    return events
+      .filter(({ source }) => source === 'user')
+      .map(({ llm_message: message }) => message.content.map(({ text }) => text).join('\n'));
+  }
+}
