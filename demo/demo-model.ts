@@ -1,5 +1,5 @@
 import { call, say, type ScriptedAnswer } from '../test/fakes/scripted-llm.answers.js';
-import type { ChatRequest } from '../test/fakes/scripted-llm.js';
+import type { Script } from '../test/fakes/scripted-llm.js';
 
 const COMMIT =
   'git commit --quiet --all --message "fix: try the address lookup twice" && git log --oneline -1';
@@ -24,11 +24,19 @@ const NEXT_TURN: ScriptedAnswer[] = [
   say('I changed one line of lookup.sh, and committed it under your name.'),
 ];
 
-/** A script in place of a model. It shows that everything around a model works, and nothing about models. */
-export function demoModel({ messages }: ChatRequest): ScriptedAnswer {
-  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
-  const steps = messages.slice(lastUser).filter(({ role }) => role === 'tool').length;
-  const turns = messages.filter(({ role }) => role === 'user').length;
-  const script = turns === 1 ? FIRST_TURN : NEXT_TURN;
-  return script[Math.min(steps, script.length - 1)] ?? say('Done.');
+/**
+ * A script in place of a model. It shows that everything around a model works, and nothing about models.
+ *
+ * @param turns the answers to each message of the user, the last ones also to all further messages
+ */
+export function byTurn(...turns: ScriptedAnswer[][]): Script {
+  return ({ messages }) => {
+    const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+    const steps = messages.slice(lastUser).filter(({ role }) => role === 'tool').length;
+    const turn = messages.filter(({ role }) => role === 'user').length;
+    const script = turns[Math.min(turn, turns.length) - 1] ?? [];
+    return script[Math.min(steps, script.length - 1)] ?? say('Done.');
+  };
 }
+
+export const demoModel = byTurn(FIRST_TURN, NEXT_TURN);

@@ -1,9 +1,13 @@
+import { loopModel } from './automations-model.js';
+import { tellAutomations } from './automations-story.js';
 import { type Demo, startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
 import { tellConversation, tellDeletion, tellStory } from './story.js';
 
 /** Whether the demo ends after the story; the default without a terminal. */
 const once = process.argv.includes('--once') || !process.stdout.isTTY;
+/** `npm run demo -- automations` */
+const isAboutAutomations = process.argv.includes('automations');
 const print = (text: string) => {
   process.stdout.write(text);
 };
@@ -23,19 +27,18 @@ const stopRequested = new Promise<void>((resolve) => {
 print(
   '\n  Slipway with fakes of GitHub, GitLab, Bitbucket and a model, all on this machine. You need no account.\n',
 );
-const demo = await startDemo();
+const demo = await startDemo(isAboutAutomations ? { script: loopModel } : {});
 try {
   const teller = new Storyteller(demo.url, demo.apiKey, print);
   const story = async () => {
-    await tellStory(demo, teller);
-    const id = await tellConversation(demo, teller);
+    const { id, automationId } = await tell(teller);
     if (once) {
       await tellDeletion(id, teller);
       print(
         `\nAt a terminal and without --once, the demo keeps running, with this conversation in the console.\n`,
       );
     } else {
-      print(farewell(demo, id));
+      print(farewell(demo, id, automationId));
       await stopRequested;
     }
   };
@@ -44,11 +47,21 @@ try {
   await demo.close();
 }
 
-function farewell({ url, apiKey }: Demo, id: string): string {
+async function tell(teller: Storyteller): Promise<{ id: string; automationId?: string }> {
+  if (isAboutAutomations) {
+    return await tellAutomations(demo, teller);
+  }
+  await tellStory(demo, teller);
+  return { id: await tellConversation(demo, teller) };
+}
+
+function farewell({ url, apiKey }: Demo, id: string, automationId?: string): string {
+  const automation =
+    automationId === undefined ? '' : `  Its automation     ${url}/console/automations/${automationId}\n`;
   return `
   This conversation  ${url}/console/conversations/${id}
-  Every request      ${url}/docs
-  Key for both       ${apiKey}
+${automation}  Every request      ${url}/docs
+  Key for ${automation === '' ? 'both' : 'all '}       ${apiKey}
 
   Ctrl-C ends the demo.
 `;

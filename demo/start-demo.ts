@@ -7,11 +7,12 @@ import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/container-layout.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
 import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';
+import { push } from '../test/fakes/fake-followed.js';
 import { startFakeGithub } from '../test/fakes/fake-github.js';
 import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
 import type { FakeServer } from '../test/fakes/fake-server.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
-import { startGitHttpServer } from '../test/fakes/git-http-server.js';
+import { type GitHttpServer, startGitHttpServer } from '../test/fakes/git-http-server.js';
 import { type Script, ScriptedLlm } from '../test/fakes/scripted-llm.js';
 import { bridgeAddress } from '../test/support/engine-address.js';
 import { startServiceProcess } from '../test/support/service-process.js';
@@ -32,6 +33,8 @@ export interface Demo {
   apiKey: string;
   worlds: { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld };
   gitlab: FakeServer;
+  /** Of the GitHub. */
+  repositories: GitHttpServer;
   /** `llm_base_url` of the script in place of a model. */
   modelUrl: string;
   /** Ends the service and starts it again at the same address; sandboxes go on meanwhile. */
@@ -67,10 +70,13 @@ export async function startDemo({
   const backend = await demoBackend();
   const apiKey = 'demo-key-of-nadia';
   const worlds = demoWorld(Date.now());
-  const github = await startFakeGithub(worlds.github, { latencyMs: LATENCY_MS });
   const gitlab = await startFakeGitlab(worlds.gitlab, { latencyMs: LATENCY_MS });
   const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
   const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`, backend.host);
+  const github = await startFakeGithub(worlds.github, {
+    latencyMs: LATENCY_MS,
+    gate: () => showPushes(worlds.github, repositories),
+  });
   await repositories.commit(DEMO_REPOSITORY, 'main', DEMO_FILES);
   const model = await ScriptedLlm.start(script, {
     chunkDelayMs: MODEL_PAUSE_MS,
@@ -106,6 +112,7 @@ export async function startDemo({
       apiKey,
       worlds,
       gitlab,
+      repositories,
       modelUrl: model.url,
       restart: async () => {
         await service.stop();
@@ -122,6 +129,15 @@ export async function startDemo({
   } catch (error) {
     await closeRest();
     throw error;
+  }
+}
+
+/** Gives pull requests that were opened here the commits that were really pushed. */
+export async function showPushes(world: FakeWorld, repositories: GitHttpServer): Promise<void> {
+  for (const change of world.changeRequests) {
+    if (change.sourceBranch !== undefined) {
+      push(change, await repositories.tip(change.repository, change.sourceBranch));
+    }
   }
 }
 

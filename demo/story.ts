@@ -4,11 +4,11 @@ import type { Demo } from './start-demo.js';
 import type { ServerSentEvent, Storyteller } from './storyteller.js';
 
 const TASKS_PATH = '/api/user/suggested-tasks';
-const TOKENS_PATH = '/api/add-git-providers';
-const CONVERSATIONS = '/api/v1/app-conversations';
+export const TOKENS_PATH = '/api/add-git-providers';
+export const CONVERSATIONS = '/api/v1/app-conversations';
 const COLUMNS = ['git_provider', 'task_type', 'repo', 'issue_number', 'title'] as const;
 const WIDTH = 110;
-const asJson = (body: unknown) => [JSON.stringify(body)];
+export const asJson = (body: unknown) => [JSON.stringify(body)];
 
 /** Tells the main job from the first token on, with a provider that fails on the way. */
 export async function tellStory(demo: Demo, teller: Storyteller): Promise<void> {
@@ -64,20 +64,7 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
   teller.say(
     'Now an agent does one of these tasks. It needs a model (here a script behind an OpenAI-compatible API).',
   );
-  await teller.request(
-    {
-      method: 'POST',
-      path: '/api/settings',
-      body: {
-        llm_model: 'openai/scripted',
-        llm_base_url: demo.modelUrl,
-        llm_api_key: 'sk-demo',
-        git_user_name: 'Nadia Okafor',
-        git_user_email: 'nadia@quayside.example',
-      },
-    },
-    asJson,
-  );
+  await tellModel(demo, teller);
 
   teller.say(
     'She starts a conversation with that task. The start runs in the background, and would survive a crash.',
@@ -157,6 +144,23 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
   return id;
 }
 
+export async function tellModel(demo: Demo, teller: Storyteller): Promise<void> {
+  await teller.request(
+    {
+      method: 'POST',
+      path: '/api/settings',
+      body: {
+        llm_model: 'openai/scripted',
+        llm_base_url: demo.modelUrl,
+        llm_api_key: 'sk-demo',
+        git_user_name: 'Nadia Okafor',
+        git_user_email: 'nadia@quayside.example',
+      },
+    },
+    asJson,
+  );
+}
+
 export async function tellDeletion(id: string, teller: Storyteller): Promise<void> {
   teller.say('Deleting the conversation removes its sandbox too.');
   await teller.request({ method: 'DELETE', path: `${CONVERSATIONS}/${id}` }, asJson);
@@ -178,14 +182,17 @@ function taskTable(tasks: unknown): string[] {
 }
 
 /** One line for an event; null for an event that says nothing new. */
-function eventLine({ event, data }: ServerSentEvent): string | null {
+export function eventLine({ event, data }: ServerSentEvent): string | null {
   switch (event) {
     case 'MessageEvent':
       return line(jsonText(data, 'source') ?? '', textOf(jsonList(data, 'llm_message', 'content')));
     case 'ActionEvent': {
       const action = jsonAt(data, 'action');
       const said = textOf(jsonList(data, 'thought'));
-      const what = jsonText(action, 'command') ?? jsonText(action, 'message') ?? '';
+      const what =
+        ['command', 'message', 'title', 'operation']
+          .map((member) => jsonText(action, member) ?? jsonText(action, 'data', member))
+          .find((text) => text !== null) ?? '';
       return line(jsonText(data, 'tool_name') ?? '', said === '' ? what : `${said} ${what}`);
     }
     case 'ObservationEvent':
@@ -202,7 +209,7 @@ function eventLine({ event, data }: ServerSentEvent): string | null {
 }
 
 /** Whether the agent has stopped working. */
-function hasStopped({ event, data }: ServerSentEvent): boolean {
+export function hasStopped({ event, data }: ServerSentEvent): boolean {
   return (
     event === 'ConversationStateUpdateEvent' &&
     jsonText(data, 'key') === 'execution_status' &&
@@ -210,7 +217,7 @@ function hasStopped({ event, data }: ServerSentEvent): boolean {
   );
 }
 
-function textOf(content: unknown[]): string {
+export function textOf(content: unknown[]): string {
   return content.map((part) => jsonText(part, 'text') ?? '').join(' ');
 }
 
@@ -220,7 +227,7 @@ function line(who: string, text: string): string {
 }
 
 /** A member of the first element of a list. */
-function firstItem(body: unknown, member: string): string {
+export function firstItem(body: unknown, member: string): string {
   return jsonText(jsonList(body)[0], member) ?? '';
 }
 

@@ -70,15 +70,30 @@ export class Storyteller {
     return body;
   }
 
-  /** Repeats a GET until `isDone`. Prints the request once, and the result of `show` whenever it changes. */
+  /** Prints what GitHub sends by itself, and the status that it gets; returns when it was sent (`performance.now()`). */
+  async event(what: string, send: () => Promise<Response>): Promise<number> {
+    const sentAt = performance.now();
+    const { ok, status } = await send();
+    const ms = Math.round(performance.now() - sentAt);
+    this.print(`  GitHub sends ${what}, signed: ${status} ${STATUS_CODES[status] ?? ''} (${ms} ms)\n`);
+    if (!ok) {
+      throw new Error(`${what} was refused with status ${status}`);
+    }
+    return sentAt;
+  }
+
+  /**
+   * Repeats a GET until `isDone`. Prints the request once, and the result of `show` whenever it changes, with the time
+   * since `startedAt`.
+   */
   async follow(
     path: string,
     show: (body: unknown) => string,
     isDone: (body: unknown) => boolean,
+    startedAt = performance.now(),
   ): Promise<unknown> {
     const request: ShownRequest = { method: 'GET', path };
     this.print(`${curlLine(this.url, request)}\n`);
-    const startedAt = performance.now();
     let last = '';
     for (;;) {
       const body: unknown = await (await this.send(request)).json();
