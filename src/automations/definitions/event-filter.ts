@@ -2,7 +2,6 @@ import jmespath from 'jmespath';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
-/** A node of the tree that `jmespath` parses. */
 interface Node {
   type: string;
   name: string;
@@ -41,12 +40,19 @@ const FUNCTIONS = new Map<string, [takes: number, call: Call]>([
   ['icontains', [2, ([text, part]) => string(text).toLowerCase().includes(string(part).toLowerCase())]],
   ['join', [2, ([glue, parts], spend) => joined(string(glue), parts, spend)]],
   ['keys', [1, ([value]) => (isJsonObject(value) ? Object.keys(value) : [])]],
-  ['length', [1, ([value]) => lengthOf(value)]],
+  [
+    'length',
+    [
+      1,
+      ([value]) =>
+        typeof value === 'string' ? Array.from(value).length : (membersOf(value)?.length ?? null),
+    ],
+  ],
   ['lower', [1, ([text]) => string(text).toLowerCase()]],
   ['not_null', [ANY_NUMBER, (values) => values.find((value) => value !== null) ?? null]],
   ['starts_with', [2, ([text, start]) => string(text).startsWith(string(start))]],
   ['to_string', [1, ([value]) => (typeof value === 'string' ? value : JSON.stringify(value))]],
-  ['type', [1, ([value]) => typeOf(value)]],
+  ['type', [1, ([value]) => (Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value)]],
   ['upper', [1, ([text]) => string(text).toUpperCase()]],
   ['values', [1, ([value]) => (isJsonObject(value) ? Object.values(value) : [])]],
 ]);
@@ -86,9 +92,13 @@ export function evaluate(expression: string, payload: unknown): unknown {
 
 /** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
 export function isTruthy(value: unknown): boolean {
-  return typeof value === 'object' && value !== null
-    ? Object.keys(value).length > 0
-    : typeof value === 'number' || Boolean(value);
+  const members = membersOf(value);
+  return members === null ? typeof value === 'number' || Boolean(value) : members.length > 0;
+}
+
+/** Null for what is neither an object nor a list. */
+function membersOf(value: unknown): unknown[] | null {
+  return typeof value === 'object' && value !== null ? Object.values(value) : null;
 }
 
 function parse(expression: string): Node {
@@ -196,13 +206,8 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
 
 /** Of looking at a whole value; what is shared counts as often as it is met. */
 function costOf(value: unknown, spend: Spend): number {
-  if (typeof value === 'string') {
-    return Math.ceil(value.length / CHARACTERS_OF_A_STEP);
-  }
-  if (typeof value === 'object' && value !== null) {
-    Object.values(value).forEach((each) => spend(1 + costOf(each, spend)));
-  }
-  return 1;
+  membersOf(value)?.forEach((each) => spend(1 + costOf(each, spend)));
+  return typeof value === 'string' ? Math.ceil(value.length / CHARACTERS_OF_A_STEP) : 1;
 }
 
 function compared(sign: string, left: unknown, right: unknown, spend: Spend): boolean | null {
@@ -239,20 +244,6 @@ function joined(glue: string, parts: unknown, spend: Spend): string {
   const texts = Array.isArray(parts) ? parts.filter((part) => typeof part === 'string') : [];
   spend(Math.ceil((glue.length * texts.length) / CHARACTERS_OF_A_STEP));
   return texts.join(glue);
-}
-
-function lengthOf(value: unknown): number | null {
-  if (typeof value === 'string') {
-    return Array.from(value).length;
-  }
-  return typeof value === 'object' && value !== null ? Object.keys(value).length : null;
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) {
-    return 'null';
-  }
-  return Array.isArray(value) ? 'array' : typeof value;
 }
 
 /** `*` and `?`, by which beginnings of the text each beginning of the pattern matches. */
