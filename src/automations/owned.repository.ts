@@ -32,7 +32,6 @@ export interface ListPlace {
 interface Rules {
   /** In the actions of the audit. */
   kind: 'automation' | 'automation_webhook';
-  /** For people. */
   noun: string;
   /** Of one user. */
   most: number;

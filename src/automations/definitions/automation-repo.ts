@@ -9,7 +9,6 @@ const HOSTS: Readonly<Record<string, ProviderType>> = {
 };
 
 export interface RunRepository {
-  /** Full name. */
   name: string;
   branch: string | null;
   /** Null: the first provider with a token. */

@@ -14,7 +14,6 @@ import { refProblem, repoProblem } from './automation-repo.js';
 import { MAX_EXPRESSION } from './event-filter.js';
 import { type GivenTrigger, MAX_PATTERNS, triggerProblems } from './trigger.js';
 
-/** For examples. */
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
 export const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
 export const AT = '2026-11-21T09:30:00.000Z';

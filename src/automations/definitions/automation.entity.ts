@@ -41,7 +41,6 @@ export interface AutomationWork {
   template: { id: string; version: string; config: object | null } | null;
 }
 
-/** Work that begins by itself. */
 @Entity('automations')
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
@@ -51,7 +50,6 @@ export class Automation extends OwnedRow {
   @Column('text', { nullable: true }) description: string | null;
   @Column('text') state: AutomationState;
   @Column('jsonb') trigger: Trigger;
-  /** Of the trigger; null for schedules. */
   @Column('text', { name: 'event_source', nullable: true }) eventSource: string | null;
   /** Null without a schedule, or while it is not active. */
   @Column('timestamptz', { name: 'next_run_at', nullable: true }) nextRunAt: Date | null;

@@ -18,7 +18,6 @@ const NO_ENDPOINT = {
   message: `Only drafts for ${ENDPOINT} are offered here.`,
 };
 
-/** Says what an automation would do, without keeping it. */
 @Injectable()
 export class DraftsService {
   private readonly drafts = new InputValidationPipe(CreateAutomationDto);

@@ -14,7 +14,6 @@ export const CRON_CAPABILITIES = {
   timezones: ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zone !== 'UTC')],
 };
 
-/** The first time after `after`, to the minute; null when there is none. */
 export function nextTime(trigger: Pick<CronTrigger, 'schedule' | 'timezone'>, after: number): Date | null {
   return nextTimes(trigger, after, 1)[0] ?? null;
 }

@@ -21,7 +21,6 @@ export type Trigger = CronTrigger | EventTrigger;
 export type GivenTrigger = Pick<Trigger, 'type'> &
   Partial<Omit<CronTrigger, 'type'> & Omit<EventTrigger, 'type'>>;
 
-/** Of the hosts, or of a webhook. */
 export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
 export const MAX_PATTERNS = 50;
 const KEY_PATTERN = /^(?:\*|[A-Za-z0-9_:-]{1,100}(?:\.[A-Za-z0-9_:-]{1,100}){0,4}(?:\.\*)?)$/;
@@ -34,7 +33,6 @@ export function toTrigger({ type, schedule = '', timezone = 'UTC', ...given }: G
     : { type, source, on, ...(filter && { filter }) };
 }
 
-/** What is wrong with a trigger, by member. */
 export function triggerProblems(given: GivenTrigger): FieldProblem[] {
   const trigger = toTrigger(given);
   const problems = trigger.type === 'cron' ? cronProblems(trigger) : eventProblems(trigger);

@@ -4,7 +4,6 @@ import { Column, DataSource, Entity, type EntityManager, Index, Repository } fro
 import type { Owner } from '../current-owner.js';
 import { OwnedRow } from '../owned.repository.js';
 
-/** Of an organization. */
 export const MAX_EVENTS = 10_000;
 const KEEP = `interval '1 day'`;
 const BATCH = 1_000;

@@ -20,7 +20,7 @@ import {
   type EventOutcome,
   type NewAutomationEvent,
 } from './automation-event.repository.js';
-import { type AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
+import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { parseEvent } from './event-body.js';
 import { BUILT_IN_SOURCES, eventSource } from './event-source.js';
 
@@ -29,10 +29,7 @@ const PRUNE_EVERY_MS = 60_000;
 const AT_ONCE = 2;
 const WAITING = 20;
 /** Checked in place of an unknown webhook, so that its answer takes as long. */
-const NO_WEBHOOK = Object.assign(Object.create(null) as AutomationWebhook, {
-  source: 'github',
-  enabled: false,
-});
+const NO_WEBHOOK = Object.assign(new AutomationWebhook(), { source: 'github', enabled: false });
 
 export interface DeliveredEvent {
   orgId: string;
@@ -71,14 +68,12 @@ export class AutomationEventsService extends BackgroundLoop {
   async receive(delivered: DeliveredEvent): Promise<ReceivedEvent> {
     const webhook = await this.authenticated(delivered);
     if (this.ofOrganizations.waiting(webhook.orgId) >= WAITING) {
-      throw new DomainError('rate_limited', 'rate_limited', 'Too many events of this organization wait.', {
-        retryAfterSeconds: 2,
-      });
+      const detail = 'Too many events of this organization wait.';
+      throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 2 });
     }
     return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, delivered));
   }
 
-  /** @throws DomainError not_found */
   async find(owner: Owner, id: string): Promise<AutomationEvent> {
     return found(await this.events.findOneBy({ ...owner, id }), 'event');
   }

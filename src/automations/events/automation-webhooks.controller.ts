@@ -11,15 +11,15 @@ import {
   SOURCE_TAKEN,
 } from './automation-webhook.repository.js';
 import {
-  SourceDto,
-  SourceIdDto,
-  SourceListDto,
-  SourceSecretDto,
-  CreateSourceDto,
-  NewSourceDto,
-  toSourceDto,
-  toSourceValues,
-  UpdateSourceDto,
+  WebhookDto,
+  WebhookIdDto,
+  WebhookListDto,
+  WebhookSecretDto,
+  CreateWebhookDto,
+  NewWebhookDto,
+  toWebhookDto,
+  toWebhookValues,
+  UpdateWebhookDto,
 } from './automation-webhooks.dto.js';
 
 const UNKNOWN = unknown('webhook');
@@ -43,14 +43,14 @@ export class AutomationWebhooksController {
   @ApiRoute('create_automation_webhook', 'Take events of a source', {
     description: 'Enter `webhook_url` and the secret at the host, with JSON as content type.',
     status: 201,
-    answer: { type: NewSourceDto, description: 'The webhook, with its secret if that is new' },
+    answer: { type: NewWebhookDto, description: 'The webhook, with its secret if that is new' },
     examples: { github: { summary: 'GitHub', value: { name: 'Octo', source: 'github' } } },
     problems: [TAKEN],
   })
-  async create(@CurrentOwner() owner: Owner, @Body() body: CreateSourceDto): Promise<NewSourceDto> {
+  async create(@CurrentOwner() owner: Owner, @Body() body: CreateWebhookDto): Promise<NewWebhookDto> {
     const { name, source, webhook_secret } = body;
     const secret = webhook_secret ?? createWebhookSecret();
-    const values = { ...USUAL, ...toSourceValues(body), name, source, secret };
+    const values = { ...USUAL, ...toWebhookValues(body), name, source, secret };
     const shown = this.shown(await this.webhooks.add(owner, values));
     return Object.assign(shown, { webhook_secret: webhook_secret === undefined ? secret : null });
   }
@@ -58,12 +58,12 @@ export class AutomationWebhooksController {
   @Get()
   @ApiRoute('list_automation_webhooks', 'List webhooks of sources', {
     description: 'The newest first, without their secrets.',
-    answer: { type: SourceListDto, description: 'A page of your webhooks' },
+    answer: { type: WebhookListDto, description: 'A page of your webhooks' },
   })
   async list(
     @CurrentOwner() owner: Owner,
     @Query() { limit = 50, offset = 0 }: OffsetQueryDto,
-  ): Promise<SourceListDto> {
+  ): Promise<WebhookListDto> {
     const [webhooks, total] = await this.webhooks.page(owner, { limit, offset });
     return { webhooks: webhooks.map((webhook) => this.shown(webhook)), total };
   }
@@ -71,25 +71,25 @@ export class AutomationWebhooksController {
   @Get(':id')
   @ApiRoute('get_automation_webhook', 'Look at the webhook of a source', {
     description: 'Its secret is shown when it is made, and never again.',
-    answer: { type: SourceDto, description: 'The webhook without its secret' },
+    answer: { type: WebhookDto, description: 'The webhook without its secret' },
     problems: [UNKNOWN],
   })
-  async get(@CurrentOwner() owner: Owner, @Param() { id }: SourceIdDto): Promise<SourceDto> {
+  async get(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<WebhookDto> {
     return this.shown(await this.webhooks.getOf(owner, id));
   }
 
   @Patch(':id')
   @ApiRoute('update_automation_webhook', 'Change the webhook of a source', {
     description: 'What is left out stays.',
-    answer: { type: SourceDto, description: 'The webhook as it is now' },
+    answer: { type: WebhookDto, description: 'The webhook as it is now' },
     problems: [UNKNOWN],
   })
   async update(
     @CurrentOwner() owner: Owner,
-    @Param() { id }: SourceIdDto,
-    @Body() body: UpdateSourceDto,
-  ): Promise<SourceDto> {
-    const values = toSourceValues(body);
+    @Param() { id }: WebhookIdDto,
+    @Body() body: UpdateWebhookDto,
+  ): Promise<WebhookDto> {
+    const values = toWebhookValues(body);
     return this.shown(await this.webhooks.changeOf(owner, id, Object.keys(values), () => values));
   }
 
@@ -100,23 +100,23 @@ export class AutomationWebhooksController {
     answer: { description: 'Removed' },
     problems: [UNKNOWN],
   })
-  async remove(@CurrentOwner() owner: Owner, @Param() { id }: SourceIdDto): Promise<void> {
+  async remove(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<void> {
     await this.webhooks.removeOf(owner, id);
   }
 
   @Post(':id/rotate-secret')
   @ApiRoute('rotate_automation_webhook_secret', 'Replace the secret of a source', {
     description: 'The old one ends at once.',
-    answer: { type: SourceSecretDto, description: 'The new secret' },
+    answer: { type: WebhookSecretDto, description: 'The new secret' },
     problems: [UNKNOWN],
   })
-  async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: SourceIdDto): Promise<SourceSecretDto> {
+  async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<WebhookSecretDto> {
     const secret = createWebhookSecret();
     await this.webhooks.setSecret(owner, id, secret);
     return { webhook_secret: secret };
   }
 
-  private shown(webhook: AutomationWebhook): SourceDto {
-    return toSourceDto(webhook, this.address.publicUrl);
+  private shown(webhook: AutomationWebhook): WebhookDto {
+    return toWebhookDto(webhook, this.address.publicUrl);
   }
 }

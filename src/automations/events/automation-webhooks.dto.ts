@@ -2,7 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
-import { AT } from '../definitions/automation.dto.js';
+import { AT, givenMembers } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';
 import { SOURCE_NAME } from '../definitions/trigger.js';
 import { SIGNATURE_SCHEMES, type SignatureScheme } from './event-signature.js';
@@ -51,7 +51,7 @@ class WebhookFieldsDto {
 }
 
 @ApiSchema({ name: 'AutomationWebhookCreate' })
-export class CreateSourceDto extends WebhookFieldsDto {
+export class CreateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { required: true, ...NAME }) name: string;
 
   @Text('`github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or a name of your own.', {
@@ -74,17 +74,17 @@ export class CreateSourceDto extends WebhookFieldsDto {
 }
 
 @ApiSchema({ name: 'AutomationWebhookUpdate' })
-export class UpdateSourceDto extends WebhookFieldsDto {
+export class UpdateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { nullIsAbsent: true, ...NAME }) name?: string;
   @Flag('Whether its events are taken.', { nullIsAbsent: true, example: true }) enabled?: boolean;
 }
 
-export class SourceIdDto {
+export class WebhookIdDto {
   @Identifier('Id of the webhook.', { required: true, example: ID }) id: string;
 }
 
 @ApiSchema({ name: 'AutomationWebhook' })
-export class SourceDto {
+export class WebhookDto {
   @ApiProperty({ format: 'uuid', example: ID }) id: string;
   @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
   @ApiProperty({ example: 'Octo' }) name: string;
@@ -105,35 +105,33 @@ export class SourceDto {
 }
 
 @ApiSchema({ name: 'AutomationWebhookWithSecret' })
-export class NewSourceDto extends SourceDto {
+export class NewWebhookDto extends WebhookDto {
   @ShownOrNull('Null where it was given.', SECRET) webhook_secret: string | null;
 }
 
 @ApiSchema({ name: 'AutomationWebhookList' })
-export class SourceListDto {
-  @ApiProperty({ type: [SourceDto] }) webhooks: SourceDto[];
+export class WebhookListDto {
+  @ApiProperty({ type: [WebhookDto] }) webhooks: WebhookDto[];
   @ApiProperty({ type: 'integer', example: 1 }) total: number;
 }
 
 @ApiSchema({ name: 'AutomationWebhookSecret' })
-export class SourceSecretDto {
+export class WebhookSecretDto {
   @Shown('Shown here and never again.', SECRET) webhook_secret: string;
 }
 
-/** Those that were given. */
-export function toSourceValues(given: UpdateSourceDto): Partial<AutomationWebhook> {
-  const values = {
+export function toWebhookValues(given: UpdateWebhookDto): Partial<AutomationWebhook> {
+  return givenMembers({
     name: given.name,
     enabled: given.enabled,
     eventKeyExpr: given.event_key_expr,
     signatureHeader: given.signature_header,
     signatureScheme: given.signature_scheme,
     eventIdHeader: given.event_id_header,
-  };
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+  });
 }
 
-export function toSourceDto(webhook: AutomationWebhook, publicUrl: string): SourceDto {
+export function toWebhookDto(webhook: AutomationWebhook, publicUrl: string): WebhookDto {
   return {
     id: webhook.id,
     org_id: webhook.orgId,

@@ -7,11 +7,9 @@ export interface SignedEvent {
   /** The bytes as they came: a parser may read two bodies as one. */
   body: Buffer;
   secret: string;
-  /** Milliseconds. */
   now: number;
 }
 
-/** Of sources of the user's own. */
 export const SIGNATURES = {
   hmac_sha256_hex: isHmacSigned,
   standard_webhooks: isStandardWebhook,
@@ -29,7 +27,6 @@ export function header(headers: IncomingHttpHeaders, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** `X-Hub-Signature-256` of GitHub. */
 export async function isSignedByGitHub({ headers, body, secret }: SignedEvent): Promise<boolean> {
   const signature = header(headers, 'x-hub-signature-256');
   // The library throws for what is empty.

@@ -11,7 +11,6 @@ import {
   SIGNATURES,
 } from './event-signature.js';
 
-/** How a host sends its events. */
 export interface EventSource {
   isSigned: (event: SignedEvent) => boolean | Promise<boolean>;
   /** Null where the host sends none. */
@@ -60,7 +59,6 @@ export function eventSource(webhook: AutomationWebhook): EventSource {
   return bounded(host ? { ...host, saysWhen: isTimed } : ownSource(webhook));
 }
 
-/** A source that the user describes. */
 function ownSource(webhook: AutomationWebhook): EventSource {
   const { eventKeyExpr, signatureHeader, signatureScheme } = webhook;
   // The signature covers this one.

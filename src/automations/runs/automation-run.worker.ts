@@ -73,7 +73,6 @@ export class AutomationRunWorker implements OnModuleInit {
     });
   }
 
-  /** The most pressing first. */
   private async openTasks(run: AutomationRun, choice: TaskChoice): Promise<SuggestedTask[]> {
     const { tasks } = await this.suggestedTasks.find(run.userId, {
       limit: TASKS_READ,

@@ -9,7 +9,6 @@ export interface AutomationLimits {
 }
 
 export interface RunCounts {
-  /** That wait or run. */
   active: number;
   /** Made within a day, without those that were skipped. */
   today: number;
@@ -42,7 +41,6 @@ export function admit(
     : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };
 }
 
-/** Whether a run that waits may begin now. */
 export function mayBegin(limit: number, running: number): boolean {
   return running < limit;
 }
