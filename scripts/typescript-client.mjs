@@ -1,5 +1,5 @@
 // Writes the TypeScript client from openapi.json: npm run client:typescript. An argument names a folder to
-// use instead of clients/typescript.
+// use instead of clients/typescript, a second one another document.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -20,7 +20,7 @@ if (folder !== home) {
   cpSync(path.join(home, 'package.json'), path.join(folder, 'package.json'));
 }
 await createClient({
-  input: path.join(root, 'openapi.json'),
+  input: path.resolve(process.argv[3] ?? path.join(root, 'openapi.json')),
   output: { path: sources, module: { extension: '.js' } },
   plugins: ['@hey-api/client-fetch', '@hey-api/typescript', '@hey-api/sdk'],
   logs: { level: 'silent' },

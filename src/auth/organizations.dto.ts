@@ -4,7 +4,7 @@ import { Text } from '../common/validation/text-fields.js';
 import type { AuthUser } from './auth.decorators.js';
 
 const USER_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-const PERMISSIONS = ['edit_org_settings'];
+const PERMISSIONS = ['edit_org_settings', 'view_automations', 'manage_automations'];
 
 export class OrganizationIdDto {
   @Text('Id of the organization: that of the user.', { required: true, example: USER_ID })

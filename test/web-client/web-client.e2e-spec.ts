@@ -54,7 +54,7 @@ describe('a user as web applications for organizations see them', () => {
       user_id: id,
       email,
       role: 'owner',
-      permissions: ['edit_org_settings'],
+      permissions: ['edit_org_settings', 'view_automations', 'manage_automations'],
     });
     expect(await get(`organizations/${id}/provider-connections`)).toEqual({ connections: [] });
   });
