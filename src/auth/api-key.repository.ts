@@ -17,7 +17,7 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import type { ParsedApiKey } from './api-key-format.js';
-import { OwnedByUser, User } from './user.repository.js';
+import { OwnedRow } from './user.repository.js';
 
 /** Reserved for the key from `BOOTSTRAP_API_KEY`. */
 export const BOOTSTRAP_KEY_NAME = 'bootstrap';
@@ -25,16 +25,10 @@ export const BOOTSTRAP_KEY_NAME = 'bootstrap';
 /** Only the SHA-256 of the secret is stored, never the key. */
 @Entity('api_keys')
 @Index('api_keys_user_id_idx', ['userId'])
-export class ApiKey {
+export class ApiKey extends OwnedRow {
   /** Eight base62 characters; part of the key itself (`slw_<id>_<secret>`). */
   @PrimaryColumn('text')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text')
   name: string;

@@ -50,6 +50,24 @@ export function OwnedByUser(): PropertyDecorator {
   };
 }
 
+/** A row that is removed with its user. */
+export abstract class OwnedRow {
+  @Column('uuid', { name: 'user_id' })
+  userId: string;
+
+  @OwnedByUser()
+  user?: User;
+}
+
+/** A row whose key is, or begins with, its user. */
+export abstract class UserKeyedRow {
+  @PrimaryColumn('uuid', { name: 'user_id' })
+  userId: string;
+
+  @OwnedByUser()
+  user?: User;
+}
+
 /** The administrator that the first start and `npm run keys -- create --admin` make. */
 export const ADMIN_EMAIL = 'admin@localhost';
 

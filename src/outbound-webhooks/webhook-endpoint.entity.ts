@@ -1,20 +1,14 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import { OwnedByUser, User } from '../auth/user.repository.js';
+import { OwnedRow } from '../auth/user.repository.js';
 
 /** Per user. */
 export const MAX_ENDPOINTS = 10;
 
 @Entity('webhook_endpoints')
 @Index('webhook_endpoints_user_id_idx', ['userId'])
-export class WebhookEndpoint {
+export class WebhookEndpoint extends OwnedRow {
   @PrimaryColumn('uuid')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text')
   url: string;

@@ -1,5 +1,5 @@
-import { Column, CreateDateColumn, Entity, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import { OwnedByUser, User } from '../auth/user.repository.js';
+import { Column, CreateDateColumn, Entity, UpdateDateColumn } from 'typeorm';
+import { UserKeyedRow } from '../auth/user.repository.js';
 import { SETTINGS } from './settings-table.js';
 
 /**
@@ -7,13 +7,7 @@ import { SETTINGS } from './settings-table.js';
  * column. The three keys are encrypted; the MCP configuration and the secrets have tables of their own.
  */
 @Entity('settings')
-export class Settings {
-  @PrimaryColumn('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
-
+export class Settings extends UserKeyedRow {
   @Column('text', { nullable: true })
   language: string | null;
 

@@ -13,23 +13,17 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { ApiKey } from '../api-key.repository.js';
-import { lockUser, OwnedByUser, User } from '../user.repository.js';
+import { lockUser, OwnedRow } from '../user.repository.js';
 import { SESSION_MAX_MS, type SessionToken } from './session-cookie.js';
 
 /** A signed-in browser. Only the SHA-256 of the secret is stored, never the cookie. */
 @Entity('sessions')
 @Index('sessions_user_id_idx', ['userId'])
 @Index('sessions_api_key_id_idx', ['apiKeyId'])
-export class Session {
+export class Session extends OwnedRow {
   /** Part of the cookie itself (`ses_<id>_<secret>`). */
   @PrimaryColumn('text')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   /** The key that was exchanged for the session, which ends with it. */
   @Column('text', { name: 'api_key_id', nullable: true })

@@ -10,7 +10,7 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
-import { lockUser, OwnedByUser, User } from '../../auth/user.repository.js';
+import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
 
@@ -29,15 +29,9 @@ export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 ];
 
 @Entity('provider_tokens')
-export class ProviderToken {
-  @PrimaryColumn('uuid', { name: 'user_id' })
-  userId: string;
-
+export class ProviderToken extends UserKeyedRow {
   @PrimaryColumn('text')
   provider: ProviderType;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text')
   token: string;

@@ -1,17 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import {
-  Column,
-  DataSource,
-  Entity,
-  type EntityManager,
-  PrimaryColumn,
-  Repository,
-  UpdateDateColumn,
-} from 'typeorm';
+import { Column, DataSource, Entity, type EntityManager, Repository, UpdateDateColumn } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
@@ -20,13 +12,7 @@ import { namedServers } from './named-servers.js';
 
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
 @Entity('mcp_configs')
-export class McpConfig {
-  @PrimaryColumn('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
-
+export class McpConfig extends UserKeyedRow {
   /** The configuration with every secret replaced by the mask. */
   @Column('jsonb')
   config: StoredMcpConfig;

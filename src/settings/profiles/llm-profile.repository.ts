@@ -15,21 +15,15 @@ import {
 } from 'typeorm';
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { OwnedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 
 /** A model with its address, key and parameters, stored under a name. */
 @Entity('llm_profiles')
 @Index('llm_profiles_user_id_name_key', ['userId', 'name'], { unique: true })
-export class LlmProfile {
+export class LlmProfile extends OwnedRow {
   @PrimaryColumn('uuid')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text')
   name: string;

@@ -11,21 +11,15 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { lockUser, OwnedByUser, User } from '../../auth/user.repository.js';
+import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 
 /** A named secret that a user's agents get. */
 @Entity('custom_secrets')
-export class CustomSecret {
-  @PrimaryColumn('uuid', { name: 'user_id' })
-  userId: string;
-
+export class CustomSecret extends UserKeyedRow {
   @PrimaryColumn('text')
   name: string;
-
-  @OwnedByUser()
-  user?: User;
 
   /** Encrypted. */
   @Column('text')

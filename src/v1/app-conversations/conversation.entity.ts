@@ -1,5 +1,5 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { OwnedRow } from '../../auth/user.repository.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 
@@ -20,15 +20,9 @@ export interface ConversationPullRequest {
 // TypeORM cannot write these; migrations make them, the second one only where PostgreSQL has pg_trgm.
 @Index('app_conversations_tags_idx', { synchronize: false })
 @Index('app_conversations_title_idx', { synchronize: false })
-export class AppConversation {
+export class AppConversation extends OwnedRow {
   @PrimaryColumn('uuid')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;

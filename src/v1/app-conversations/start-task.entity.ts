@@ -1,6 +1,6 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
@@ -112,15 +112,9 @@ export function workingBranch({
 @Index('app_conversation_start_tasks_kept_idx', ['userId', 'updatedAt', 'id'], { where: 'NOT trimmed' })
 @Index('app_conversation_start_tasks_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
-export class StartTask {
+export class StartTask extends OwnedRow {
   @PrimaryColumn('uuid')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   /** By compare-and-set only. */
   @Column('text')

@@ -4,21 +4,15 @@ import type {
   ConversationStatus,
   MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { OwnedRow } from '../../auth/user.repository.js';
 
 /** What the service knows about a conversation at its agent server, and how far its log was read. */
 @Entity('followed_conversations')
 @Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('followed_conversations_user_id_idx', ['userId'])
-export class FollowedConversation {
+export class FollowedConversation extends OwnedRow {
   @PrimaryColumn('uuid')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text', { name: 'sandbox_id' })
   sandboxId: string;

@@ -9,18 +9,12 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { UserKeyedRow } from '../../auth/user.repository.js';
 
 /** What a request with an `Idempotency-Key` created, so that its repetition gets the same response. */
 @Entity('idempotency_keys')
 @Index('idempotency_keys_created_at_idx', ['createdAt'])
-export class IdempotencyKey {
-  @PrimaryColumn('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
-
+export class IdempotencyKey extends UserKeyedRow {
   /** The route, because two routes may be called with the same key. */
   @PrimaryColumn('text')
   scope: string;

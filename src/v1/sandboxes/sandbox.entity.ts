@@ -1,5 +1,5 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import { OwnedByUser, User } from '../../auth/user.repository.js';
+import { OwnedRow } from '../../auth/user.repository.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
@@ -16,16 +16,10 @@ import type { SandboxRowStatus } from './sandbox-status.js';
   unique: true,
   where: 'expose_port IS NOT NULL',
 })
-export class Sandbox {
+export class Sandbox extends OwnedRow {
   /** 22 characters of base62, chosen before the backend is called. */
   @PrimaryColumn('text')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   @Column('text', { name: 'spec_id' })
   specId: string;

@@ -10,7 +10,7 @@ import {
   Repository,
 } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
-import { OwnedByUser, User } from '../../../auth/user.repository.js';
+import { OwnedRow } from '../../../auth/user.repository.js';
 import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
 import { hasUnfinishedStart } from '../start-task.queries.js';
 
@@ -18,15 +18,9 @@ import { hasUnfinishedStart } from '../start-task.queries.js';
 @Entity('pending_messages')
 @Index('pending_messages_conversation_id_position_key', ['conversationId', 'position'], { unique: true })
 @Index('pending_messages_user_id_idx', ['userId'])
-export class PendingMessage {
+export class PendingMessage extends OwnedRow {
   @PrimaryColumn('uuid')
   id: string;
-
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
-
-  @OwnedByUser()
-  user?: User;
 
   /** Chosen with the start, before there is a conversation. */
   @Column('uuid', { name: 'conversation_id' })
