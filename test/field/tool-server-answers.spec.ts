@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { jsonAt } from '@slipway/common/json-access.js';
@@ -43,6 +44,20 @@ describe('an answer', () => {
     server.answersAs = 'sse';
     expect(await connect()).toEqual([]);
     expect(await callEcho()).toBe('{"text":"hi"}');
+  });
+
+  it('may be a stream that comes character by character', async () => {
+    await connect();
+    server.answers.set('tools/call', async ({ message, response: answer }) => {
+      answer.writeHead(200, { 'content-type': 'text/event-stream' });
+      const text = event({ jsonrpc: '2.0', id: 99, result: {} }) + event(response(message));
+      for (const character of text.replaceAll('\n', '\r\n')) {
+        answer.write(character);
+        await nextTurn();
+      }
+      answer.end();
+    });
+    expect(await callEcho()).toBe('done');
   });
 
   it.each<[string, string | null, (message: SeenMessage) => string]>([

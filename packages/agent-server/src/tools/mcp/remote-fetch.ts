@@ -9,6 +9,8 @@ const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 307, 308];
 const MAX_QUOTE = 300;
+/** One less than the end of an event has. */
+const TAIL_CHARACTERS = 3;
 
 type Id = string | number;
 
@@ -138,7 +140,10 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   readonly #encoder = new TextEncoder();
   readonly #asked: Id | null;
   readonly #onUnanswered: () => void;
+  /** Holds no end of an event, so it is not searched again with each chunk. */
   #waiting = '';
+  /** What came last, in which such an end may begin. */
+  #tail = '';
   /** Whether the response has come, or may come on another connection: a stream with ids can be continued. */
   #isSettled: boolean;
 
@@ -149,9 +154,14 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   }
 
   transform(chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void {
-    this.#waiting += this.#decoder.decode(chunk, { stream: true });
-    const events = this.#waiting.split(/\r?\n\r?\n/);
-    this.#waiting = events.pop() ?? '';
+    const events = (this.#tail + this.#decoder.decode(chunk, { stream: true })).split(/\r?\n\r?\n/);
+    const rest = events.pop() ?? '';
+    if (events.length > 0) {
+      events[0] = this.#waiting + events[0];
+      this.#waiting = '';
+    }
+    this.#waiting += rest.slice(0, -TAIL_CHARACTERS);
+    this.#tail = rest.slice(-TAIL_CHARACTERS);
     if (this.#waiting.length > MAX_MESSAGE_BYTES) {
       this.cancel();
       throw new Error('the tool server sent an event that is too large');
@@ -161,8 +171,9 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
 
   /** Passes on the last event too, even without an empty line behind it. */
   flush(controller: TransformStreamDefaultController<Uint8Array>): void {
-    if (this.#waiting.trim() !== '') {
-      controller.enqueue(this.#repaired(this.#waiting));
+    const last = this.#waiting + this.#tail;
+    if (last.trim() !== '') {
+      controller.enqueue(this.#repaired(last));
     }
     this.cancel();
   }
