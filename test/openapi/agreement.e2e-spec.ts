@@ -1,15 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import type { DocumentedOperation } from '../../src/common/openapi/operations.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations } from '../support/resolved-document.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 
 let service: TestApp;
 let document: OpenAPIObject;
+let operations: DocumentedOperation[];
 
 beforeAll(async () => {
   service = await createTestApp();
   document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
+  operations = resolvedOperations(document);
 });
 
 afterAll(async () => {
@@ -159,8 +162,8 @@ const BODIES: [operations: string[], taken: (object | null)[], refused: object[]
   ],
 ];
 
-const bodies = BODIES.flatMap(([operations, taken, refused]) =>
-  operations.flatMap((operation) => [
+const bodies = BODIES.flatMap(([names, taken, refused]) =>
+  names.flatMap((operation) => [
     ...taken.map((body) => ({ operation, body, verdict: 'taken' })),
     ...refused.map((body) => ({ operation, body, verdict: 'refused' })),
   ]),
@@ -186,7 +189,7 @@ describe('what openapi.json says of a parameter', () => {
     ['POST /api/v1/sandboxes', 'Idempotency-Key', ['a!~'], ['a b', 'a'.repeat(256)]],
     ['POST /api/v1/app-conversations', 'Idempotency-Key', ['0'], ['a b']],
   ])('%s: %s', async (operation, name, taken, refused) => {
-    const documented = resolvedOperations(document).find((one) => one.name === operation)?.operation;
+    const documented = operations.find((one) => one.name === operation)?.operation;
     const parameter = (documented?.parameters ?? []).find((one) => 'name' in one && one.name === name);
     const schema = Object(parameter).schema as JsonSchema;
     const where: unknown = Object(parameter).in;
@@ -213,7 +216,7 @@ function withServer(members: object): object {
 }
 
 function bodySchema(operation: string): JsonSchema {
-  const body = resolvedOperations(document).find(({ name }) => name === operation)?.operation.requestBody;
+  const body = operations.find(({ name }) => name === operation)?.operation.requestBody;
   const schema = body && 'content' in body ? body.content['application/json']?.schema : undefined;
   if (schema === undefined) {
     throw new Error(`${operation} takes no JSON`);
