@@ -274,6 +274,29 @@ describe('the console at work', () => {
     await log().getByText('I raise the limit.').waitFor();
   });
 
+  it('shows how a conversation follows its pull request', async () => {
+    const url = 'https://github.com/quayside/storefront/pull/482';
+    const follow = {
+      state: 'gave_up',
+      round: 5,
+      reason: 'The rounds are used up.',
+      pull_request: { repository: DEMO_REPOSITORY, number: 482, url },
+    };
+    // A loop of five rounds would take minutes.
+    await nadia.page.route('**/api/v1/app-conversations?ids=*', async (route) => {
+      const [conversation] = (await (await route.fetch()).json()) as object[];
+      await route.fulfill({ json: [{ ...conversation, follow }] });
+    });
+    await nadia.page.reload();
+    const facts = nadia.page.getByRole('region', { name: 'Facts' });
+    await facts.getByText('gave up').waitFor();
+
+    expect(await facts.innerText()).toMatch(/round 5: The rounds are used up\./);
+    expect(await facts.getByRole('link', { name: '#482' }).getAttribute('href')).toBe(url);
+    await nadia.expectSound();
+    await nadia.page.unroute('**/api/v1/app-conversations?ids=*');
+  });
+
   describe('by itself', () => {
     automationsJourney(() => ({ nadia, demo }));
   });
