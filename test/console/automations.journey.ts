@@ -5,8 +5,8 @@ import type { Locator } from 'playwright-core';
 import type { Demo } from '../../demo/start-demo.js';
 import type { Visitor } from './visitor.js';
 
-/** The model works on it until it is stopped. */
-export const ENDLESS = 'Work until the budget is used up.';
+/** The model waits in the middle of it, until it is stopped. */
+export const SLOW = 'Wait until you are stopped.';
 /** How the model begins to answer everything else. */
 export const ANSWER = 'That is all about';
 
@@ -90,7 +90,7 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await page().goBack();
     await page().getByText('Edit what it does, and when').click();
     expect(await form('Automation').getByLabel('Schedule').inputValue()).toBe('0 9 * * 1-5');
-    await fill({ Prompt: ENDLESS });
+    await fill({ Prompt: SLOW });
     await form('Automation').getByLabel('While it is busy').selectOption('replace');
     await saveAutomation();
     await form('Automation').getByText('Saved.').waitFor();

@@ -12,9 +12,10 @@ import { call, fails, say, type ScriptedAnswer } from '../fakes/scripted-llm.ans
 import type { ChatRequest } from '../fakes/scripted-llm.js';
 import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
-import { ANSWER, automationsJourney, ENDLESS } from './automations.journey.js';
+import { ANSWER, automationsJourney, SLOW } from './automations.journey.js';
 import { startBrowser, Visitor } from './visitor.js';
 
+const BUDGET = 'Work until the budget is used up.';
 const EDIT = 'Raise the limit.';
 const REASON = 'Not before the tests.';
 const NO_CREDIT = 'Work without credit.';
@@ -33,7 +34,10 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   if (asked.includes(NO_CREDIT)) {
     return fails(402, 'Insufficient credits.');
   }
-  if (asked.includes(ENDLESS)) {
+  if (asked.includes(SLOW)) {
+    return call('terminal', { command: 'sleep 600' });
+  }
+  if (asked.includes(BUDGET)) {
     return call('terminal', { command: 'true' });
   }
   if (!asked.includes(EDIT) || (last?.role === 'tool' && !JSON.stringify(last.content).includes(REASON))) {
@@ -203,7 +207,7 @@ describe('the console at work', () => {
     const address = new URL(nadia.page.url()).pathname;
     await saveAgent((fields) => fields.getByLabel('Budget').fill('0.01'));
     await nadia.page.goto(address);
-    await tell(ENDLESS);
+    await tell(BUDGET);
     const failure = log().getByRole('alert').filter({ hasText: 'The budget is used up' });
     expect(await failure.innerText()).toContain('Raise it');
     await failure.getByRole('link', { name: 'Settings' }).click();
@@ -268,6 +272,29 @@ describe('the console at work', () => {
     expect((await sent).postDataJSON()).toMatchObject({ agent: 'acp:tiny', follow: {} });
 
     await log().getByText('I raise the limit.').waitFor();
+  });
+
+  it('shows how a conversation follows its pull request', async () => {
+    const url = 'https://github.com/quayside/storefront/pull/482';
+    const follow = {
+      state: 'gave_up',
+      round: 5,
+      reason: 'The rounds are used up.',
+      pull_request: { repository: DEMO_REPOSITORY, number: 482, url },
+    };
+    // A loop of five rounds would take minutes.
+    await nadia.page.route('**/api/v1/app-conversations?ids=*', async (route) => {
+      const [conversation] = (await (await route.fetch()).json()) as object[];
+      await route.fulfill({ json: [{ ...conversation, follow }] });
+    });
+    await nadia.page.reload();
+    const facts = nadia.page.getByRole('region', { name: 'Facts' });
+    await facts.getByText('gave up').waitFor();
+
+    expect(await facts.innerText()).toMatch(/round 5: The rounds are used up\./);
+    expect(await facts.getByRole('link', { name: '#482' }).getAttribute('href')).toBe(url);
+    await nadia.expectSound();
+    await nadia.page.unroute('**/api/v1/app-conversations?ids=*');
   });
 
   describe('by itself', () => {
