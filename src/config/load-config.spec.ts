@@ -51,6 +51,7 @@ describe('parseConfig', () => {
       enterpriseSso: null,
       requestTimeoutMs: 8000,
       tasksTimeoutMs: 12000,
+      followPollSeconds: 60,
     });
     expect(config.agent).toEqual({
       exposeGitTokens: true,
@@ -203,6 +204,7 @@ describe('parseConfig', () => {
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
+    ['FOLLOW_POLL_SECONDS', '0'],
     ['HTTPS_PROXY', 'proxy'],
   ])('refuses %s=%s in one line that names it', (name, value) => {
     expect(() => parseConfig({ [name]: value }, false)).toThrow(new RegExp(`^${name}: [^\\n]+$`));

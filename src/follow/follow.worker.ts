@@ -10,7 +10,7 @@ import { ConversationQueries, type ConversationRow } from '../v1/app-conversatio
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { FollowRoundsService } from './follow-rounds.service.js';
-import type { LinkedPullRequest } from './round-talk.js';
+import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
 
 const EVERY_MS = 2_000;
 /** A look that takes longer counts for nothing, and another one begins. */
@@ -41,6 +41,7 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly conversations: ConversationQueries,
     private readonly repositories: RepositoryAccessService,
     private readonly rounds: FollowRoundsService,
+    private readonly talk: RoundTalk,
     private readonly clock: Clock,
     private readonly config: AppConfig,
   ) {}
@@ -85,8 +86,9 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
     if (conversation === null) {
       return null;
     }
-    const number = row.number ?? pullRequestOf(conversation);
     const repository = row.number === null ? conversation.selected_repository : row.repository;
+    const number =
+      row.number ?? pullRequestOf(conversation) ?? (await this.talk.namedPullRequest(row, repository));
     if (number === null || repository === null) {
       const next = new Date(this.clock.now() + Math.min(UNLINKED_POLL_MS, this.pollMs));
       await this.followed.settle(this.followed.manager, row, {}, next);

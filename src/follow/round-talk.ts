@@ -31,6 +31,16 @@ export class RoundTalk {
     private readonly events: EventsService,
   ) {}
 
+  /** One that the agent opened at the host itself, and named when it had finished; null where it named several. */
+  async namedPullRequest(
+    { userId, conversationId, idleSince }: FollowedPullRequest,
+    repository: string | null,
+  ): Promise<number | null> {
+    const said =
+      repository === null || idleSince === null ? null : await this.events.lastAnswer(userId, conversationId);
+    return said === null || repository === null ? null : namedIn(said, repository);
+  }
+
   /** The last lines of the first failing checks, by id. */
   async outputs(linked: LinkedPullRequest, checks: readonly FollowedCheck[]): Promise<Map<string, string>> {
     const { row, provider, repository, number } = linked;
@@ -85,4 +95,19 @@ export class RoundTalk {
       return null;
     }
   }
+}
+
+/** The number in addresses of pull requests of the repository, if that is one and the same. */
+export function namedIn(text: string, repository: string): number | null {
+  const [project = '', slug = ''] = repository.split('/');
+  const places = [repository, `projects/${project}/repos/${slug}`].map((place) =>
+    place.replaceAll(/[^\w/-]/g, String.raw`\$&`),
+  );
+  const address = new RegExp(
+    `/(?:${places.join('|')})/(?:-/)?(?:pull|merge_requests|pull-requests)/([0-9]{1,9})(?![0-9])`,
+    'gi',
+  );
+  const numbers = new Set(Array.from(text.matchAll(address), ([, number]) => Number(number)));
+  const [only = null] = numbers;
+  return numbers.size === 1 ? only : null;
 }

@@ -154,7 +154,7 @@ describe('a conversation that follows its pull request', () => {
       reason: 'The pull request is green.',
     });
     await until(() => receiver.requests.length === 2);
-    expect(receiver.requests.map(({ body }) => JSON.parse(String(body)))).toMatchObject([
+    expect(receiver.requests.map(({ body }) => JSON.parse(body))).toMatchObject([
       {
         type: 'pull_request.round',
         data: {
@@ -171,6 +171,16 @@ describe('a conversation that follows its pull request', () => {
     ]);
     const entries = await new AuditClient(app).find({ action: 'conversation.follow_round' });
     expect(entries).toMatchObject([{ resource: { id: conversation.id }, details: { round: 1 } }]);
+  });
+
+  it('finds the pull request that its agent opened itself, and named', async () => {
+    const message = `say It is https://code.example/${REPOSITORY}/pull/${change.number}`;
+    const conversation = await follows.start({ repository: REPOSITORY, number: null }, {}, message);
+    await follows.idle(conversation);
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({
+      pull_request: { repository: REPOSITORY, number: change.number },
+    });
   });
 
   it('is resumed where its sandbox is paused', async () => {
@@ -280,6 +290,7 @@ describe('a conversation that follows its pull request', () => {
     const conversation = await start();
     addComment(change, 'passer-by', '@slipway stop', { mayWrite: false });
     await roundIsOver(conversation, 1);
+    expect((await rounds(conversation))[0]).toContain('@slipway stop');
   });
 
   it('gives up after its rounds, and at its budget', async () => {
@@ -295,6 +306,7 @@ describe('a conversation that follows its pull request', () => {
     addComment(change, ALICE, 'Two.');
     await follows.until(few, { state: 'gave_up', reason: 'All 1 rounds (max_rounds) are used up.' });
     await follows.until(poor, { state: 'gave_up', reason: 'The budget of the conversation is spent.' });
+    expect(await rounds(poor)).toEqual([]);
   });
 
   it('waits for an approval where that is its goal, and stays where there are no checks', async () => {
@@ -317,6 +329,7 @@ describe('two replicas', () => {
     addCheck(change, 'test', { state: 'failed' });
     await Promise.all([follows.look(conversation), follows.look(conversation), follows.look(conversation)]);
     await roundIsOver(conversation, 1);
+    expect(await rounds(conversation)).toHaveLength(1);
   });
 
   it('ask one question for all that one user follows', async () => {
