@@ -18,7 +18,7 @@ const BOUNDS = {
   foreignReads: 6,
   filesOfATable: 4,
   linesOfAnOperation: 62,
-  kilobytesOfOpenApi: 515,
+  kilobytesOfOpenApi: 517,
   linesOfTheConsole: 3550,
 };
 

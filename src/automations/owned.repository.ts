@@ -10,15 +10,13 @@ import {
   Repository,
 } from 'typeorm';
 import type { AuditDetails, AuditRepository } from '../audit/audit.repository.js';
-import { lockUser, OwnedByUser, User } from '../auth/user.repository.js';
+import { lockUser, OwnedRow } from '../auth/user.repository.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import type { AuditAction } from '../audit/audit-action.js';
 import { found, type Owner } from './current-owner.js';
 
-export abstract class OwnedRow {
+export abstract class RowOfOwner extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
-  @Column('uuid', { name: 'user_id' }) userId: string;
-  @OwnedByUser() user?: User;
   /** The user's personal organization, whose id is that of the user, until there are others. */
   @Column('uuid', { name: 'org_id' }) orgId: string;
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
@@ -38,7 +36,7 @@ interface Rules {
 }
 
 /** Rows that a user makes, changes and removes, each time with an entry of the audit. */
-export abstract class OwnedRepository<Row extends OwnedRow> extends Repository<Row> {
+export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository<Row> {
   protected constructor(
     type: EntityTarget<Row>,
     { manager }: DataSource,
@@ -124,7 +122,7 @@ export abstract class OwnedRepository<Row extends OwnedRow> extends Repository<R
 }
 
 /** TypeORM cannot see that every row has these columns. */
-function whereOf<Row extends OwnedRow>(columns: Partial<OwnedRow>): FindOptionsWhere<Row> {
+function whereOf<Row extends RowOfOwner>(columns: Partial<RowOfOwner>): FindOptionsWhere<Row> {
   return columns as FindOptionsWhere<Row>;
 }
 

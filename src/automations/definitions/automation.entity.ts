@@ -2,7 +2,7 @@ import { Column, Entity, Index, UpdateDateColumn } from 'typeorm';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { TaskType } from '../../suggested-tasks/candidate.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
-import { OwnedRow } from '../owned.repository.js';
+import { RowOfOwner } from '../owned.repository.js';
 import type { AutomationLimits } from '../runs/run-admission.js';
 import type { Trigger } from './trigger.js';
 
@@ -45,7 +45,7 @@ export interface AutomationWork {
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
 @Index('automations_source_idx', ['orgId', 'eventSource'], { where: 'event_source IS NOT NULL' })
-export class Automation extends OwnedRow {
+export class Automation extends RowOfOwner {
   @Column('text') name: string;
   @Column('text', { nullable: true }) description: string | null;
   @Column('text') state: AutomationState;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, Index, Repository } from 'typeorm';
 import type { Owner } from '../current-owner.js';
-import { OwnedRow } from '../owned.repository.js';
+import { RowOfOwner } from '../owned.repository.js';
 
 export const MAX_EVENTS = 10_000;
 const KEEP = `interval '1 day'`;
@@ -34,7 +34,7 @@ export interface EventOutcome {
 @Index('automation_events_list_idx', ['orgId', 'createdAt', 'id'])
 @Index('automation_events_created_at_idx', ['createdAt'])
 @Index('automation_events_user_id_idx', ['userId'])
-export class AutomationEvent extends OwnedRow {
+export class AutomationEvent extends RowOfOwner {
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
   @Column('text', { name: 'delivery_id' }) deliveryId: string;

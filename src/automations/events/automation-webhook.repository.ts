@@ -6,7 +6,7 @@ import { AuditRepository } from '../../audit/audit.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import type { Owner } from '../current-owner.js';
-import { OwnedRepository, OwnedRow } from '../owned.repository.js';
+import { OwnedRepository, RowOfOwner } from '../owned.repository.js';
 import type { SignatureScheme } from './event-signature.js';
 
 const MAX_WEBHOOKS = 20;
@@ -17,7 +17,7 @@ export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
 @Entity('automation_webhooks')
 @Index('automation_webhooks_source_key', ['orgId', 'source'], { unique: true })
 @Index('automation_webhooks_user_id_idx', ['userId'])
-export class AutomationWebhook extends OwnedRow {
+export class AutomationWebhook extends RowOfOwner {
   @Column('text') name: string;
   @Column('text') source: string;
   /** JMESPath. The following four count for sources of the user's own only. */
@@ -44,7 +44,7 @@ export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-export type WebhookValues = Omit<AutomationWebhook, keyof OwnedRow | 'updatedAt' | 'enabled'>;
+export type WebhookValues = Omit<AutomationWebhook, keyof RowOfOwner | 'updatedAt' | 'enabled'>;
 
 /** Encrypts the secrets that go in and decrypts those that come out. */
 @Injectable()
