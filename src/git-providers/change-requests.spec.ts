@@ -6,7 +6,9 @@ import {
 } from './bitbucket-data-center/bitbucket-data-center.schema.js';
 import { bitbucketGitCredential, bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
 import { refusalSchema as bitbucketRefusalSchema } from './bitbucket/bitbucket.schema.js';
-import { toOpenedChangeRequest } from './change-requests.js';
+import { boundFollowed, logTail, readInBatches, toOpenedChangeRequest } from './change-requests.js';
+import type { FollowedChangeRequest, FollowedComment } from './followed-change-request.js';
+import { GitProviderError } from './git-provider.js';
 import { githubReasons } from './github/github.mapper.js';
 import { refusalSchema as githubRefusalSchema } from './github/github.schema.js';
 import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.mapper.js';
@@ -156,5 +158,80 @@ describe('wire forms', () => {
     [7, null, false],
   ])('a change request of %s and %s is usable: %s', (number, url, usable) => {
     expect(toOpenedChangeRequest(number, url) !== null).toBe(usable);
+  });
+});
+
+describe('logTail', () => {
+  it.each([
+    ['nothing', '', ''],
+    ['the lines of Actions', '2026-11-21T10:00:00.1234567Z a\r\n2026-11-21T10:00:01.0Z b\r\n', 'a\nb'],
+    ['the lines of GitLab', '2026-11-21T10:00:00.123456Z 00O a\n2026-11-21T10:00:00.123456Z 01E b', 'a\nb'],
+    ['folded sections', 'section_start:1560896352:test\r\u001b[0K\u001b[31;1mno\u001b[0;m', 'no'],
+    ['progress bars', '10 %\r20 %\rdone', '10 %\n20 %\ndone'],
+    ['one long line', 'x'.repeat(9_000), 'x'.repeat(4_000)],
+    ['half a character', `${'🚢'.repeat(3_000)}x`, `\ufffd${'🚢'.repeat(1_999)}x`],
+    ['more lines than fit', `${'a'.repeat(3_000)}\n${'b'.repeat(3_000)}`, 'b'.repeat(3_000)],
+  ])('reads %s', (_name, log, expected) => {
+    expect(logTail(log)).toBe(expected);
+  });
+});
+
+describe('readInBatches', () => {
+  const refs = Array.from({ length: 5 }, (_, index) => ({ repository: 'octo/app', number: index }));
+
+  it('asks for fewer, and at last for less of each, while there is too much', async () => {
+    const asked: string[] = [];
+    const found = await readInBatches(refs, { batch: 4, pageSize: 30 }, (some, pageSize) => {
+      asked.push(`${some.map(({ number }) => number).join()} ${pageSize}`);
+      const isTooLarge = some.length * pageSize > 60;
+      return isTooLarge
+        ? Promise.reject(new GitProviderError('query_too_large'))
+        : Promise.resolve(some.map(({ number }) => number));
+    });
+    expect(found).toEqual([0, 1, 2, 3, 4]);
+    expect(asked).toEqual(['0,1,2,3 30', '0,1 30', '2,3 30', '4 30']);
+  });
+
+  it('gives up on one that is too large at its smallest, and on any other failure', async () => {
+    const asked: number[] = [];
+    const failing = readInBatches(refs.slice(0, 1), { batch: 4, pageSize: 5 }, (_, pageSize) => {
+      asked.push(pageSize);
+      return Promise.reject(new GitProviderError('query_too_large'));
+    });
+    await expect(failing).rejects.toThrow('query_too_large');
+    expect(asked).toEqual([5, 2, 1]);
+    const other = readInBatches(refs, { batch: 4, pageSize: 5 }, () =>
+      Promise.reject(new GitProviderError('timeout')),
+    );
+    await expect(other).rejects.toThrow('timeout');
+  });
+});
+
+describe('boundFollowed', () => {
+  it('puts comments in order, by number within a second, and leaves out those that say nothing', () => {
+    const comment = (id: string, createdAt: number, body = 'x'): FollowedComment => ({
+      id,
+      threadId: null,
+      author: 'ada',
+      own: false,
+      mayWrite: null,
+      body,
+      path: null,
+      line: null,
+      url: null,
+      createdAt,
+      resolved: null,
+    });
+    const followed: FollowedChangeRequest = {
+      state: 'open',
+      url: 'https://code.example/1',
+      headSha: 'c0ffee',
+      conflicts: 'no',
+      approved: false,
+      checks: [],
+      comments: [comment('r10', 2), comment('r9', 2), comment('r11', 1), comment('r12', 3, ' \n')],
+      truncated: false,
+    };
+    expect(boundFollowed(followed).comments.map(({ id }) => id)).toEqual(['r11', 'r9', 'r10']);
   });
 });

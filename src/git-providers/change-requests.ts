@@ -1,8 +1,10 @@
+import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import type { ChangeRequestRef, FollowedChangeRequest, FollowedComment } from './followed-change-request.js';
 import { GitProviderError, type NewChangeRequest, type OpenedChangeRequest } from './git-provider.js';
 import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
+import { requireFitting } from './response-schema.js';
 
 export interface ChangeRequestHost {
   /** Null for an empty repository. */
@@ -113,20 +115,29 @@ export const commentBody = z
 /** A line of a file. */
 export const lineNumber = z.int().positive().nullable().catch(null);
 
+/** Also of a host that has no public name. */
+export const requiredPageUrl = z.url({ protocol: /^https?$/ }).max(2_048);
+
 /** An address to show, never to call. */
-export const pageUrl = z.httpUrl().max(2_048).nullable().catch(null);
+export const pageUrl = requiredPageUrl.nullable().catch(null);
+
+/** Null stands for what is gone; nothing at all, or something else, for a host in trouble. @throws GitProviderError */
+export function requireAnswer<T>(schema: z.ZodType<T>, answer: unknown): T | null {
+  return answer === null ? null : requireFitting(schema, answer, 'the response is no change request');
+}
 
 /** Puts the comments in order, and keeps the newest. */
 export function boundFollowed(followed: FollowedChangeRequest): FollowedChangeRequest {
-  const { checks, comments } = followed;
+  const { checks } = followed;
+  const comments = followed.comments
+    .filter(({ body }) => body.trim() !== '')
+    .toSorted((a, b) => a.createdAt - b.createdAt || sequenceOf(a) - sequenceOf(b));
+  const isOpenCut = comments.slice(0, -MAX_COMMENTS).some(({ resolved }) => resolved === false);
   return {
     ...followed,
     checks: checks.slice(0, MAX_FOLLOWED_CHECKS),
-    comments: comments
-      .filter(({ body }) => body.trim() !== '')
-      .toSorted((a, b) => a.createdAt - b.createdAt || sequenceOf(a) - sequenceOf(b))
-      .slice(-MAX_COMMENTS),
-    truncated: followed.truncated || checks.length > MAX_FOLLOWED_CHECKS || comments.length > MAX_COMMENTS,
+    comments: comments.slice(-MAX_COMMENTS),
+    truncated: followed.truncated || checks.length > MAX_FOLLOWED_CHECKS || isOpenCut,
   };
 }
 
@@ -135,14 +146,12 @@ function sequenceOf({ id }: FollowedComment): number {
   return Number(/\d+$/.exec(id)?.[0] ?? 0);
 }
 
-/** What Actions and GitLab put before every line, colours, and the marks of folded sections. */
-const LOG_NOISE =
-  // oxlint-disable-next-line no-control-regex
-  /\u001b\[[\d;]*[A-Za-z]|^section_(?:start|end):.*\r|^\d{4}-\d\d-\d\dT[\d:.]+Z (?:\d\d[OE]\+? ?)?/gm;
+/** What Actions and GitLab put before every line, and the marks of folded sections. */
+const LOG_NOISE = /^section_(?:start|end):.*\r|^\d{4}-\d\d-\d\dT[\d:.]+Z (?:\d\d[OE]\+? ?)?/gm;
 
 /** The last lines of a log, for people. */
 export function logTail(log: string): string {
-  const plain = log.replace(LOG_NOISE, '').replace(/\r\n?/g, '\n').trimEnd();
+  const plain = stripVTControlCharacters(log).replace(LOG_NOISE, '').replace(/\r\n?/g, '\n').trimEnd();
   const end = plain.slice(-MAX_OUTPUT);
   // Not from the middle of a line, unless that is all there is.
   return end.length < plain.length && end.includes('\n')

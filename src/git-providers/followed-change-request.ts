@@ -36,7 +36,7 @@ export interface FollowedComment {
 export interface FollowedChangeRequest {
   state: 'open' | 'merged' | 'closed';
   url: string;
-  /** As the host writes it: Bitbucket Cloud sends the first 12 digits. */
+  /** As the host writes it: 12 digits on Bitbucket Cloud, and empty where a branch that was merged is deleted. */
   headSha: string;
   /** `unknown` while the host computes them. */
   conflicts: 'yes' | 'no' | 'unknown';
@@ -45,6 +45,6 @@ export interface FollowedChangeRequest {
   checks: FollowedCheck[];
   /** The newest, oldest first: those of threads, those without, and the texts of reviews. */
   comments: FollowedComment[];
-  /** There are more checks or comments than these. */
+  /** There are, or may be, more checks or unresolved comments than these. */
   truncated: boolean;
 }

@@ -28,7 +28,14 @@ const CAPABILITIES: GitProviderCapabilities = {
     protection: true,
   },
   authorization: () => `Bearer ${sampleWorld().token}`,
-  follow: { shaLength: 40, mayWrite: true, logs: true, statuses: false, requestsForTwelve: 3 },
+  follow: {
+    shaLength: 40,
+    mayWrite: true,
+    logs: true,
+    statuses: false,
+    misfit: 'reauth_required',
+    requestsForTwelve: 4,
+  },
   clone: {
     url: (origin) => `${origin}/octo/app.git`,
     credential: { username: 'oauth2', password: sampleWorld().token },

@@ -13,6 +13,7 @@ import {
   push,
   requestChanges,
 } from '../fakes/fake-followed.js';
+import type { Fault } from '../fakes/fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import {
@@ -189,10 +190,23 @@ export function describeFollow(
         addComment(change, 'ada', `${index} ${'x'.repeat(9_000)}`, { createdAt });
       }
       const found = await read();
-      expect(found?.truncated).toBe(true);
       expect(found?.comments.length).toBeLessThanOrEqual(100);
       expect(found?.comments.at(-1)?.body.startsWith('129 xxx')).toBe(true);
       expect(Math.max(...(found?.comments ?? []).map(({ body }) => body.length))).toBe(4_000);
+    });
+
+    it('whether threads may be open that it does not tell of', async () => {
+      const { change, read } = await openFollowed();
+      const [first, ...rest] = Array.from({ length: 60 }, (_, index) =>
+        addComment(change, 'ada', `${index}`, { path: 'a.ts', resolved: true }),
+      );
+      for (const comment of rest) {
+        addReply(change, comment, 'mona', 'Done.');
+      }
+      expect((await read())?.truncated).toBe(follow.doubtsThreads ?? false);
+      Object.assign(first ?? {}, { resolved: false });
+      const { truncated, comments } = (await read()) ?? {};
+      expect(truncated === true || comments?.some(({ resolved }) => resolved === false)).toBe(true);
     });
 
     it('strangers who write more than one response may have', async () => {
@@ -244,11 +258,19 @@ export function describeFollow(
       );
     });
 
-    it('none as gone when the host is in trouble', async () => {
+    it.each<[string, Fault]>([
+      ['503', { kind: 'status', status: 503 }],
+      ['something else', { kind: 'status', status: 200, body: { data: { viewer: { login: 'mona' } } } }],
+      ['a broken connection', { kind: 'reset' }],
+    ])('none as gone when the host answers %s', async (_name, fault) => {
       const { provider, call, server, read } = await openFollowed();
       await read();
-      server.injectFault({ kind: 'status', status: 503 });
-      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe('unavailable');
+      server.injectFault(fault, { match: ({ path }) => !path.endsWith('/application-properties') });
+      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe(
+        follow.misfit !== undefined && fault.kind === 'status' && fault.status === 200
+          ? follow.misfit
+          : 'unavailable',
+      );
     });
   });
 

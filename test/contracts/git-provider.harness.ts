@@ -65,6 +65,10 @@ export interface GitProviderCapabilities {
     logs: boolean;
     /** Knows checks of other services, and has no logs of them. */
     statuses: boolean;
+    /** Why a response without a change request is refused, unless that is `unavailable`. */
+    misfit?: ProviderErrorCode;
+    /** Does not tell whether threads beyond those that were read are open. */
+    doubtsThreads?: boolean;
     /** To read twelve at a time. */
     requestsForTwelve: number;
   };

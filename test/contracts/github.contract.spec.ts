@@ -1,4 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
+import { addCheck, addComment } from '../fakes/fake-followed.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { RequestWaves } from '../support/request-waves.js';
@@ -97,6 +98,27 @@ describe('GithubProvider', () => {
       const { changeRequests, issues, gaps } = await provider.findWork({ ...auth, ...callWithin() });
       expect(changeRequests.map(({ conflicts }) => conflicts)).toEqual(['unknown', 'no', 'no', 'no', 'no']);
       expect([issues.length, gaps]).toEqual([2, ['rate_limited']]);
+    });
+  });
+
+  describe('an old Enterprise Server', () => {
+    it('numbers comments in its own way, and keeps logs itself', async () => {
+      const world = sampleWorld();
+      const [change] = world.changeRequests;
+      const { provider, auth, server } = await open(world, { missingFields: ['fullDatabaseId'] });
+      const call = { ...auth, host: server.origin, ...callWithin() };
+      const comment = change && addComment(change, 'ada', 'Why?', { path: 'a.ts' });
+      const check = change && addCheck(change, 'unit', { state: 'failed', log: 'expected 1, got 2' });
+      const ref = { repository: 'octo/app', number: 12 };
+      const [found] = await provider.readChangeRequests([ref], call);
+      expect(found?.comments).toMatchObject([{ id: `discussion_r${comment?.id}` }]);
+      const [told] = found?.checks ?? [];
+      expect(told?.id).toBe(String(check?.id));
+      expect(told && (await provider.readCheckOutput(ref, told, call))).toBe('expected 1, got 2');
+      expect([...new Set(server.requests.map(({ path }) => path.split('/').slice(0, 3).join('/')))]).toEqual([
+        '/api/graphql',
+        '/api/v3',
+      ]);
     });
   });
 

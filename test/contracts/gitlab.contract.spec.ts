@@ -71,7 +71,14 @@ const CAPABILITIES: GitProviderCapabilities = {
     protection: true,
   },
   authorization: (token) => `Bearer ${token}`,
-  follow: { shaLength: 40, mayWrite: true, logs: true, statuses: false, requestsForTwelve: 3 },
+  follow: {
+    shaLength: 40,
+    mayWrite: true,
+    logs: true,
+    statuses: false,
+    misfit: 'unauthorized',
+    requestsForTwelve: 4,
+  },
   clone: { url: () => 'https://gitlab.com/octo/app.git', credential: { username: 'oauth2' } },
 };
 
@@ -80,7 +87,10 @@ describeGitProvider('GitLab', openGitlab, CAPABILITIES);
 describeGitProvider(
   'GitLab before the discussion counters',
   (world, options) => openGitlab(world, { ...options, old: true }),
-  CAPABILITIES,
+  {
+    ...CAPABILITIES,
+    follow: { ...CAPABILITIES.follow, requestsForTwelve: 5, doubtsThreads: true },
+  },
 );
 
 describe('GitLab specials', () => {

@@ -65,12 +65,12 @@ export function statusesOf(change: FakeChangeRequest): unknown[] {
   }));
 }
 
-/** Newest first, as asked. */
-export function commentsOf(world: FakeWorld, change: FakeChangeRequest): unknown[] {
-  return followedOf(change)
-    .comments.toSorted((a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt))
-    .toReversed()
-    .map((comment) => toComment(world, change, comment));
+export function commentsOf(world: FakeWorld, change: FakeChangeRequest, { query }: FakeRequest): unknown[] {
+  const oldestFirst = followedOf(change).comments.toSorted(
+    (a, b) => Date.parse(a.createdAt) - Date.parse(b.createdAt),
+  );
+  const sorted = query.get('sort') === '-created_on' ? oldestFirst.toReversed() : oldestFirst;
+  return sorted.map((comment) => toComment(world, change, comment));
 }
 
 function toComment(world: FakeWorld, change: FakeChangeRequest, comment: FakeComment) {

@@ -259,7 +259,7 @@ function listConflicts(context: Context, request: FakeRequest, parameters: strin
 
 function listStatuses(context: Context, request: FakeRequest, parameters: string[]): FakeResponse {
   return withChange(context, parameters, (change) => {
-    if (change.followed) {
+    if (asksFor(request, 'values.url')) {
       return page(context, request, statusesOf(change));
     }
     const states = {
@@ -284,9 +284,16 @@ function listComments(context: Context, request: FakeRequest, parameters: string
     page(
       context,
       request,
-      change.followed ? commentsOf(context.world, change) : comments(context.world, change),
+      asksFor(request, 'values.content.raw')
+        ? commentsOf(context.world, change, request)
+        : comments(context.world, change),
     ),
   );
+}
+
+/** What follows change requests asks for more than what finds work. */
+function asksFor({ query }: FakeRequest, field: string): boolean {
+  return query.get('fields')?.split(',').includes(field) ?? false;
 }
 
 /** Conversation that asks for nothing, and one open review comment where the world says so. */

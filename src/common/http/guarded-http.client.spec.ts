@@ -170,6 +170,44 @@ describe('GuardedHttpClient', () => {
       expect(other.requests).toHaveLength(0);
     });
 
+    describe('of a log', () => {
+      const log = { headers: { authorization: SECRET }, tailBytes: 1_000 };
+
+      it('leads to its storage, without credentials', async () => {
+        redirectTo(`${other.origin}/log?signature=1`, '/one');
+
+        const response = await client.fetch(`${server.origin}/one`, log);
+
+        expect(await response.text()).toBe('other');
+        expect(other.requests.map(({ path, headers }) => [path, headers.authorization])).toEqual([
+          ['/log', undefined],
+        ]);
+      });
+
+      it('leads to no address that may not be called', async () => {
+        redirectTo('http://169.254.169.254/latest/meta-data', '/one');
+
+        expect((await upstreamFailure(client.fetch(`${server.origin}/one`, log))).reason).toBe('refused');
+      });
+
+      it('gets no credentials back on its way home', async () => {
+        redirectTo(`${other.origin}/two`, '/one');
+        other.injectFault({ kind: 'redirect', location: `${server.origin}/three` });
+
+        await client.fetch(`${server.origin}/one`, log);
+
+        expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([SECRET, undefined]);
+      });
+
+      it('keeps its end, however long it is', async () => {
+        other.injectFault({ kind: 'status', status: 200, body: `${'x'.repeat(5_000_000)}the end` });
+
+        const text = await (await client.fetch(other.origin, log)).text();
+
+        expect([text.length, text.slice(-9)]).toEqual([1_000, 'xxthe end']);
+      });
+    });
+
     it.each([
       [301, 'POST', 'GET', ''],
       [302, 'POST', 'GET', ''],

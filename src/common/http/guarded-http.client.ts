@@ -58,8 +58,8 @@ interface HttpExchange {
 
 /**
  * HTTP to addresses that users give: https to public names with public addresses only, unless allowlisted; the checked
- * address is dialled. Time and size are bounded, redirects stay within the origin, and each user has a share of its
- * connections.
+ * address is dialled. Time and size are bounded, redirects but those of logs stay within the origin, and each user has a
+ * share of its connections.
  */
 export class GuardedHttpClient {
   private agents: Promise<GuardedAgents> | null = null;

@@ -1,6 +1,14 @@
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { boundFollowed, commentBody, lineNumber, pageUrl, readInBatches } from '../change-requests.js';
+import {
+  boundFollowed,
+  commentBody,
+  lineNumber,
+  pageUrl,
+  requiredPageUrl,
+  readInBatches,
+  requireAnswer,
+} from '../change-requests.js';
 import type {
   ChangeRequestRef,
   FollowedChangeRequest,
@@ -9,18 +17,28 @@ import type {
 } from '../followed-change-request.js';
 import type { Signal } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import { flag, knownFlag, list, object, requiredId, requiredName, text } from '../response-schema.js';
+import {
+  flag,
+  knownFlag,
+  list,
+  object,
+  requiredId,
+  requiredName,
+  text,
+  requireFitting,
+} from '../response-schema.js';
 import type { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 
 /** Pull requests, of which each takes four requests. */
 const AT_ONCE = 4;
-const BATCH = { batch: 1, pageSize: 50 };
+/** Activities: every push is one, too. */
+const BATCH = { batch: 1, pageSize: 200 };
 const MAX_REPLY_DEPTH = 20;
 
 const pullRequestSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'DECLINED']),
   fromRef: object({ latestCommit: requiredName }),
-  links: object({ self: list(object({ href: z.httpUrl() })) }),
+  links: object({ self: list(object({ href: requiredPageUrl })) }),
   reviewers: list(object({ status: text })),
 });
 
@@ -56,6 +74,7 @@ const activitiesSchema = object({
       comment: commentSchema.nullable().catch(null),
       commentAnchor: anchorSchema.nullable().catch(null),
     }),
+    BATCH.pageSize,
   ),
 });
 
@@ -68,6 +87,8 @@ export interface DataCenterFollowed {
   builds: z.output<typeof buildsSchema> | null;
   activities: z.output<typeof activitiesSchema> | null;
 }
+
+const writtenSchema = z.object({ id: requiredId });
 
 /** Pull requests as they stand: four requests each, a few at a time. The server keeps no logs of builds. */
 export class BitbucketDataCenterFollow {
@@ -89,12 +110,12 @@ export class BitbucketDataCenterFollow {
   ): Promise<{ id: string }> {
     const comment = { text: body, parent: { id: Number(id) } };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
-    return z.object({ id: requiredId }).parse(written);
+    return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
   private async readOne(ref: ChangeRequestRef, user: string): Promise<FollowedChangeRequest | null> {
     const path = pathOf(ref);
-    const pull = await this.client.find(path, pullRequestSchema.nullable().catch(null));
+    const pull = requireAnswer(pullRequestSchema, await this.client.find(path, z.unknown()));
     if (pull === null) {
       return null;
     }
@@ -202,7 +223,10 @@ function isResolved(root: DataCenterComment, anchored: boolean): boolean | null 
 }
 
 function buildState(state: string | null): FollowedCheck['state'] {
-  return state === 'SUCCESSFUL' ? 'passed' : state === 'INPROGRESS' ? 'pending' : 'failed';
+  if (state === 'SUCCESSFUL') {
+    return 'passed';
+  }
+  return state === 'FAILED' || state === 'CANCELLED' ? 'failed' : 'pending';
 }
 
 /** @throws GitProviderError with a reason for a name that is not `PROJ/slug` */

@@ -1,6 +1,14 @@
 import pLimit from 'p-limit';
 import { z } from 'zod';
-import { boundFollowed, commentBody, lineNumber, pageUrl, readInBatches } from '../change-requests.js';
+import {
+  boundFollowed,
+  commentBody,
+  lineNumber,
+  pageUrl,
+  requiredPageUrl,
+  readInBatches,
+  requireAnswer,
+} from '../change-requests.js';
 import type {
   ChangeRequestRef,
   FollowedChangeRequest,
@@ -18,17 +26,18 @@ import {
   requiredInstant,
   requiredName,
   text,
+  requireFitting,
 } from '../response-schema.js';
 import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
 import type { BitbucketDetails } from './bitbucket.details.js';
 
-/** Each pull request takes four requests, of 1,000 an hour. */
+/** Each pull request takes four requests or more, of 1,000 an hour. */
 const AT_ONCE = 4;
 const BATCH = { batch: 1, pageSize: 50 };
-const MAX_STATUS_PAGES = 3;
+const MAX_PAGES = 3;
 const PULL_REQUEST_FIELDS =
   'state,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
-const STATUS_FIELDS = 'next,values.uuid,values.key,values.name,values.state,values.url,values.updated_on';
+const STATUS_FIELDS = 'next,values.key,values.name,values.state,values.url,values.updated_on';
 const COMMENT_FIELDS = [
   'next',
   'values.id',
@@ -46,18 +55,16 @@ const COMMENT_FIELDS = [
   'values.links.html.href',
 ].join(',');
 
-const link = object({ html: object({ href: pageUrl }) });
-
 const pullRequestSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']),
-  links: object({ html: object({ href: z.httpUrl() }) }),
-  source: object({ commit: object({ hash: requiredName }) }),
+  links: object({ html: object({ href: requiredPageUrl }) }),
+  /** Without a commit once the branch is deleted. */
+  source: object({ commit: object({ hash: text }) }),
   destination: object({ commit: object({ hash: text }) }),
   participants: list(object({ approved: flag, state: text })),
 });
 
 const statusSchema = object({
-  uuid: text,
   key: requiredName,
   name: text,
   state: text,
@@ -75,7 +82,7 @@ const commentSchema = object({
   user: object({ uuid: text, nickname: text }),
   content: object({ raw: commentBody }),
   created_on: requiredInstant,
-  links: link,
+  links: object({ html: object({ href: pageUrl }) }),
 });
 type BitbucketFollowedComment = z.output<typeof commentSchema>;
 
@@ -94,6 +101,8 @@ export const followedParts = {
   statuses: list(statusSchema),
   comments: list(commentSchema),
 };
+
+const writtenSchema = z.object({ id: requiredId });
 
 /** Pull requests as they stand: four requests each, a few at a time. */
 export class BitbucketFollow {
@@ -127,23 +136,22 @@ export class BitbucketFollow {
   ): Promise<{ id: string }> {
     const comment = { content: { raw: body }, parent: { id: Number(id) } };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
-    return z.object({ id: requiredId }).parse(written);
+    return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
   private async readOne(ref: ChangeRequestRef): Promise<FollowedChangeRequest | null> {
     const path = pathOf(ref);
-    const pull = await this.client.find(
-      `${path}?fields=${PULL_REQUEST_FIELDS}`,
-      pullRequestSchema.nullable().catch(null),
-    );
+    const sent = await this.client.find(`${path}?fields=${PULL_REQUEST_FIELDS}`, z.unknown());
+    const pull = requireAnswer(pullRequestSchema, sent);
     if (pull === null) {
       return null;
     }
-    const commits = `${pull.source.commit.hash}..${pull.destination.commit.hash}`;
+    const [source, destination] = [pull.source.commit.hash, pull.destination.commit.hash];
+    const commits = source === null || destination === null ? null : `${source}..${destination}`;
     const [conflicts, statuses, [comments]] = await Promise.all([
       pull.state === 'OPEN' ? this.details.conflicts({ commits }, path) : ('no' as const),
       this.client.list(`${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`, followedParts.statuses, {
-        maxPages: MAX_STATUS_PAGES,
+        maxPages: MAX_PAGES,
       }),
       readInBatches([ref], BATCH, async (_, size) => [await this.comments(path, size)]),
     ]);
@@ -155,7 +163,9 @@ export class BitbucketFollow {
     size: number,
   ): Promise<BitbucketList<BitbucketFollowedComment> | null> {
     const query = `sort=-created_on&pagelen=${size}&fields=${COMMENT_FIELDS}`;
-    return await this.client.list(`${path}/comments?${query}`, followedParts.comments, { maxPages: 1 });
+    return await this.client.list(`${path}/comments?${query}`, followedParts.comments, {
+      maxPages: MAX_PAGES,
+    });
   }
 }
 
@@ -164,16 +174,17 @@ export function toFollowed(
   userUuid: string,
 ): FollowedChangeRequest {
   const opinions = pull.participants;
+  const head = pull.source.commit.hash ?? '';
   const byId = new Map(comments.values.map((comment) => [comment.id, comment]));
   return boundFollowed({
     state: pull.state === 'OPEN' ? 'open' : pull.state === 'MERGED' ? 'merged' : 'closed',
     url: pull.links.html.href,
-    headSha: pull.source.commit.hash,
+    headSha: head,
     conflicts,
     approved:
       opinions.some(({ approved }) => approved) &&
       !opinions.some(({ state }) => state === 'changes_requested'),
-    checks: toChecks(pull.source.commit.hash, statuses.values),
+    checks: toChecks(head, statuses.values),
     comments: comments.values
       .filter(({ deleted, pending }) => !deleted && !pending)
       .map((comment) => {

@@ -7,7 +7,9 @@ import {
   lineNumber,
   MAX_FOLLOWED_CHECKS,
   pageUrl,
+  requiredPageUrl,
   readInBatches,
+  requireAnswer,
 } from '../change-requests.js';
 import type {
   ChangeRequestRef,
@@ -26,6 +28,7 @@ import {
   requiredInstant,
   requiredName,
   text,
+  requireFitting,
 } from '../response-schema.js';
 import { type GithubClient, octokit } from './github.client.js';
 import { toConflicts } from './github.mapper.js';
@@ -70,16 +73,15 @@ const contextSchema = z.discriminatedUnion('kind', [
 ]);
 type GithubContext = z.output<typeof contextSchema>;
 
-const pullRequestSchema = z.object({
+export const followedPullSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'CLOSED']),
-  url: z.httpUrl(),
+  url: requiredPageUrl,
   headRefOid: requiredName,
   mergeable: text,
   reviewDecision: text,
   latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
   statusCheckRollup: object({ contexts: object({ totalCount: number, nodes: list(contextSchema) }) }),
   reviewThreads: object({
-    totalCount: number,
     nodes: list(
       object({
         isResolved: z.boolean(),
@@ -87,24 +89,19 @@ const pullRequestSchema = z.object({
         line: lineNumber,
         originalLine: lineNumber,
         root: object({ nodes: list(object({ fullDatabaseId: requiredId })) }),
-        comments: object({ totalCount: number, nodes: list(object({ ...commentMembers, state: text })) }),
+        comments: object({ nodes: list(object({ ...commentMembers, state: text })) }),
       }),
     ),
   }),
-  comments: object({ totalCount: number, nodes: list(commentSchema) }),
+  threadStates: object({ totalCount: number, nodes: list(object({ isResolved: z.boolean() })) }),
+  comments: object({ nodes: list(commentSchema) }),
   reviews: object({
-    totalCount: number,
     nodes: list(object({ ...commentMembers, state: text, authorCanPushToRepository: flag })),
   }),
 });
-export type GithubFollowed = z.output<typeof pullRequestSchema>;
+export type GithubFollowed = z.output<typeof followedPullSchema>;
 
-const followedSchema = namedValues(
-  z.string(),
-  object({ pullRequest: pullRequestSchema.nullable().catch(null) })
-    .nullable()
-    .catch(null),
-);
+const followedSchema = namedValues(z.string(), z.object({ pullRequest: z.unknown() }).nullable()).catch({});
 
 const checkRunSchema = object({
   app: object({ slug: text }),
@@ -124,14 +121,17 @@ const FRAGMENT = `fragment Followed on PullRequest {
     }
     ... on StatusContext { id context state targetUrl }
   } } }
-  reviewThreads(last: $size) { totalCount nodes {
+  threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
+  reviewThreads(last: $size) { nodes {
     isResolved path line originalLine
     root: comments(first: 1) { nodes { fullDatabaseId } }
-    comments(last: $replies) { totalCount nodes { ${COMMENT} state } }
+    comments(last: $replies) { nodes { ${COMMENT} state } }
   } }
-  comments(last: $size) { totalCount nodes { ${COMMENT} } }
-  reviews(last: $size) { totalCount nodes { ${COMMENT} state authorCanPushToRepository } }
+  comments(last: $size) { nodes { ${COMMENT} } }
+  reviews(last: $size) { nodes { ${COMMENT} state authorCanPushToRepository } }
 }`;
+
+const writtenSchema = z.object({ id: requiredId });
 
 /** Pull requests as they stand: one GraphQL question for several, REST for logs and answers. */
 export class GithubFollow {
@@ -148,7 +148,7 @@ export class GithubFollow {
       return '';
     }
     try {
-      const absent = this.client.absent('check', 404);
+      const absent = this.client.absent('check', 403, 404);
       const { data } = await this.client.read(`${path}/check-runs/${id}`, checkRunSchema, absent);
       const { title, summary, text: details } = data.output;
       const said = [title, summary, details].filter((part) => part !== '').join('\n');
@@ -180,7 +180,7 @@ export class GithubFollow {
               pull_number,
               comment_id: Number(threadId),
             });
-      const { id } = z.object({ id: requiredId }).parse(data);
+      const { id } = requireFitting(writtenSchema, data, 'the comment has no number');
       return { id: threadId === null ? `issuecomment-${id}` : `discussion_r${id}` };
     } catch (error) {
       throw providerErrorFromUpstream(error);
@@ -219,16 +219,17 @@ export class GithubFollow {
       throw gaps.failure();
     }
     return refs.map((_, index) => {
-      const pull = data[`c${index}`]?.pullRequest ?? null;
+      const repository = data[`c${index}`];
+      const pull = requireAnswer(followedPullSchema, repository === null ? null : repository?.pullRequest);
       return pull && toFollowed(pull);
     });
   }
 }
 
 export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
-  const { statusCheckRollup, reviewThreads, comments, reviews, latestOpinionatedReviews } = pull;
+  const { statusCheckRollup, threadStates, reviewThreads, comments, reviews, latestOpinionatedReviews } =
+    pull;
   const opinions = latestOpinionatedReviews.nodes.map(({ state }) => state);
-  const pages = [statusCheckRollup.contexts, reviewThreads, comments, reviews];
   return boundFollowed({
     state: STATES[pull.state],
     url: pull.url,
@@ -258,13 +259,22 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
         mayWrite: review.authorCanPushToRepository,
       })),
     ],
-    truncated: [...pages, ...reviewThreads.nodes.map((thread) => thread.comments)].some(
-      ({ totalCount, nodes }) => (totalCount ?? 0) > nodes.length,
-    ),
+    truncated:
+      isCut(statusCheckRollup.contexts) ||
+      isCut(threadStates) ||
+      openThreads(threadStates) > openThreads(reviewThreads),
   });
 }
 
 const STATES = { OPEN: 'open', MERGED: 'merged', CLOSED: 'closed' } as const;
+
+function isCut({ totalCount, nodes }: { totalCount: number | null; nodes: unknown[] }): boolean {
+  return (totalCount ?? 0) > nodes.length;
+}
+
+function openThreads({ nodes }: { nodes: { isResolved: boolean }[] }): number {
+  return nodes.filter(({ isResolved }) => !isResolved).length;
+}
 
 function isPublic({ state, isMinimized }: { state: string | null; isMinimized: boolean }): boolean {
   return state !== 'PENDING' && !isMinimized;

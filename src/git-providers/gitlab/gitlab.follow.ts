@@ -6,7 +6,9 @@ import {
   lineNumber,
   MAX_FOLLOWED_CHECKS,
   pageUrl,
+  requiredPageUrl,
   readInBatches,
+  requireAnswer,
 } from '../change-requests.js';
 import type {
   ChangeRequestRef,
@@ -14,13 +16,24 @@ import type {
   FollowedCheck,
   FollowedComment,
 } from '../followed-change-request.js';
+import { GitProviderError } from '../git-provider.js';
 import { requireRepositoryPath } from '../repository-name.js';
-import { flag, list, object, requiredId, requiredInstant, requiredName, text } from '../response-schema.js';
+import {
+  flag,
+  list,
+  number,
+  object,
+  requiredId,
+  requiredInstant,
+  requiredName,
+  text,
+  requireFitting,
+} from '../response-schema.js';
 import type { GitlabClient } from './gitlab.client.js';
 import { mapConflicts } from './gitlab.mapper.js';
 
-/** Each costs about 40 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
-const BATCH = { batch: 4, pageSize: 30 };
+/** Each costs about 70 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
+const BATCH = { batch: 3, pageSize: 50 };
 const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer'];
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
@@ -45,10 +58,12 @@ const noteSchema = object({
   position: object({ filePath: text, newLine: lineNumber, oldLine: lineNumber }),
 });
 
-const mergeRequestSchema = z.object({
+export const followedMergeSchema = z.object({
   state: z.enum(['opened', 'merged', 'closed', 'locked']),
-  webUrl: z.httpUrl(),
-  diffHeadSha: requiredName,
+  webUrl: requiredPageUrl,
+  diffHeadSha: text,
+  resolvableDiscussionsCount: number,
+  resolvedDiscussionsCount: number,
   conflicts: flag,
   mergeStatusEnum: text,
   detailedMergeStatus: text,
@@ -68,21 +83,20 @@ const mergeRequestSchema = z.object({
         id: globalId,
         resolvable: flag,
         resolved: flag,
-        notes: object({ pageInfo: pageSchema, nodes: list(noteSchema) }),
+        notes: object({ nodes: list(noteSchema) }),
       }),
     ),
   }),
 });
-export type GitlabFollowed = z.output<typeof mergeRequestSchema>;
+export type GitlabFollowed = z.output<typeof followedMergeSchema>;
 
-const projectSchema = object({ mergeRequest: mergeRequestSchema.nullable().catch(null) })
-  .nullable()
-  .catch(null);
-
+const projectSchema = z.object({ mergeRequest: z.unknown() }).nullable();
 const viewerSchema = object({ username: text });
 const followedSchema = namedValues(z.string(), z.unknown()).catch({});
 
+const COUNTERS = 'resolvableDiscussionsCount resolvedDiscussionsCount';
 const MERGE_REQUEST = `
+    ${COUNTERS}
     state webUrl diffHeadSha conflicts mergeStatusEnum detailedMergeStatus
     approvedBy(first: 1) { nodes { id } }
     headPipeline { jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
@@ -94,7 +108,6 @@ const MERGE_REQUEST = `
       nodes {
         id resolvable resolved
         notes(last: $size) {
-          pageInfo { hasNextPage hasPreviousPage }
           nodes {
             id system author { username } maxAccessLevelOfAuthor body url createdAt
             position { filePath newLine oldLine }
@@ -102,6 +115,8 @@ const MERGE_REQUEST = `
         }
       }
     }`;
+
+const writtenSchema = z.object({ id: requiredId });
 
 /** Merge requests as they stand: one GraphQL question for several, REST for logs and answers. GitLab 15.3 and later. */
 export class GitlabFollow {
@@ -117,14 +132,14 @@ export class GitlabFollow {
   }
 
   async reply(
-    { repository, number }: ChangeRequestRef,
+    { repository, number: iid }: ChangeRequestRef,
     { threadId }: Pick<FollowedComment, 'threadId'>,
     body: string,
   ): Promise<{ id: string }> {
-    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
+    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${iid}`;
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${path}${thread}/notes`, { body });
-    return z.object({ id: requiredId }).parse(written);
+    return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
   private async readSome(
@@ -138,12 +153,16 @@ export class GitlabFollow {
     );
     const query = `query Followed($size: Int!, ${declared.join(', ')}) {\ncurrentUser { username }\n${asked.join('\n')}\n}`;
     const variables = Object.fromEntries(
-      refs.flatMap(({ repository, number }, index) => [
+      refs.flatMap(({ repository, number: iid }, index) => [
         [`p${index}`, requireRepositoryPath(repository)],
-        [`n${index}`, String(number)],
+        [`n${index}`, String(iid)],
       ]),
     );
-    const { data, gaps } = await this.client.ask(query, { size, ...variables }, followedSchema);
+    const fallback = query.replaceAll(COUNTERS, '');
+    const { data, gaps } = await this.client.ask(query, fallback, followedSchema, { size, ...variables });
+    if (/complexity/i.test(gaps.reasons().unsupported ?? '')) {
+      throw new GitProviderError('query_too_large');
+    }
     const { username } = viewerSchema.parse(data['currentUser']);
     if (username === null) {
       throw gaps.failure('unauthorized');
@@ -152,7 +171,8 @@ export class GitlabFollow {
       throw gaps.failure();
     }
     return refs.map((_, index) => {
-      const found = projectSchema.parse(data[`c${index}`])?.mergeRequest ?? null;
+      const project = requireFitting(projectSchema, data[`c${index}`], 'the response is no project');
+      const found = requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
       return found && toFollowed(found, username);
     });
   }
@@ -164,7 +184,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
   return boundFollowed({
     state: found.state === 'merged' || found.state === 'closed' ? found.state : 'open',
     url: found.webUrl,
-    headSha: found.diffHeadSha,
+    headSha: found.diffHeadSha ?? '',
     conflicts: mapConflicts(found.mergeStatusEnum, found.conflicts),
     approved: found.approvedBy.nodes.length > 0 && !UNAPPROVED.includes(found.detailedMergeStatus),
     checks: jobs.nodes.map(({ id, name, status, allowFailure, webPath }) => ({
@@ -191,10 +211,18 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           resolved: resolvable ? resolved : null,
         })),
     ),
-    truncated: [jobs, found.discussions, ...threads.map(({ notes }) => notes)].some(
-      ({ pageInfo }) => pageInfo.hasNextPage || pageInfo.hasPreviousPage,
-    ),
+    truncated: jobs.pageInfo.hasNextPage || mayHideThreads(found),
   });
+}
+
+/** Pushes, labels and the like are discussions as well, so there being more of them says nothing. */
+function mayHideThreads({ discussions, ...counts }: GitlabFollowed): boolean {
+  const { resolvableDiscussionsCount: resolvable, resolvedDiscussionsCount: resolved } = counts;
+  if (resolvable === null || resolved === null) {
+    return discussions.pageInfo.hasPreviousPage;
+  }
+  const read = discussions.nodes.filter((thread) => thread.resolvable && !thread.resolved);
+  return resolvable - resolved > read.length;
 }
 
 function jobState(status: string | null, allowFailure: boolean): FollowedCheck['state'] {

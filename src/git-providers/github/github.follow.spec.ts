@@ -1,0 +1,174 @@
+import { describe, expect, it } from '@jest/globals';
+import { followedPullSchema, toFollowed } from './github.follow.js';
+
+const PULL = { state: 'OPEN', url: 'https://github.com/octo/app/pull/1', headRefOid: 'c0ffee' };
+
+function followed(members: object): ReturnType<typeof toFollowed> {
+  return toFollowed(followedPullSchema.parse({ ...PULL, ...members }));
+}
+
+function checks(...nodes: object[]): object {
+  return { statusCheckRollup: { contexts: { totalCount: nodes.length, nodes } } };
+}
+
+function run(id: number, name: string, members: object = {}): object {
+  return {
+    kind: 'CheckRun',
+    fullDatabaseId: id,
+    name,
+    status: 'COMPLETED',
+    conclusion: 'SUCCESS',
+    ...members,
+  };
+}
+
+function comment(id: number, members: object = {}): object {
+  return {
+    fullDatabaseId: String(id),
+    author: { login: 'ada' },
+    authorAssociation: 'MEMBER',
+    viewerDidAuthor: false,
+    isMinimized: false,
+    body: 'Why?',
+    createdAt: `2026-11-21T12:00:0${id}Z`,
+    url: `https://github.com/octo/app/pull/1#${id}`,
+    ...members,
+  };
+}
+
+describe('followed pull requests', () => {
+  it.each([
+    ['QUEUED', null, 'pending'],
+    ['IN_PROGRESS', null, 'pending'],
+    ['WAITING', null, 'pending'],
+    ['COMPLETED', 'SUCCESS', 'passed'],
+    ['COMPLETED', 'NEUTRAL', 'passed'],
+    ['COMPLETED', 'SKIPPED', 'passed'],
+    ['COMPLETED', 'FAILURE', 'failed'],
+    ['COMPLETED', 'CANCELLED', 'failed'],
+    ['COMPLETED', 'TIMED_OUT', 'failed'],
+    ['COMPLETED', 'ACTION_REQUIRED', 'failed'],
+    ['COMPLETED', 'A_NEW_ONE', 'failed'],
+  ])('have a run that is %s with %s as %s', (status, conclusion, state) => {
+    expect(followed(checks(run(1, 'unit', { status, conclusion }))).checks).toMatchObject([
+      { id: '1', state },
+    ]);
+  });
+
+  it.each([
+    ['SUCCESS', 'passed'],
+    ['FAILURE', 'failed'],
+    ['ERROR', 'failed'],
+    ['PENDING', 'pending'],
+    ['EXPECTED', 'pending'],
+  ])('have a status %s as %s', (state, expected) => {
+    const status = {
+      kind: 'StatusContext',
+      id: 'SC_1',
+      context: 'ci/circle',
+      state,
+      targetUrl: 'javascript:x',
+    };
+    expect(followed(checks(status)).checks).toEqual([
+      { id: 'SC_1', name: 'ci/circle', state: expected, url: null },
+    ]);
+  });
+
+  it('have the newest run of each check of each workflow', () => {
+    const ci = { checkSuite: { workflowRun: { event: 'push', workflow: { name: 'CI' } } } };
+    const found = followed(
+      checks(
+        run(12, 'unit', { ...ci, conclusion: 'FAILURE' }),
+        run(9, 'unit', ci),
+        run(10, 'unit', { checkSuite: { workflowRun: { event: 'push', workflow: { name: 'Nightly' } } } }),
+        { kind: 'CheckRun', name: 'without a number' },
+        { kind: 'Deployment' },
+      ),
+    );
+    expect(found.checks.map(({ id, state }) => [id, state])).toEqual([
+      ['12', 'failed'],
+      ['10', 'passed'],
+    ]);
+    expect(found.truncated).toBe(true);
+  });
+
+  it.each([
+    [null, [], false],
+    [null, ['APPROVED'], true],
+    [null, ['APPROVED', 'CHANGES_REQUESTED'], false],
+    ['REVIEW_REQUIRED', ['APPROVED'], false],
+    ['APPROVED', [], true],
+    ['CHANGES_REQUESTED', ['APPROVED'], false],
+  ])('are approved by the decision %s and the reviews %j: %s', (reviewDecision, states, approved) => {
+    const latestOpinionatedReviews = { nodes: states.map((state) => ({ state })) };
+    expect(followed({ reviewDecision, latestOpinionatedReviews }).approved).toBe(approved);
+  });
+
+  it('have what is public of threads, comments and reviews', () => {
+    const thread = (members: object) => ({
+      isResolved: false,
+      path: 'a.ts',
+      line: null,
+      originalLine: 7,
+      root: { nodes: [{ fullDatabaseId: '3' }] },
+      ...members,
+    });
+    const { comments, truncated } = followed({
+      reviewThreads: {
+        totalCount: 1,
+        nodes: [
+          thread({
+            comments: {
+              totalCount: 9,
+              nodes: [comment(4, { state: 'SUBMITTED' }), comment(5, { state: 'PENDING', body: 'a draft' })],
+            },
+          }),
+          null,
+          { isResolved: 'no' },
+        ],
+      },
+      comments: {
+        totalCount: 2,
+        nodes: [
+          comment(1, { author: null, authorAssociation: 'NONE' }),
+          comment(2, { isMinimized: true, body: 'spam' }),
+        ],
+      },
+      reviews: { totalCount: 1, nodes: [comment(6, { body: '', state: 'APPROVED' })] },
+    });
+    expect(comments).toMatchObject([
+      { id: 'issuecomment-1', threadId: null, author: 'ghost', mayWrite: false, resolved: null },
+      { id: 'discussion_r4', threadId: '3', path: 'a.ts', line: 7, mayWrite: true, resolved: false },
+    ]);
+    expect([comments.length, truncated]).toEqual([2, false]);
+  });
+
+  it.each([
+    [2, [true, false], false],
+    [101, [true, true], true],
+    [2, [false, false], true],
+  ])(
+    'hide open threads when of %s these are resolved: %j, and one is read: %s',
+    (totalCount, resolved, hidden) => {
+      const thread = { isResolved: false, comments: { nodes: [] } };
+      const found = followed({
+        threadStates: { totalCount, nodes: resolved.map((isResolved) => ({ isResolved })) },
+        reviewThreads: { nodes: [thread] },
+      });
+      expect(found.truncated).toBe(hidden);
+    },
+  );
+
+  it('may lack everything else', () => {
+    expect(followed({})).toEqual({
+      state: 'open',
+      url: PULL.url,
+      headSha: 'c0ffee',
+      conflicts: 'unknown',
+      approved: false,
+      checks: [],
+      comments: [],
+      truncated: false,
+    });
+  });
+});
