@@ -1,5 +1,6 @@
 import { Controller, Get, Param, UseGuards } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
+import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 import { OwnOrganizationGuard } from './auth.guard.js';
@@ -7,6 +8,7 @@ import {
   CurrentApiKeyDto,
   OrganizationIdDto,
   OrganizationMemberDto,
+  OrganizationMemberIdDto,
   OrganizationPageDto,
   OwnModelKeyDto,
   ProviderConnectionsDto,
@@ -56,6 +58,23 @@ export class OrganizationsController {
     problems: [UNKNOWN],
   })
   member(@CurrentUser() user: AuthUser, @Param() _path: OrganizationIdDto): OrganizationMemberDto {
+    return toOrganizationMemberDto(user);
+  }
+
+  @Get('organizations/:organization_id/members/:user_id')
+  @UseGuards(OwnOrganizationGuard)
+  @ApiRoute('get_organization_member_by_id', 'Who a member is', {
+    description: 'The user alone. Web applications ask whose an automation is.',
+    answer: { type: OrganizationMemberDto, description: 'The member' },
+    problems: [documented(404, 'There is no member with this id.', 'Unknown, or not yours')],
+  })
+  memberById(
+    @CurrentUser() user: AuthUser,
+    @Param() { user_id: id }: OrganizationMemberIdDto,
+  ): OrganizationMemberDto {
+    if (id !== user.id) {
+      throw new DomainError('not_found', 'not_found', 'There is no member with this id.');
+    }
     return toOrganizationMemberDto(user);
   }
 

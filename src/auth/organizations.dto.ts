@@ -11,6 +11,11 @@ export class OrganizationIdDto {
   organization_id: string;
 }
 
+export class OrganizationMemberIdDto extends OrganizationIdDto {
+  @Text('Id of the user.', { required: true, example: USER_ID })
+  user_id: string;
+}
+
 export class CurrentApiKeyDto {
   @Shown('Id of the key: its first part, after `slw_`.', '4nKxq0Zt') id: string;
   @Shown('The space that the key is for.', USER_ID, { format: 'uuid' }) org_id: string;

@@ -49,13 +49,15 @@ describe('a user as web applications for organizations see them', () => {
       items: [{ id, name: email, is_personal: true }],
       current_org_id: id,
     });
-    expect(await get(`organizations/${id}/me`)).toEqual({
+    const member = {
       org_id: id,
       user_id: id,
       email,
       role: 'owner',
       permissions: ['edit_org_settings', 'view_automations', 'manage_automations'],
-    });
+    };
+    expect(await get(`organizations/${id}/me`)).toEqual(member);
+    expect(await get(`organizations/${id}/members/${id}`)).toEqual(member);
     expect(await get(`organizations/${id}/provider-connections`)).toEqual({ connections: [] });
   });
 
@@ -67,6 +69,8 @@ describe('a user as web applications for organizations see them', () => {
       const { body } = await request(address).get('').set(app.user.headers).expect(404);
       expect(body.detail).toBe('There is no organization with this id.');
     }
+    const member = `${app.url}/api/organizations/${app.user.id}/members/${stranger.id}`;
+    await request(member).get('').set(app.user.headers).expect(404);
   });
 
   it('keeps profiles of models there, the same as in the settings', async () => {

@@ -40,9 +40,7 @@ export const automationRunsKilled: Scenario = {
         delivered.push(await world.killAt(step));
       }
       const runs = await world.ended(delivered.length);
-      const told = receiver.requests.map(
-        ({ body }) => jsonText(parseJson(String(body)), 'data', 'run_id') ?? '',
-      );
+      const told = receiver.requests.map(({ body }) => jsonText(parseJson(body), 'data', 'run_id') ?? '');
       const counts = new Map(
         (await journey.query(CONVERSATIONS)).map(({ run, count }) => [run, Number(count)]),
       );

@@ -43,7 +43,7 @@ export class CanvasUser {
 
   private async arrive(address: string): Promise<void> {
     await this.app.step('the first page is connected', async (page) => {
-      await page.goto(address);
+      await this.app.goto(address);
       // The welcome begins with the backend only where that is not connected.
       await page.getByText('Choose your agent').waitFor();
       return 'the welcome begins with the choice of an agent';
