@@ -12,6 +12,8 @@ globalThis.process = process;
 
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
 const STATE = 'JEST_STATE_SYMBOL';
+/** What `jest.setTimeout` of a file sets. */
+const TIMEOUT = Symbol.for('TEST_TIMEOUT_SYMBOL');
 
 /**
  * Jest's runner keeps its state and its event handlers in the realm, and adds to the handlers that it finds. Without
@@ -19,7 +21,7 @@ const STATE = 'JEST_STATE_SYMBOL';
  */
 function forgetRunner() {
   for (const symbol of Object.getOwnPropertySymbols(globalThis)) {
-    if (symbol === EVENT_HANDLERS || symbol.description === STATE) {
+    if (symbol === EVENT_HANDLERS || symbol === TIMEOUT || symbol.description === STATE) {
       delete globalThis[symbol];
     }
   }
