@@ -3,9 +3,9 @@ import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf, PROVIDER_NAMES, type Provider, type Schemas } from '../api/client.js';
 import { secretsQuery } from '../settings/secrets.js';
 import { Callout, Section, whenText } from '../ui/blocks.js';
-import { amountOf, Checks, chosenOf, type Fields, Form, NumberField } from '../ui/form.js';
+import { amountOf, CheckField, Checks, chosenOf, type Fields, Form, NumberField } from '../ui/form.js';
 import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
-import { ModelAndAgent } from '../work/start-choices.js';
+import { FOLLOW, ModelAndAgent } from '../work/start-choices.js';
 import { type Kind, KINDS } from '../work/suggested-tasks.js';
 import { type Automation, type AutomationRequest, automationsQuery } from './automation-queries.js';
 import { sourceName, SOURCES, sourcesQuery, type Trigger } from './automation-queries.js';
@@ -42,7 +42,8 @@ export function Editor({ automation }: { automation: Automation | null }) {
   const minutes = automation?.timeout ? automation.timeout / 60 : '';
   const [repo] = repos ?? [];
   const save = async (field: Fields) => {
-    const body = { ...requestOf(field), trigger: toTrigger(given) };
+    const follow = field('follow') === '' ? null : (more.follow ?? {});
+    const body = { ...requestOf(field), follow, trigger: toTrigger(given) };
     if (automation !== null) {
       await bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(automation.id), body }));
       return 'Saved.';
@@ -84,6 +85,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
           <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
         </div>
         {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
+        <CheckField {...FOLLOW} defaultChecked={Boolean(more.follow)} />
       </Section>
       <Section title="Limits" lead="How far it goes before it waits or stops. Empty ones have no end.">
         <div className="columns">

@@ -1,11 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import { answerOf, api, bodyOf, type Schemas } from '../api/client.js';
 
-type Pull = { number: number; url: string | null };
-export type Follow = { state: string; round: number; reason: string | null; pull_request: Pull | null };
-
-/** The document does not have `follow` yet. */
-export type Conversation = Schemas['AppConversation'] & { follow?: Follow | null };
+export type Conversation = Schemas['AppConversation'];
 
 const BUSY_MS = 3_000;
 const CALM_MS = 15_000;

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf } from '../api/client.js';
 import { Badge, dollars } from '../ui/blocks.js';
 import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { type Conversation, type Follow, sandboxQuery } from './conversation-queries.js';
+import { type Conversation, sandboxQuery } from './conversation-queries.js';
 
 const count = new Intl.NumberFormat('en');
 
@@ -41,7 +41,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   );
 }
 
-function Following({ follow: { state, round, reason, pull_request: pull } }: { follow: Follow }) {
+function Following({ follow: { state, round, reason, pull_request: pull } }: { follow: Schemas['Follow'] }) {
   return (
     <>
       <Badge state={state} />

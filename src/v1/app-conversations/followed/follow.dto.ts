@@ -62,6 +62,7 @@ class FollowedPullRequestDto {
   url: string | null;
 }
 
+@ApiSchema({ name: 'Follow' })
 export class FollowStateDto {
   @Shown('`working`: the agent works on what happened to the pull request.', 'watching', {
     enum: FOLLOW_STATES,
