@@ -128,15 +128,16 @@ export function requireAnswer<T>(schema: z.ZodType<T>, answer: unknown): T | nul
 
 /** Puts the comments in order, and keeps the newest. */
 export function boundFollowed(followed: FollowedChangeRequest): FollowedChangeRequest {
-  const { checks, comments } = followed;
+  const { checks } = followed;
+  const comments = followed.comments
+    .filter(({ body }) => body.trim() !== '')
+    .toSorted((a, b) => a.createdAt - b.createdAt || sequenceOf(a) - sequenceOf(b));
+  const isOpenCut = comments.slice(0, -MAX_COMMENTS).some(({ resolved }) => resolved === false);
   return {
     ...followed,
     checks: checks.slice(0, MAX_FOLLOWED_CHECKS),
-    comments: comments
-      .filter(({ body }) => body.trim() !== '')
-      .toSorted((a, b) => a.createdAt - b.createdAt || sequenceOf(a) - sequenceOf(b))
-      .slice(-MAX_COMMENTS),
-    truncated: followed.truncated || checks.length > MAX_FOLLOWED_CHECKS || comments.length > MAX_COMMENTS,
+    comments: comments.slice(-MAX_COMMENTS),
+    truncated: followed.truncated || checks.length > MAX_FOLLOWED_CHECKS || isOpenCut,
   };
 }
 

@@ -45,6 +45,6 @@ export interface FollowedChangeRequest {
   checks: FollowedCheck[];
   /** The newest, oldest first: those of threads, those without, and the texts of reviews. */
   comments: FollowedComment[];
-  /** There are more checks or comments than these. */
+  /** There are, or may be, more checks or unresolved comments than these. */
   truncated: boolean;
 }

@@ -93,6 +93,7 @@ describe('a conversation', () => {
         branch: null,
         pull_requests: [],
         result: null,
+        follow: null,
         created_at: createdAt.toISOString(),
         updated_at: updatedAt.toISOString(),
         sandbox_status: 'RUNNING',

@@ -77,6 +77,7 @@ const EMPTY_ECHO = {
   tags: {},
   metadata: {},
   result_schema: null,
+  follow: null,
 };
 
 describe('POST /api/v1/app-conversations', () => {

@@ -34,7 +34,7 @@ const CAPABILITIES: GitProviderCapabilities = {
     logs: true,
     statuses: false,
     misfit: 'reauth_required',
-    requestsForTwelve: 3,
+    requestsForTwelve: 4,
   },
   clone: {
     url: (origin) => `${origin}/octo/app.git`,

@@ -190,10 +190,23 @@ export function describeFollow(
         addComment(change, 'ada', `${index} ${'x'.repeat(9_000)}`, { createdAt });
       }
       const found = await read();
-      expect(found?.truncated).toBe(true);
       expect(found?.comments.length).toBeLessThanOrEqual(100);
       expect(found?.comments.at(-1)?.body.startsWith('129 xxx')).toBe(true);
       expect(Math.max(...(found?.comments ?? []).map(({ body }) => body.length))).toBe(4_000);
+    });
+
+    it('whether threads may be open that it does not tell of', async () => {
+      const { change, read } = await openFollowed();
+      const [first, ...rest] = Array.from({ length: 60 }, (_, index) =>
+        addComment(change, 'ada', `${index}`, { path: 'a.ts', resolved: true }),
+      );
+      for (const comment of rest) {
+        addReply(change, comment, 'mona', 'Done.');
+      }
+      expect((await read())?.truncated).toBe(follow.doubtsThreads ?? false);
+      Object.assign(first ?? {}, { resolved: false });
+      const { truncated, comments } = (await read()) ?? {};
+      expect(truncated === true || comments?.some(({ resolved }) => resolved === false)).toBe(true);
     });
 
     it('strangers who write more than one response may have', async () => {

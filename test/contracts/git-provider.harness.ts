@@ -67,6 +67,8 @@ export interface GitProviderCapabilities {
     statuses: boolean;
     /** Why a response without a change request is refused, unless that is `unavailable`. */
     misfit?: ProviderErrorCode;
+    /** Does not tell whether threads beyond those that were read are open. */
+    doubtsThreads?: boolean;
     /** To read twelve at a time. */
     requestsForTwelve: number;
   };

@@ -77,7 +77,7 @@ const CAPABILITIES: GitProviderCapabilities = {
     logs: true,
     statuses: false,
     misfit: 'unauthorized',
-    requestsForTwelve: 3,
+    requestsForTwelve: 4,
   },
   clone: { url: () => 'https://gitlab.com/octo/app.git', credential: { username: 'oauth2' } },
 };
@@ -87,7 +87,10 @@ describeGitProvider('GitLab', openGitlab, CAPABILITIES);
 describeGitProvider(
   'GitLab before the discussion counters',
   (world, options) => openGitlab(world, { ...options, old: true }),
-  CAPABILITIES,
+  {
+    ...CAPABILITIES,
+    follow: { ...CAPABILITIES.follow, requestsForTwelve: 5, doubtsThreads: true },
+  },
 );
 
 describe('GitLab specials', () => {

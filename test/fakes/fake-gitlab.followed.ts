@@ -17,7 +17,10 @@ export function followedMembers(change: FakeChangeRequest) {
   const { state, head, comments, approvedBy, changesRequestedBy } = followedOf(change);
   const jobs = checksOf(change);
   const roots = comments.filter((comment) => rootOf(change, comment) === comment);
+  const threads = roots.filter(({ kind }) => kind === 'thread');
   return {
+    resolvableDiscussionsCount: threads.length,
+    resolvedDiscussionsCount: threads.filter(({ resolved }) => resolved).length,
     state: MERGE_STATES[state],
     webUrl: pageOf(change),
     diffHeadSha: head,

@@ -295,14 +295,14 @@ describe('a conversation that follows its pull request', () => {
 
   it('gives up after its rounds, and at its budget', async () => {
     const few = await start({ max_rounds: 1 });
-    addComment(change, ALICE, 'One.');
-    await roundIsOver(few, 1);
     const poor = await start({ max_rounds: 1 });
     await app.dataSource.query(
       `UPDATE followed_conversations
        SET metrics = '{"model_name": "m", "accumulated_cost": 2, "max_budget_per_task": 2}' WHERE id = $1`,
       [poor.id],
     );
+    addComment(change, ALICE, 'One.');
+    await roundIsOver(few, 1);
     addComment(change, ALICE, 'Two.');
     await follows.until(few, { state: 'gave_up', reason: 'All 1 rounds (max_rounds) are used up.' });
     await follows.until(poor, { state: 'gave_up', reason: 'The budget of the conversation is spent.' });

@@ -31,7 +31,8 @@ import type { BitbucketDataCenterClient } from './bitbucket-data-center.client.j
 
 /** Pull requests, of which each takes four requests. */
 const AT_ONCE = 4;
-const BATCH = { batch: 1, pageSize: 50 };
+/** Activities: every push is one, too. */
+const BATCH = { batch: 1, pageSize: 200 };
 const MAX_REPLY_DEPTH = 20;
 
 const pullRequestSchema = z.object({
@@ -73,6 +74,7 @@ const activitiesSchema = object({
       comment: commentSchema.nullable().catch(null),
       commentAnchor: anchorSchema.nullable().catch(null),
     }),
+    BATCH.pageSize,
   ),
 });
 

@@ -31,10 +31,10 @@ import {
 import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
 import type { BitbucketDetails } from './bitbucket.details.js';
 
-/** Each pull request takes four requests, of 1,000 an hour. */
+/** Each pull request takes four requests or more, of 1,000 an hour. */
 const AT_ONCE = 4;
 const BATCH = { batch: 1, pageSize: 50 };
-const MAX_STATUS_PAGES = 3;
+const MAX_PAGES = 3;
 const PULL_REQUEST_FIELDS =
   'state,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
 const STATUS_FIELDS = 'next,values.key,values.name,values.state,values.url,values.updated_on';
@@ -151,7 +151,7 @@ export class BitbucketFollow {
     const [conflicts, statuses, [comments]] = await Promise.all([
       pull.state === 'OPEN' ? this.details.conflicts({ commits }, path) : ('no' as const),
       this.client.list(`${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`, followedParts.statuses, {
-        maxPages: MAX_STATUS_PAGES,
+        maxPages: MAX_PAGES,
       }),
       readInBatches([ref], BATCH, async (_, size) => [await this.comments(path, size)]),
     ]);
@@ -163,7 +163,9 @@ export class BitbucketFollow {
     size: number,
   ): Promise<BitbucketList<BitbucketFollowedComment> | null> {
     const query = `sort=-created_on&pagelen=${size}&fields=${COMMENT_FIELDS}`;
-    return await this.client.list(`${path}/comments?${query}`, followedParts.comments, { maxPages: 1 });
+    return await this.client.list(`${path}/comments?${query}`, followedParts.comments, {
+      maxPages: MAX_PAGES,
+    });
   }
 }
 

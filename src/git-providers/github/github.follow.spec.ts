@@ -140,8 +140,24 @@ describe('followed pull requests', () => {
       { id: 'issuecomment-1', threadId: null, author: 'ghost', mayWrite: false, resolved: null },
       { id: 'discussion_r4', threadId: '3', path: 'a.ts', line: 7, mayWrite: true, resolved: false },
     ]);
-    expect([comments.length, truncated]).toEqual([2, true]);
+    expect([comments.length, truncated]).toEqual([2, false]);
   });
+
+  it.each([
+    [2, [true, false], false],
+    [101, [true, true], true],
+    [2, [false, false], true],
+  ])(
+    'hide open threads when of %s these are resolved: %j, and one is read: %s',
+    (totalCount, resolved, hidden) => {
+      const thread = { isResolved: false, comments: { nodes: [] } };
+      const found = followed({
+        threadStates: { totalCount, nodes: resolved.map((isResolved) => ({ isResolved })) },
+        reviewThreads: { nodes: [thread] },
+      });
+      expect(found.truncated).toBe(hidden);
+    },
+  );
 
   it('may lack everything else', () => {
     expect(followed({})).toEqual({

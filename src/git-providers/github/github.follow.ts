@@ -82,7 +82,6 @@ export const followedPullSchema = z.object({
   latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
   statusCheckRollup: object({ contexts: object({ totalCount: number, nodes: list(contextSchema) }) }),
   reviewThreads: object({
-    totalCount: number,
     nodes: list(
       object({
         isResolved: z.boolean(),
@@ -90,13 +89,13 @@ export const followedPullSchema = z.object({
         line: lineNumber,
         originalLine: lineNumber,
         root: object({ nodes: list(object({ fullDatabaseId: requiredId })) }),
-        comments: object({ totalCount: number, nodes: list(object({ ...commentMembers, state: text })) }),
+        comments: object({ nodes: list(object({ ...commentMembers, state: text })) }),
       }),
     ),
   }),
-  comments: object({ totalCount: number, nodes: list(commentSchema) }),
+  threadStates: object({ totalCount: number, nodes: list(object({ isResolved: z.boolean() })) }),
+  comments: object({ nodes: list(commentSchema) }),
   reviews: object({
-    totalCount: number,
     nodes: list(object({ ...commentMembers, state: text, authorCanPushToRepository: flag })),
   }),
 });
@@ -122,13 +121,14 @@ const FRAGMENT = `fragment Followed on PullRequest {
     }
     ... on StatusContext { id context state targetUrl }
   } } }
-  reviewThreads(last: $size) { totalCount nodes {
+  threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
+  reviewThreads(last: $size) { nodes {
     isResolved path line originalLine
     root: comments(first: 1) { nodes { fullDatabaseId } }
-    comments(last: $replies) { totalCount nodes { ${COMMENT} state } }
+    comments(last: $replies) { nodes { ${COMMENT} state } }
   } }
-  comments(last: $size) { totalCount nodes { ${COMMENT} } }
-  reviews(last: $size) { totalCount nodes { ${COMMENT} state authorCanPushToRepository } }
+  comments(last: $size) { nodes { ${COMMENT} } }
+  reviews(last: $size) { nodes { ${COMMENT} state authorCanPushToRepository } }
 }`;
 
 const writtenSchema = z.object({ id: requiredId });
@@ -227,9 +227,9 @@ export class GithubFollow {
 }
 
 export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
-  const { statusCheckRollup, reviewThreads, comments, reviews, latestOpinionatedReviews } = pull;
+  const { statusCheckRollup, threadStates, reviewThreads, comments, reviews, latestOpinionatedReviews } =
+    pull;
   const opinions = latestOpinionatedReviews.nodes.map(({ state }) => state);
-  const pages = [statusCheckRollup.contexts, reviewThreads, comments, reviews];
   return boundFollowed({
     state: STATES[pull.state],
     url: pull.url,
@@ -259,13 +259,22 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
         mayWrite: review.authorCanPushToRepository,
       })),
     ],
-    truncated: [...pages, ...reviewThreads.nodes.map((thread) => thread.comments)].some(
-      ({ totalCount, nodes }) => (totalCount ?? 0) > nodes.length,
-    ),
+    truncated:
+      isCut(statusCheckRollup.contexts) ||
+      isCut(threadStates) ||
+      openThreads(threadStates) > openThreads(reviewThreads),
   });
 }
 
 const STATES = { OPEN: 'open', MERGED: 'merged', CLOSED: 'closed' } as const;
+
+function isCut({ totalCount, nodes }: { totalCount: number | null; nodes: unknown[] }): boolean {
+  return (totalCount ?? 0) > nodes.length;
+}
+
+function openThreads({ nodes }: { nodes: { isResolved: boolean }[] }): number {
+  return nodes.filter(({ isResolved }) => !isResolved).length;
+}
 
 function isPublic({ state, isMinimized }: { state: string | null; isMinimized: boolean }): boolean {
   return state !== 'PENDING' && !isMinimized;

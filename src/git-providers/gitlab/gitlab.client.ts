@@ -51,16 +51,26 @@ export class GitlabClient extends RestClient {
     super(context);
   }
 
-  /** All but issues; a server without discussion counters gets the fallback for an hour. @throws GitProviderError */
+  /** All but issues. @throws GitProviderError */
   async work(): Promise<GitlabResult<GitlabWork>> {
+    return await this.ask(SUGGESTED_TASKS_DOCUMENT, SUGGESTED_TASKS_FALLBACK_DOCUMENT, workSchema);
+  }
+
+  /** A server without discussion counters gets the fallback for an hour. @throws GitProviderError */
+  async ask<Data>(
+    document: string,
+    fallback: string,
+    schema: z.ZodType<Data>,
+    variables?: Record<string, unknown>,
+  ): Promise<GitlabResult<Data>> {
     if (!this.oldServers.has(this.root)) {
-      const response = await this.query(SUGGESTED_TASKS_DOCUMENT);
+      const response = await this.query(document, variables);
       if (!lacksDiscussionCounts(response.errors)) {
-        return this.resultOf(response, workSchema);
+        return this.resultOf(response, schema);
       }
       this.oldServers.set(this.root, true);
     }
-    return this.resultOf(await this.query(SUGGESTED_TASKS_FALLBACK_DOCUMENT), workSchema);
+    return this.resultOf(await this.query(fallback, variables), schema);
   }
 
   /** Open issues assigned to the user, newest update first, at most 50. @throws GitProviderError */
@@ -81,19 +91,6 @@ export class GitlabClient extends RestClient {
 
   protected reasonsOf(refusal: unknown): string[] {
     return gitlabReasons(refusalSchema.parse(refusal));
-  }
-
-  /** A document with variables. @throws GitProviderError `query_too_large` for one over the limit of complexity */
-  async ask<Data>(
-    document: string,
-    variables: Record<string, unknown>,
-    schema: z.ZodType<Data>,
-  ): Promise<GitlabResult<Data>> {
-    const response = await this.query(document, variables);
-    if (response.errors.some(({ message }) => /complexity/i.test(message ?? ''))) {
-      throw new GitProviderError('query_too_large');
-    }
-    return this.resultOf(response, schema);
   }
 
   private async query(document: string, variables?: Record<string, unknown>): Promise<GraphqlResponse> {

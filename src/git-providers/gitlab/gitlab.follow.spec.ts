@@ -95,4 +95,23 @@ describe('followed merge requests', () => {
     ]);
     expect([comments.length, truncated]).toEqual([3, true]);
   });
+
+  it.each([
+    [null, null, true],
+    [3, 2, false],
+    [4, 2, true],
+  ])(
+    'hide open threads when %s are resolvable, %s resolved, and one open is read: %s',
+    (all, resolved, hidden) => {
+      const found = followed({
+        resolvableDiscussionsCount: all,
+        resolvedDiscussionsCount: resolved,
+        discussions: {
+          pageInfo: { hasPreviousPage: true },
+          nodes: [{ id: 'gid://gitlab/DiffDiscussion/a', resolvable: true, resolved: false }],
+        },
+      });
+      expect(found.truncated).toBe(hidden);
+    },
+  );
 });

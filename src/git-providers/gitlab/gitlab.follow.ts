@@ -16,10 +16,12 @@ import type {
   FollowedCheck,
   FollowedComment,
 } from '../followed-change-request.js';
+import { GitProviderError } from '../git-provider.js';
 import { requireRepositoryPath } from '../repository-name.js';
 import {
   flag,
   list,
+  number,
   object,
   requiredId,
   requiredInstant,
@@ -30,8 +32,8 @@ import {
 import type { GitlabClient } from './gitlab.client.js';
 import { mapConflicts } from './gitlab.mapper.js';
 
-/** Each costs about 40 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
-const BATCH = { batch: 4, pageSize: 30 };
+/** Each costs about 70 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
+const BATCH = { batch: 3, pageSize: 50 };
 const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer'];
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
@@ -60,6 +62,8 @@ export const followedMergeSchema = z.object({
   state: z.enum(['opened', 'merged', 'closed', 'locked']),
   webUrl: requiredPageUrl,
   diffHeadSha: text,
+  resolvableDiscussionsCount: number,
+  resolvedDiscussionsCount: number,
   conflicts: flag,
   mergeStatusEnum: text,
   detailedMergeStatus: text,
@@ -79,7 +83,7 @@ export const followedMergeSchema = z.object({
         id: globalId,
         resolvable: flag,
         resolved: flag,
-        notes: object({ pageInfo: pageSchema, nodes: list(noteSchema) }),
+        notes: object({ nodes: list(noteSchema) }),
       }),
     ),
   }),
@@ -90,7 +94,9 @@ const projectSchema = z.object({ mergeRequest: z.unknown() }).nullable();
 const viewerSchema = object({ username: text });
 const followedSchema = namedValues(z.string(), z.unknown()).catch({});
 
+const COUNTERS = 'resolvableDiscussionsCount resolvedDiscussionsCount';
 const MERGE_REQUEST = `
+    ${COUNTERS}
     state webUrl diffHeadSha conflicts mergeStatusEnum detailedMergeStatus
     approvedBy(first: 1) { nodes { id } }
     headPipeline { jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
@@ -102,7 +108,6 @@ const MERGE_REQUEST = `
       nodes {
         id resolvable resolved
         notes(last: $size) {
-          pageInfo { hasNextPage hasPreviousPage }
           nodes {
             id system author { username } maxAccessLevelOfAuthor body url createdAt
             position { filePath newLine oldLine }
@@ -127,11 +132,11 @@ export class GitlabFollow {
   }
 
   async reply(
-    { repository, number }: ChangeRequestRef,
+    { repository, number: iid }: ChangeRequestRef,
     { threadId }: Pick<FollowedComment, 'threadId'>,
     body: string,
   ): Promise<{ id: string }> {
-    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
+    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${iid}`;
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${path}${thread}/notes`, { body });
     return requireFitting(writtenSchema, written, 'the comment has no number');
@@ -148,12 +153,16 @@ export class GitlabFollow {
     );
     const query = `query Followed($size: Int!, ${declared.join(', ')}) {\ncurrentUser { username }\n${asked.join('\n')}\n}`;
     const variables = Object.fromEntries(
-      refs.flatMap(({ repository, number }, index) => [
+      refs.flatMap(({ repository, number: iid }, index) => [
         [`p${index}`, requireRepositoryPath(repository)],
-        [`n${index}`, String(number)],
+        [`n${index}`, String(iid)],
       ]),
     );
-    const { data, gaps } = await this.client.ask(query, { size, ...variables }, followedSchema);
+    const fallback = query.replaceAll(COUNTERS, '');
+    const { data, gaps } = await this.client.ask(query, fallback, followedSchema, { size, ...variables });
+    if (/complexity/i.test(gaps.reasons().unsupported ?? '')) {
+      throw new GitProviderError('query_too_large');
+    }
     const { username } = viewerSchema.parse(data['currentUser']);
     if (username === null) {
       throw gaps.failure('unauthorized');
@@ -202,10 +211,18 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           resolved: resolvable ? resolved : null,
         })),
     ),
-    truncated: [jobs, found.discussions, ...threads.map(({ notes }) => notes)].some(
-      ({ pageInfo }) => pageInfo.hasNextPage || pageInfo.hasPreviousPage,
-    ),
+    truncated: jobs.pageInfo.hasNextPage || mayHideThreads(found),
   });
+}
+
+/** Pushes, labels and the like are discussions as well, so there being more of them says nothing. */
+function mayHideThreads({ discussions, ...counts }: GitlabFollowed): boolean {
+  const { resolvableDiscussionsCount: resolvable, resolvedDiscussionsCount: resolved } = counts;
+  if (resolvable === null || resolved === null) {
+    return discussions.pageInfo.hasPreviousPage;
+  }
+  const read = discussions.nodes.filter((thread) => thread.resolvable && !thread.resolved);
+  return resolvable - resolved > read.length;
 }
 
 function jobState(status: string | null, allowFailure: boolean): FollowedCheck['state'] {
