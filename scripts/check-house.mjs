@@ -18,7 +18,7 @@ const BOUNDS = {
   foreignReads: 6,
   filesOfATable: 4,
   linesOfAnOperation: 62,
-  kilobytesOfOpenApi: 517,
+  kilobytesOfOpenApi: 518,
   linesOfTheConsole: 3550,
 };
 

@@ -36,9 +36,9 @@ describe('/api/v1/config', () => {
     const file = path.join(folder, 'agents.json');
     await writeFile(file, JSON.stringify([{ name: 'tiny', command: 'tiny-agent' }]));
     const withList = await createTestApp({ ACP_AGENTS_FILE: file });
-    const agentsOf = async ({ url, createUser }: TestApp): Promise<unknown> => {
-      const { headers } = await createUser();
-      return (await request(url).get('/api/v1/config/agents').set(headers).expect(200)).body;
+    const agentsOf = async (service: TestApp): Promise<unknown> => {
+      const { headers } = await service.createUser();
+      return (await request(service.url).get('/api/v1/config/agents').set(headers).expect(200)).body;
     };
     try {
       expect(await agentsOf(app)).toEqual(['CodeActAgent']);

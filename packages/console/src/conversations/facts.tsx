@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf } from '../api/client.js';
+import { api, bodyOf, type Schemas } from '../api/client.js';
 import { Badge, dollars } from '../ui/blocks.js';
 import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
 import { type Conversation, sandboxQuery } from './conversation-queries.js';
