@@ -8,17 +8,19 @@ import type { FollowedChangeRequest } from '../git-providers/followed-change-req
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
-import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
+import {
+  FollowedPullRequestRepository,
+  LOOKS_OF_A_USER,
+} from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { FollowRoundsService } from './follow-rounds.service.js';
 import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
 
 const EVERY_MS = 2_000;
 /** A look that takes longer counts for nothing, and another one begins. */
 const LEASE_MS = 120_000;
-const MAX_LOOKS = 200;
+const MAX_LOOKS = 500;
 /** Questions to a host on behalf of one user at a time. */
 const QUESTIONS_OF_A_USER = 2;
-const MAX_REFS = 50;
 const UNLINKED_POLL_MS = 10_000;
 const MAX_PAUSE_MS = 900_000;
 
@@ -116,8 +118,8 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
 
   /** One question for all that one credential shows. */
   private async lookAt(group: readonly LinkedPullRequest[]): Promise<void> {
-    for (let first = 0; first < group.length; first += MAX_REFS) {
-      const some = group.slice(first, first + MAX_REFS);
+    for (let first = 0; first < group.length; first += LOOKS_OF_A_USER) {
+      const some = group.slice(first, first + LOOKS_OF_A_USER);
       const shown = await this.read(some);
       for (const [index, followed] of some.entries()) {
         if (shown instanceof DomainError) {

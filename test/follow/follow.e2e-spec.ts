@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { FollowedPullRequestRepository } from '../../src/v1/app-conversations/followed/followed-pull-request.repository.js';
+import {
+  FollowedPullRequestRepository,
+  LOOKS_OF_A_USER,
+} from '../../src/v1/app-conversations/followed/followed-pull-request.repository.js';
 import {
   addCheck,
   addComment,
@@ -342,6 +345,42 @@ describe('two replicas', () => {
     );
     await follows.look(first);
     expect(hosts.github.requests.length).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a user who follows many pull requests', () => {
+  const DUE = '2100-01-01T00:00:00Z';
+
+  async function follow(userId: string, count: number, dueAt: string): Promise<void> {
+    await app.dataSource.query(
+      `WITH made AS (
+         INSERT INTO app_conversations (id, user_id, sandbox_id, working_dir)
+         SELECT gen_random_uuid(), $1, gen_random_uuid(), '/workspace' FROM generate_series(1, $2::int) RETURNING id)
+       INSERT INTO followed_pull_requests (conversation_id, user_id, wishes, state, next_look_at)
+       SELECT id, $1, '{}', 'watching', $3 FROM made`,
+      [userId, count, dueAt],
+    );
+  }
+
+  it('holds up no other', async () => {
+    const other = await app.createUser();
+    await follow(user.id, 2 * LOOKS_OF_A_USER, DUE);
+    await follow(other.id, 1, '2100-01-01T00:00:01Z');
+    const now = new Date('2100-01-01T00:00:02Z');
+    const claim = async (): Promise<Map<string, number>> => {
+      const until = new Date('2100-01-01T01:00:00Z');
+      const claimed = await app.app.get(FollowedPullRequestRepository).claim(now, until, LOOKS_OF_A_USER);
+      const users = Map.groupBy(claimed, ({ userId }) => userId);
+      return new Map([...users].map(([userId, rows]) => [userId, rows.length]));
+    };
+    expect(await claim()).toEqual(
+      new Map([
+        [user.id, LOOKS_OF_A_USER - 1],
+        [other.id, 1],
+      ]),
+    );
+    expect(await claim()).toEqual(new Map([[user.id, 1]]));
+    expect(await claim()).toEqual(new Map());
   });
 });
 

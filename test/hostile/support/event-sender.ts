@@ -19,7 +19,18 @@ export class EventSender {
     readonly secret: string,
   ) {}
 
+  /** In place of those of earlier attacks. */
   static async create({ url }: { url: string }, client: ApiClient, source = 'github'): Promise<EventSender> {
+    for (const each of jsonList(await client.get(`${PATH}?limit=100`), 'automations')) {
+      if (jsonText(each, 'trigger', 'source') === source) {
+        await client.remove(`${PATH}/${text(each, 'id')}`);
+      }
+    }
+    for (const each of jsonList(await client.get(`${PATH}/webhooks?limit=100`), 'webhooks')) {
+      if (jsonText(each, 'source') === source) {
+        await client.remove(`${PATH}/webhooks/${text(each, 'id')}`);
+      }
+    }
     const secret = `secret-of-${source}-${randomBytes(12).toString('hex')}`;
     const given = { name: 'Host', source, webhook_secret: secret };
     const webhook = await client.post(`${PATH}/webhooks`, given);

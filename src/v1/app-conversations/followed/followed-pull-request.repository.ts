@@ -36,12 +36,20 @@ const NOTE_WORK = `
   FROM unnest($1::uuid[], $2::int[]) AS seen (id, attempt)
   WHERE p.conversation_id = seen.id AND p.attempt = seen.attempt AND p.next_look_at IS NOT NULL`;
 
+/** Looks of one user at a time: as many as one question to a host may be about. */
+export const LOOKS_OF_A_USER = 50;
+
+/** Those first whose users have the fewest looks under way. */
 const CLAIM = `
+  WITH due AS (
+    SELECT conversation_id, row_number() OVER (PARTITION BY user_id, is_free ORDER BY next_look_at)
+      + count(*) FILTER (WHERE NOT is_free) OVER (PARTITION BY user_id) AS place, is_free
+    FROM (SELECT *, coalesce(leased_until <= $1, true) AS is_free FROM followed_pull_requests WHERE next_look_at <= $1) p)
   UPDATE followed_pull_requests SET leased_until = $2, attempt = attempt + 1
   WHERE conversation_id IN (
-    SELECT conversation_id FROM followed_pull_requests
-    WHERE next_look_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)
-    ORDER BY next_look_at LIMIT $3 FOR UPDATE SKIP LOCKED)
+    SELECT conversation_id FROM followed_pull_requests p JOIN due USING (conversation_id)
+    WHERE is_free AND place <= ${LOOKS_OF_A_USER} AND coalesce(p.leased_until <= $1, true)
+    ORDER BY place, next_look_at LIMIT $3 FOR UPDATE OF p SKIP LOCKED)
   RETURNING conversation_id AS id`;
 
 const SHA_DIGITS = 12;
