@@ -39,18 +39,20 @@ const NOTE_WORK = `
 /** Looks of one user at a time: as many as one question to a host may be about. */
 export const LOOKS_OF_A_USER = 50;
 
-/** Those first whose users have the fewest looks under way. */
+/** Those first whose users have the fewest looks under way. A subquery of the UPDATE might run again, and take more than the limit. */
 const CLAIM = `
   WITH due AS (
     SELECT conversation_id, row_number() OVER (PARTITION BY user_id, is_free ORDER BY next_look_at)
       + count(*) FILTER (WHERE NOT is_free) OVER (PARTITION BY user_id) AS place, is_free
-    FROM (SELECT *, coalesce(leased_until <= $1, true) AS is_free FROM followed_pull_requests WHERE next_look_at <= $1) p)
-  UPDATE followed_pull_requests SET leased_until = $2, attempt = attempt + 1
-  WHERE conversation_id IN (
+    FROM (SELECT *, coalesce(leased_until <= $1, true) AS is_free FROM followed_pull_requests WHERE next_look_at <= $1) p
+  ), taken AS MATERIALIZED (
     SELECT conversation_id FROM followed_pull_requests p JOIN due USING (conversation_id)
     WHERE is_free AND place <= ${LOOKS_OF_A_USER} AND coalesce(p.leased_until <= $1, true)
-    ORDER BY place, next_look_at LIMIT $3 FOR UPDATE OF p SKIP LOCKED)
-  RETURNING conversation_id AS id`;
+    ORDER BY place, next_look_at LIMIT $3 FOR UPDATE OF p SKIP LOCKED
+  )
+  UPDATE followed_pull_requests p SET leased_until = $2, attempt = p.attempt + 1
+  FROM taken WHERE p.conversation_id = taken.conversation_id
+  RETURNING p.conversation_id AS id`;
 
 const SHA_DIGITS = 12;
 
