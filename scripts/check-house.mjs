@@ -10,14 +10,14 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 778,
+  files: 776,
   medianLinesAtLeast: 98,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 10,
   foreignReads: 6,
   filesOfATable: 4,
-  linesOfAnOperation: 62,
+  linesOfAnOperation: 60,
   kilobytesOfOpenApi: 518,
   linesOfTheConsole: 3550,
 };
