@@ -54,7 +54,7 @@ Find the cause of each failing check, and see to what the comments ask of this c
   } Then commit, and push to the branch of this pull request; open no other one. Finish with a short text about what you did: it is posted as the answer in each thread.`;
 }
 
-/** Mentions nobody, and is no command. */
+/** Notifies no account, and is no command. */
 export function replyText(answer: string, round: number, maxRounds: number): string {
   const text = answer.trim().replaceAll('@', '@\u200B');
   const cut = text.length > MAX_ANSWER ? `${textHead(text, MAX_ANSWER)} …` : text;

@@ -95,7 +95,7 @@ export class FollowedPullRequest {
   @Column('uuid', { name: 'message_id', nullable: true })
   messageId: string | null;
 
-  /** Comments of this round that nobody has answered yet, one of each thread. */
+  /** Comments of this round without an answer yet, one of each thread. */
   @Column('jsonb', { default: () => "'[]'" })
   unanswered: AnsweredComment[];
 
