@@ -55,7 +55,8 @@ const PUBLISH = `
 
 // The longest due delivery of each idle endpoint, first of users with the fewest attempts under way, then by waiting
 // time. A claim lasts until the next attempt would be due, so another process continues after a crash. Steps through
-// the index of pending deliveries find the few endpoints with something to send.
+// the index of pending deliveries find the few endpoints with something to send. A subquery of the UPDATE might run again,
+// and take more than the limit.
 const CLAIM = `
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_id AS id FROM webhook_deliveries WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
@@ -73,15 +74,16 @@ const CLAIM = `
       WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $1
       ORDER BY next_attempt_at LIMIT 1) due
     LEFT JOIN busy ON busy.user_id = e.user_id
-    WHERE e.enabled AND e.id <> ALL ($3::uuid[]))
-  UPDATE webhook_deliveries d
-  SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
-  FROM webhook_endpoints e
-  WHERE e.id = d.endpoint_id AND d.id IN (
-    SELECT d.id FROM heads JOIN webhook_deliveries d ON d.id = heads.id
+    WHERE e.enabled AND e.id <> ALL ($3::uuid[])),
+  taken AS MATERIALIZED (
+    SELECT d.id, d.endpoint_id FROM heads JOIN webhook_deliveries d ON d.id = heads.id
     WHERE heads.place <= $5 AND d.status = 'pending' AND d.next_attempt_at <= $1
     ORDER BY heads.place, heads.next_attempt_at LIMIT $6
     FOR UPDATE OF d SKIP LOCKED)
+  UPDATE webhook_deliveries d
+  SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
+  FROM taken JOIN webhook_endpoints e ON e.id = taken.endpoint_id
+  WHERE d.id = taken.id
   RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.user_id, e.url, e.secret`;
 
 const EARLIER_TEST = `
