@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
+  AuthorizationV1Api,
   CoreV1Api,
   CustomObjectsApi,
   KubeConfig,
@@ -13,6 +14,7 @@ import { parse } from 'yaml';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { firstOwnAddress } from '../../support/own-address.js';
+import { until } from '../../support/until.js';
 import { ApiServerProxy } from './api-server-proxy.js';
 
 export const DEPLOY = path.join(import.meta.dirname, '../../../deploy/kubernetes');
@@ -94,6 +96,7 @@ export class TestCluster {
     this.namespaces.push(namespace);
     await this.core.createNamespacedServiceAccount({ namespace, body: { metadata: { name: ACCOUNT } } });
     await Promise.all(ROLE_FILES.map((file) => this.grant(file, namespace)));
+    await until(() => this.mayListPods(namespace));
     const { status } = await this.core.createNamespacedServiceAccountToken({
       name: ACCOUNT,
       namespace,
@@ -172,6 +175,19 @@ export class TestCluster {
         subjects: [{ kind: 'ServiceAccount', name: ACCOUNT, namespace }],
       },
     });
+  }
+
+  /** The API server learns of new rights by a watch of its own, a moment later. */
+  private async mayListPods(namespace: string): Promise<boolean> {
+    const { status } = await this.config.makeApiClient(AuthorizationV1Api).createSubjectAccessReview({
+      body: {
+        spec: {
+          user: `system:serviceaccount:${namespace}:${ACCOUNT}`,
+          resourceAttributes: { namespace, verb: 'list', resource: 'pods' },
+        },
+      },
+    });
+    return status?.allowed === true;
   }
 
   private async address(): Promise<Parameters<typeof ApiServerProxy.start>[0]> {
