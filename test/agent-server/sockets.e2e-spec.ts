@@ -133,6 +133,25 @@ describe('sockets of the agent server', () => {
     expect(plain.headers['x-event-frames']).toBeUndefined();
   });
 
+  it('sends the full state for runs, also for one without work, and not for a message that waits for its run', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    const client = open(`events/${id}`, WITH_KEY);
+    const states = () => client.frames.map(value).filter((status) => status !== null);
+    await until(() => states().length === 1);
+
+    await server.client.say(id, 'say more', false);
+    await server.client.post(`/api/conversations/${id}/run`);
+    await until(() => states().length > 1 && finished(client));
+    expect(states()).toEqual(['finished', 'running', 'finished']);
+
+    await server.client.post(`/api/conversations/${id}/run`);
+    await until(() => states().length === 4);
+    expect(states().at(-1)).toBe('finished');
+  });
+
   it('tells clients that come after an error why it happened', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();

@@ -45,6 +45,7 @@ export class Conversation {
   readonly goal: ConversationGoal;
   readonly #state: ConversationState;
   readonly #run: ConversationRun;
+  #ranWithoutWork: () => void = () => undefined;
 
   constructor(
     folder: string,
@@ -167,9 +168,16 @@ export class Conversation {
     if (!this.#state.events().some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
       throw new HttpError(400, 'The conversation has no message yet: there is nothing to work on.');
     }
-    if (this.record.status !== 'finished') {
+    if (this.record.status === 'finished') {
+      this.#ranWithoutWork();
+    } else {
       await this.#run.start();
     }
+  }
+
+  /** Calls back when a run was asked for and there was nothing left to do. */
+  onRunWithoutWork(listener: () => void): void {
+    this.#ranWithoutWork = listener;
   }
 
   /** A running tool gets its grace period; a second request ends the run immediately. */

@@ -24,6 +24,8 @@ const MAX_FRAME_BYTES = 7 * 1024 * 1024;
 const MAX_WITHOUT_KEY = 32;
 /** Bytes that a client has not read, above which its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
+/** SDK clients take a full state as the end of their run only once they have read the answer to its request. */
+const ANSWERED_RUN_MS = 200;
 const BASH_EVENTS = 'bash';
 
 export interface SocketServerOptions {
@@ -70,10 +72,14 @@ export class SocketServer {
     this.#options.conversations.subscribe({
       added: (conversation) => {
         conversation.log.onAppend((event) => {
-          // Clients take the full state as the end of a run, so it follows everything else.
-          if (event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status') {
+          // Clients take the full state as the end of a run, so it follows everything else, and a message sends none.
+          const isStatus = event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status';
+          if (isStatus && (conversation.isRunning || event.value !== 'idle')) {
             this.#sendState(conversation);
           }
+        });
+        conversation.onRunWithoutWork(() => {
+          setTimeout(() => this.#sendState(conversation), ANSWERED_RUN_MS).unref();
         });
       },
       changed: () => undefined,
