@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
+import pRetry, { AbortError } from 'p-retry';
 import type { CommandLineConfig } from '../config/command-line-config.js';
+import { CommandError, type CommandOutput, EXIT } from './command-output.js';
 
 const TIMEOUT_MS = 60_000;
 /** How long a restart or an update may take. */
@@ -11,35 +13,34 @@ const RETRY_MS = 1_000;
 /** A service that stops, and a proxy in front of none. */
 const AWAY = new Set([502, 503, 504]);
 
-/** Exit statuses of `slipway`; scripts depend on them. */
-export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, notAllowed: 4 } as const;
+/** Values that are null or undefined are left out. */
+export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+type Method = 'GET' | 'POST' | 'DELETE';
 
-/** Ends a command with one line for people and a status for programs. */
-export class CommandError extends Error {
-  constructor(
-    message: string,
-    readonly status: number = EXIT.failed,
-    readonly isPassing = status === EXIT.unreachable,
-  ) {
-    super(message);
-    this.name = 'CommandError';
-  }
+/** What a command over the API works with. */
+export interface Invocation {
+  client: ServiceClient;
+  output: CommandOutput;
+  json: boolean;
 }
 
-interface ServiceRequest {
-  method?: 'GET' | 'POST' | 'DELETE';
+interface RequestOptions {
   /** Sent as JSON. */
   body?: unknown;
-  /** Values that are null or undefined are left out. */
-  query?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+  query?: Query;
+  headers?: Readonly<Record<string, string>>;
+  /** Whether it is repeated while the service is away. */
+  isPatient?: boolean;
+  /** Null: as long as it takes. */
+  timeoutMs?: number | null;
 }
 
-export interface ServiceAnswer {
-  body: unknown;
+export interface ServiceAnswer<T> {
+  body: T;
   headers: Headers;
 }
 
-/** The public API of a service, for the commands of `slipway`. */
+/** The public API of a service, for the commands of `slipway`; answers have the types of its own DTOs. */
 export class ServiceClient {
   constructor(
     private readonly config: CommandLineConfig,
@@ -47,105 +48,83 @@ export class ServiceClient {
   ) {}
 
   /** @throws CommandError unless the answer is a success */
-  async request(path: string, request: ServiceRequest = {}): Promise<ServiceAnswer> {
-    const response = await this.send(path, request, AbortSignal.timeout(TIMEOUT_MS));
-    return { body: parseJson(await response.text()), headers: response.headers };
+  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<ServiceAnswer<T>> {
+    const response = await this.send(method, path, options);
+    const text = await response.text();
+    const body = parseJson(text);
+    if (body === undefined && text !== '') {
+      throw new CommandError(`${this.config.url} does not answer as Slipway does; is SLIPWAY_URL right?`);
+    }
+    return { body: body as T, headers: response.headers };
   }
 
   /** All items of a list that is answered in pages. */
-  async list(path: string, query: ServiceRequest['query'] = {}): Promise<unknown[]> {
-    const found: unknown[] = [];
-    let pageId: string | null = null;
-    do {
-      const { body }: ServiceAnswer = await this.request(path, { query: { ...query, page_id: pageId } });
-      found.push(...jsonList(body, 'items'));
-      pageId = jsonText(body, 'next_page_id');
-    } while (pageId !== null);
-    return found;
+  async list<T>(path: string, query: Query): Promise<T[]> {
+    const { body } = await this.request<{ items: T[]; next_page_id: string | null }>('GET', path, { query });
+    const { items, next_page_id: page_id } = body;
+    return page_id === null ? items : [...items, ...(await this.list<T>(path, { ...query, page_id }))];
   }
 
-  /** Repeats what fails because the service is away. @throws CommandError when it stays away */
-  async outlasting<T>(work: () => Promise<T>): Promise<T> {
-    const begunAt = performance.now();
-    for (;;) {
-      try {
-        return await work();
-      } catch (error) {
-        const isPassing = error instanceof CommandError && error.isPassing;
-        if (!isPassing || performance.now() - begunAt >= this.awayMs) {
-          throw error;
-        }
-        await delay(RETRY_MS);
+  /** Server-sent events without an end: a stream that ends or breaks is continued after its last event. */
+  async *events(path: string): AsyncGenerator<EventSourceMessage> {
+    for (let lastId: string | null = null; ; await delay(RETRY_MS)) {
+      const since = lastId === null ? {} : { headers: { 'Last-Event-ID': lastId }, isPatient: true };
+      const { body } = await this.send('GET', path, { ...since, timeoutMs: null });
+      const frames = body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+      for await (const frame of untilBroken(frames)) {
+        lastId = frame.id ?? lastId;
+        yield frame;
       }
     }
   }
 
-  /** Server-sent events, until the service ends the stream or the connection breaks; then they can be continued. */
-  async *events(path: string, lastEventId: string | null = null): AsyncGenerator<EventSourceMessage> {
-    const headers: Record<string, string> = lastEventId === null ? {} : { 'Last-Event-ID': lastEventId };
-    const open = async (): Promise<Response> => await this.send(path, {}, null, headers);
-    const { body } = await (lastEventId === null ? open() : this.outlasting(open));
-    const frames = body
-      ?.pipeThrough(new TextDecoderStream())
-      .pipeThrough(new EventSourceParserStream())
-      .values();
-    try {
-      // Only a failure to read means that the connection broke; one of the consumer is a defect, and goes on to it.
-      for (let next = await nextOrEnd(frames); next !== null; next = await nextOrEnd(frames)) {
-        yield next;
-      }
-    } finally {
-      await frames?.return?.().catch(() => undefined);
-    }
-  }
-
-  private async send(
-    path: string,
-    { method = 'GET', body, query = {} }: ServiceRequest,
-    signal: AbortSignal | null,
-    headers: Record<string, string> = {},
-  ): Promise<Response> {
-    const url = new URL(`${this.config.url}${path}`);
+  private async send(method: Method, path: string, options: RequestOptions): Promise<Response> {
+    const { query = {}, body, headers, isPatient = false, timeoutMs = TIMEOUT_MS } = options;
+    const { key, url } = this.config;
+    const address = new URL(`${url}${path}`);
     for (const [name, value] of Object.entries(query)) {
       if (value !== null && value !== undefined) {
-        url.searchParams.set(name, String(value));
+        address.searchParams.set(name, String(value));
       }
     }
-    let response: Response;
-    try {
-      response = await fetch(url, {
+    const attempt = async (): Promise<Response> => {
+      const response = await fetch(address, {
         method,
         headers: {
           ...headers,
-          ...(this.config.key !== null && { 'X-Session-API-Key': this.config.key }),
+          ...(key !== null && { 'X-Session-API-Key': key }),
           ...(body !== undefined && { 'Content-Type': 'application/json' }),
         },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal,
+        body: body === undefined ? null : JSON.stringify(body),
+        signal: timeoutMs === null ? null : AbortSignal.timeout(timeoutMs),
         redirect: 'error',
+      }).catch((error: unknown) => {
+        const cause = errorMessage(
+          error instanceof Error && error.cause instanceof Error ? error.cause : error,
+        );
+        const advice = 'is the service running, and is SLIPWAY_URL right?';
+        throw new CommandError(`cannot reach ${url}: ${cause}; ${advice}`, EXIT.unreachable);
       });
-    } catch (error) {
-      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-      throw new CommandError(
-        `cannot reach ${this.config.url}: ${errorMessage(cause)}; is the service running, and is SLIPWAY_URL right?`,
-        EXIT.unreachable,
-      );
-    }
-    if (!response.ok) {
-      throw refused(response.status, parseJson(await response.text()));
-    }
-    return response;
+      if (!response.ok) {
+        const error = refusal(response.status, parseJson(await response.text()));
+        throw AWAY.has(response.status) ? error : new AbortError(error);
+      }
+      return response;
+    };
+    const retries = isPatient ? Infinity : 0;
+    return await pRetry(attempt, { retries, factor: 1, minTimeout: RETRY_MS, maxRetryTime: this.awayMs });
   }
 }
 
-function refused(status: number, problem: unknown): CommandError {
-  const detail =
-    jsonText(problem, 'detail') ?? jsonText(problem, 'title') ?? `the service answered ${status}`;
-  const exit = status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed;
-  return new CommandError(detail, exit, AWAY.has(status));
+function refusal(status: number, problem: unknown): CommandError {
+  const said = jsonText(problem, 'detail') ?? jsonText(problem, 'title') ?? `the service answered ${status}`;
+  return new CommandError(said, status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed);
 }
 
-async function nextOrEnd<T>(frames: AsyncIterator<T> | undefined): Promise<T | null> {
-  const next = await frames?.next().catch(() => null);
-  return next && next.done !== true ? next.value : null;
+async function* untilBroken<T>(stream: AsyncIterable<T> | undefined): AsyncGenerator<T> {
+  try {
+    yield* stream ?? [];
+  } catch {
+    // Only reading fails here, as the connection broke: what a consumer throws does not come back to a generator.
+  }
 }
