@@ -21,13 +21,14 @@ const REASONS: Readonly<Record<string, string>> = {
     'there is a flag that this command does not know, or one with a value where it takes none',
   'commander.optionMissingArgument': 'a flag lacks its value',
   'commander.invalidArgument': 'a flag lacks its value',
+  'commander.missingArgument': 'revoke needs one key id',
   'commander.excessArguments': 'there is an argument that this command does not take',
 };
 
 /** Gives `keys` its commands. @throws UsageError for a command line that is wrong, before anything is done */
 export function defineKeys(keys: Command, execute: (command: KeysCommand) => Promise<void>): void {
   keys
-    .description('make, list and revoke API keys')
+    .description('make, list and revoke API keys, and renew the key of stored secrets')
     .usage('COMMAND')
     .argument('[command]')
     .helpCommand(true)
@@ -60,14 +61,9 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
     .option('--json', 'print JSON')
     .action(async ({ user: email = null, json = false }) => await execute({ name: 'list', email, json }));
   keys
-    .command('revoke [id...]')
+    .command('revoke <id>')
     .description('end the key with this 8-character id; running services follow within 5 seconds')
-    .action(async ([keyId, ...more]) => {
-      if (keyId === undefined || more.length > 0) {
-        throw new UsageError('revoke needs one key id');
-      }
-      await execute({ name: 'revoke', keyId });
-    });
+    .action(async (keyId) => await execute({ name: 'revoke', keyId }));
   keys
     .command('reencrypt')
     .description('encrypt every stored secret with the first key of ENCRYPTION_KEYS')

@@ -43,7 +43,7 @@ export interface ServiceAnswer<T> {
 /** The public API of a service, for the commands of `slipway`; answers have the types of its own DTOs. */
 export class ServiceClient {
   constructor(
-    private readonly config: CommandLineConfig,
+    private readonly config: Pick<CommandLineConfig, 'url' | 'key'>,
     private readonly awayMs = AWAY_MS,
   ) {}
 

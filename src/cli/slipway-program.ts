@@ -2,16 +2,10 @@ import type { Command } from '@commander-js/extra-typings';
 import { productVersion } from '../common/product.js';
 import { type CommandLineConfig, loadCommandLineConfig } from '../config/command-line-config.js';
 import { loadConfig } from '../config/load-config.js';
-import {
-  CommandError,
-  type CommandOutput,
-  EXIT,
-  newProgram,
-  runProgram,
-  UsageError,
-} from './command-output.js';
+import { type CommandOutput, newProgram, runProgram, UsageError } from './command-output.js';
 import { listTasks, openPullRequest, runConversation, watchConversation } from './conversation-commands.js';
 import { defineKeys } from './keys-program.js';
+import { onAnyService } from './local-service.js';
 import { listSandboxes, stopSandboxes } from './sandbox-commands.js';
 import { type Invocation, ServiceClient } from './service-client.js';
 
@@ -108,7 +102,7 @@ function slipwayProgram(output: CommandOutput, readConfig: () => CommandLineConf
       if (all === ids.length > 0) {
         throw new UsageError('sandboxes stop needs ids, or --all');
       }
-      await anywhere(readConfig(), async (client) => {
+      await onAnyService(readConfig(), async (client) => {
         await stopSandboxes({ client, output }, all ? 'all' : ids);
       });
     });
@@ -120,20 +114,4 @@ function slipwayProgram(output: CommandOutput, readConfig: () => CommandLineConf
       output.result(await writeSupportBundle(invocation().client, new Date()));
     });
   return program;
-}
-
-/** On the service, or where none runs on this machine, on one that does nothing else. */
-async function anywhere(
-  config: CommandLineConfig,
-  action: (client: ServiceClient) => Promise<void>,
-): Promise<void> {
-  try {
-    await action(new ServiceClient(config));
-  } catch (error) {
-    if (!(error instanceof CommandError && error.status === EXIT.unreachable && config.isLocal)) {
-      throw error;
-    }
-    const { withLocalService } = await import('./local-service.js');
-    await withLocalService(config.key, action);
-  }
 }
