@@ -9,10 +9,11 @@ import type {
 } from '../v1/pull-requests/pull-request.dto.js';
 import { CommandError, plainText, printRows, UsageError } from './command-output.js';
 import { eventLines, executionStatus } from './event-lines.js';
-import type { Invocation, Query, ServiceAnswer, ServiceClient } from './service-client.js';
+import type { Invocation, Query, ServiceClient } from './service-client.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const START_TASKS = '/api/v1/app-conversations/start-tasks';
+const TASKS = '/api/user/suggested-tasks';
 const START_POLL_MS = 250;
 /** After these the agent does nothing until a user says or allows something. */
 const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation', 'error', 'stuck']);
@@ -25,13 +26,10 @@ function taskName({ git_provider, repo, issue_number }: SuggestedTaskDto): strin
 
 /** Prints the user's suggested tasks, and a line for each git host that failed. */
 export async function listTasks(invocation: Invocation, filter: Query): Promise<void> {
-  const { body, headers } = await findTasks(invocation.client, filter);
-  printRows(invocation, body, { TASK: taskName, KIND: 'task_type', TITLE: 'title' });
-  failedProviders(headers.get('x-provider-status')).forEach((line) => invocation.output.note(line));
-}
-
-async function findTasks(client: ServiceClient, query: Query): Promise<ServiceAnswer<SuggestedTaskDto[]>> {
-  return await client.request('GET', '/api/user/suggested-tasks', { query });
+  const response = await invocation.client.http.get(TASKS, { searchParams: filter });
+  const tasks = await response.json<SuggestedTaskDto[]>();
+  printRows(invocation, tasks, { TASK: taskName, KIND: 'task_type', TITLE: 'title' });
+  failedProviders(response.headers.get('x-provider-status')).forEach((line) => invocation.output.note(line));
 }
 
 /** From `X-Provider-Status` (RFC 9651 section 3.1). */
@@ -53,19 +51,24 @@ export async function runConversation(
   subject: string,
   message?: string,
 ): Promise<void> {
+  const [, git_provider, selected_repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];
   const body =
     message === undefined
       ? { suggested_task: await requireTask(invocation.client, subject) }
-      : { ...repositoryOf(subject), initial_message: { content: [{ type: 'text', text: message }] } };
-  const started = await invocation.client.request<StartTaskDto>('POST', CONVERSATIONS, { body });
-  const id = await awaitReady(invocation, started.body.id);
+      : {
+          selected_repository,
+          git_provider,
+          initial_message: { content: [{ type: 'text', text: message }] },
+        };
+  const started = await invocation.client.http.post(CONVERSATIONS, { json: body }).json<StartTaskDto>();
+  const id = await awaitReady(invocation, started.id);
   invocation.output.note(`conversation ${id}`);
   await watchConversation(invocation, id);
 }
 
 async function requireTask(client: ServiceClient, name: string): Promise<SuggestedTaskDto> {
-  const { body } = await findTasks(client, {});
-  const [task, another] = body.filter((each) => `:${taskName(each)}`.endsWith(`:${name}`));
+  const tasks = await client.http.get(TASKS).json<SuggestedTaskDto[]>();
+  const [task, another] = tasks.filter((each) => `:${taskName(each)}`.endsWith(`:${name}`));
   if (task && !another) {
     return task;
   }
@@ -76,16 +79,11 @@ async function requireTask(client: ServiceClient, name: string): Promise<Suggest
   );
 }
 
-function repositoryOf(subject: string): { selected_repository: string; git_provider?: string } {
-  const [, provider, repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];
-  return { selected_repository: repository, ...(provider !== undefined && { git_provider: provider }) };
-}
-
 async function awaitReady({ client, output }: Invocation, taskId: string): Promise<string> {
-  const request = { query: { ids: taskId }, isPatient: true };
   for (let last = ''; ; await delay(START_POLL_MS)) {
-    const { body } = await client.request<(StartTaskDto | null)[]>('GET', START_TASKS, request);
-    const [task] = body;
+    const [task] = await client.patient
+      .get(START_TASKS, { searchParams: { ids: taskId } })
+      .json<(StartTaskDto | null)[]>();
     if (!task || task.status === 'ERROR') {
       throw new CommandError(task?.detail ?? 'the start failed');
     }
@@ -125,14 +123,15 @@ export async function watchConversation({ client, output, json }: Invocation, id
 
 /** A stream begins with the past, in which the agent may have rested before. */
 async function isLatestStatus(client: ServiceClient, id: string, event: unknown): Promise<boolean> {
-  const query = {
+  const searchParams = {
     kind__eq: 'ConversationStateUpdateEvent',
-    timestamp__gte: jsonText(event, 'timestamp'),
+    timestamp__gte: jsonText(event, 'timestamp') ?? undefined,
     limit: 100,
   };
-  const search = `/api/v1/conversation/${id}/events/search`;
-  const { body } = await client.request<{ items: unknown[] }>('GET', search, { query, isPatient: true });
-  const latest = body.items.findLast((item) => executionStatus(item) !== null);
+  const { items } = await client.patient
+    .get(`/api/v1/conversation/${id}/events/search`, { searchParams })
+    .json<{ items: unknown[] }>();
+  const latest = items.findLast((item) => executionStatus(item) !== null);
   return jsonText(latest, 'id') === jsonText(event, 'id');
 }
 
@@ -143,6 +142,6 @@ export async function openPullRequest(
   body: OpenConversationPullRequestDto,
 ): Promise<void> {
   const path = `/api/v1/app-conversations/${encodeURIComponent(id)}/pull-request`;
-  const opened = await client.request<OpenedPullRequestDto>('POST', path, { body });
-  output.result(json ? JSON.stringify(opened.body) : opened.body.url);
+  const opened = await client.http.post(path, { json: body }).json<OpenedPullRequestDto>();
+  output.result(json ? JSON.stringify(opened) : opened.url);
 }

@@ -22,9 +22,9 @@ export async function runRemoteKeys(
 ): Promise<void> {
   switch (command.name) {
     case 'list': {
-      const query = { user_id: await userId(client, command.email) };
-      const { body } = await client.request<ApiKeyDto[]>('GET', KEYS, { query });
-      printRows({ output, json: command.json }, body, COLUMNS);
+      const searchParams = { user_id: await userId(client, command.email) };
+      const keys = await client.http.get(KEYS, { searchParams }).json<ApiKeyDto[]>();
+      printRows({ output, json: command.json }, keys, COLUMNS);
       return;
     }
     case 'create': {
@@ -34,13 +34,13 @@ export async function runRemoteKeys(
       const { keyName, expiresAt: expires_at } = command;
       const user_id = await userId(client, command.email);
       const body = { name: keyName ?? 'command line', expires_at, user_id };
-      const { id, key } = (await client.request<IssuedApiKeyDto>('POST', KEYS, { body })).body;
+      const { id, key } = await client.http.post(KEYS, { json: body }).json<IssuedApiKeyDto>();
       output.note(`key ${id}; it is not shown again:`);
       output.result(key);
       return;
     }
     case 'revoke':
-      await client.request('DELETE', `${KEYS}/${encodeURIComponent(command.keyId)}`);
+      await client.http.delete(`${KEYS}/${encodeURIComponent(command.keyId)}`);
       output.note(`key ${command.keyId} is revoked`);
       return;
     case 'reencrypt':
@@ -48,9 +48,9 @@ export async function runRemoteKeys(
   }
 }
 
-async function userId(client: ServiceClient, email: string | null): Promise<string | null> {
+async function userId(client: ServiceClient, email: string | null): Promise<string | undefined> {
   if (email === null) {
-    return null;
+    return undefined;
   }
   const [user] = await client.list<UserDto>('/api/v1/users', { email__eq: email });
   if (user === undefined) {

@@ -22,7 +22,7 @@ export async function stopSandboxes(
 ): Promise<void> {
   const chosen = ids === 'all' ? (await findSandboxes(client)).filter(runs).map(({ id }) => id) : ids;
   for (const id of chosen) {
-    await client.request('POST', `${SANDBOXES}/${encodeURIComponent(id)}/pause`);
+    await client.http.post(`${SANDBOXES}/${encodeURIComponent(id)}/pause`);
   }
   for (const id of chosen) {
     await awaitStopped(client, id);
@@ -34,16 +34,16 @@ export async function stopSandboxes(
 }
 
 async function awaitStopped(client: ServiceClient, id: string): Promise<void> {
-  for (;;) {
-    const { body } = await client.request<(SandboxDto | null)[]>('GET', SANDBOXES, { query: { id } });
-    const [sandbox] = body;
+  for (; ; await delay(POLL_MS)) {
+    const [sandbox] = await client.http
+      .get(SANDBOXES, { searchParams: { id } })
+      .json<(SandboxDto | null)[]>();
     if (sandbox?.status === 'ERROR') {
       throw new CommandError(`sandbox ${id}: ${sandbox.status_detail ?? 'failed to stop'}`);
     }
     if (!sandbox || !runs(sandbox)) {
       return;
     }
-    await delay(POLL_MS);
   }
 }
 

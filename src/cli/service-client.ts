@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
-import pRetry, { AbortError } from 'p-retry';
+import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from 'ky';
 import type { CommandLineConfig } from '../config/command-line-config.js';
 import { CommandError, type CommandOutput, EXIT } from './command-output.js';
 
@@ -11,11 +11,7 @@ const TIMEOUT_MS = 60_000;
 const AWAY_MS = 60_000;
 const RETRY_MS = 1_000;
 /** A service that stops, and a proxy in front of none. */
-const AWAY = new Set([502, 503, 504]);
-
-/** Values that are null or undefined are left out. */
-export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
-type Method = 'GET' | 'POST' | 'DELETE';
+const AWAY = [502, 503, 504];
 
 /** What a command over the API works with. */
 export interface Invocation {
@@ -24,52 +20,48 @@ export interface Invocation {
   json: boolean;
 }
 
-interface RequestOptions {
-  /** Sent as JSON. */
-  body?: unknown;
-  query?: Query;
-  headers?: Readonly<Record<string, string>>;
-  /** Whether it is repeated while the service is away. */
-  isPatient?: boolean;
-  /** Null: as long as it takes. */
-  timeoutMs?: number | null;
-}
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-export interface ServiceAnswer<T> {
-  body: T;
-  headers: Headers;
-}
-
-/** The public API of a service, for the commands of `slipway`; answers have the types of its own DTOs. */
+/** The public API of a service, for the commands of `slipway`. A failure is a CommandError. */
 export class ServiceClient {
-  constructor(
-    private readonly config: Pick<CommandLineConfig, 'url' | 'key'>,
-    private readonly awayMs = AWAY_MS,
-  ) {}
+  readonly http: KyInstance;
+  /** Repeats requests while the service is away. */
+  readonly patient: KyInstance;
 
-  /** @throws CommandError unless the answer is a success */
-  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<ServiceAnswer<T>> {
-    const response = await this.send(method, path, options);
-    const text = await response.text();
-    const body = parseJson(text);
-    if (body === undefined && text !== '') {
-      throw new CommandError(`${this.config.url} does not answer as Slipway does; is SLIPWAY_URL right?`);
-    }
-    return { body: body as T, headers: response.headers };
+  constructor({ url, key }: Pick<CommandLineConfig, 'url' | 'key'>, awayMs = AWAY_MS) {
+    this.http = ky.create({
+      prefix: url,
+      headers: { 'X-Session-API-Key': key ?? undefined },
+      redirect: 'error',
+      timeout: TIMEOUT_MS,
+      retry: 0,
+      parseJson: (text) => {
+        const body = parseJson(text);
+        if (body === undefined) {
+          throw new CommandError(`${url} does not answer as Slipway does; is SLIPWAY_URL right?`);
+        }
+        return body;
+      },
+      hooks: { beforeError: [({ error }) => toCommandError(error, url)] },
+    });
+    const limit = awayMs / RETRY_MS;
+    const when = { methods: ['get'], statusCodes: AWAY, afterStatusCodes: [] };
+    this.patient = this.http.extend({ retry: { limit, delay: () => RETRY_MS, ...when } });
   }
 
   /** All items of a list that is answered in pages. */
   async list<T>(path: string, query: Query): Promise<T[]> {
-    const { body } = await this.request<{ items: T[]; next_page_id: string | null }>('GET', path, { query });
-    const { items, next_page_id: page_id } = body;
+    const { items, next_page_id: page_id } = await this.http
+      .get(path, { searchParams: query })
+      .json<{ items: T[]; next_page_id: string | null }>();
     return page_id === null ? items : [...items, ...(await this.list<T>(path, { ...query, page_id }))];
   }
 
   /** Server-sent events without an end: a stream that ends or breaks is continued after its last event. */
   async *events(path: string): AsyncGenerator<EventSourceMessage> {
-    for (let lastId: string | null = null; ; await delay(RETRY_MS)) {
-      const since = lastId === null ? {} : { headers: { 'Last-Event-ID': lastId }, isPatient: true };
-      const { body } = await this.send('GET', path, { ...since, timeoutMs: null });
+    for (let lastId: string | undefined; ; await delay(RETRY_MS)) {
+      const client = lastId === undefined ? this.http : this.patient;
+      const { body } = await client.get(path, { headers: { 'Last-Event-ID': lastId } });
       const frames = body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
       for await (const frame of untilBroken(frames)) {
         lastId = frame.id ?? lastId;
@@ -77,48 +69,23 @@ export class ServiceClient {
       }
     }
   }
-
-  private async send(method: Method, path: string, options: RequestOptions): Promise<Response> {
-    const { query = {}, body, headers, isPatient = false, timeoutMs = TIMEOUT_MS } = options;
-    const { key, url } = this.config;
-    const address = new URL(`${url}${path}`);
-    for (const [name, value] of Object.entries(query)) {
-      if (value !== null && value !== undefined) {
-        address.searchParams.set(name, String(value));
-      }
-    }
-    const attempt = async (): Promise<Response> => {
-      const response = await fetch(address, {
-        method,
-        headers: {
-          ...headers,
-          ...(key !== null && { 'X-Session-API-Key': key }),
-          ...(body !== undefined && { 'Content-Type': 'application/json' }),
-        },
-        body: body === undefined ? null : JSON.stringify(body),
-        signal: timeoutMs === null ? null : AbortSignal.timeout(timeoutMs),
-        redirect: 'error',
-      }).catch((error: unknown) => {
-        const cause = errorMessage(
-          error instanceof Error && error.cause instanceof Error ? error.cause : error,
-        );
-        const advice = 'is the service running, and is SLIPWAY_URL right?';
-        throw new CommandError(`cannot reach ${url}: ${cause}; ${advice}`, EXIT.unreachable);
-      });
-      if (!response.ok) {
-        const error = refusal(response.status, parseJson(await response.text()));
-        throw AWAY.has(response.status) ? error : new AbortError(error);
-      }
-      return response;
-    };
-    const retries = isPatient ? Infinity : 0;
-    return await pRetry(attempt, { retries, factor: 1, minTimeout: RETRY_MS, maxRetryTime: this.awayMs });
-  }
 }
 
-function refusal(status: number, problem: unknown): CommandError {
-  const said = jsonText(problem, 'detail') ?? jsonText(problem, 'title') ?? `the service answered ${status}`;
-  return new CommandError(said, status === 401 || status === 403 ? EXIT.notAllowed : EXIT.failed);
+function toCommandError(error: Error, url: string): Error {
+  if (isHTTPError(error)) {
+    const { data, response } = error;
+    const said =
+      jsonText(data, 'detail') ?? jsonText(data, 'title') ?? `the service answered ${response.status}`;
+    return new CommandError(said, [401, 403].includes(response.status) ? EXIT.notAllowed : EXIT.failed);
+  }
+  const advice = 'is the service running, and is SLIPWAY_URL right?';
+  return isNetworkError(error) || isTimeoutError(error)
+    ? new CommandError(`cannot reach ${url}: ${errorWithCauses(rootOf(error))}; ${advice}`, EXIT.unreachable)
+    : error;
+}
+
+function rootOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? rootOf(error.cause) : error;
 }
 
 async function* untilBroken<T>(stream: AsyncIterable<T> | undefined): AsyncGenerator<T> {

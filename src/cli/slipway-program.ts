@@ -59,9 +59,7 @@ function slipwayProgram(output: CommandOutput, readConfig: () => CommandLineConf
     .argument('<task|repository>', 'such as github:owner/name#12, or github:owner/name with a message')
     .argument('[message]', 'what the agent shall do')
     .option('--json', 'print events as JSON, one a line')
-    .action(async (subject, message, { json }) => {
-      await runConversation(invocation(json), subject, message);
-    });
+    .action(async (subject, message, { json }) => await runConversation(invocation(json), subject, message));
   program
     .command('watch <conversation>')
     .description('follow a conversation until its agent rests')

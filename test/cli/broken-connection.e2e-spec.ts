@@ -58,7 +58,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
   });
 
   const client = (awayMs?: number): ServiceClient =>
-    new ServiceClient({ url: `http://127.0.0.1:${relay.port}`, key: user.key, isLocal: false }, awayMs);
+    new ServiceClient({ url: `http://127.0.0.1:${relay.port}`, key: user.key }, awayMs);
 
   /** A conversation whose agent works until it is paused. */
   const working = async (): Promise<string> => {
