@@ -52,14 +52,11 @@ export async function runConversation(
   message?: string,
 ): Promise<void> {
   const [, git_provider, selected_repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];
+  const content = [{ type: 'text', text: message }];
   const body =
     message === undefined
       ? { suggested_task: await requireTask(invocation.client, subject) }
-      : {
-          selected_repository,
-          git_provider,
-          initial_message: { content: [{ type: 'text', text: message }] },
-        };
+      : { selected_repository, git_provider, initial_message: { content } };
   const started = await invocation.client.http.post(CONVERSATIONS, { json: body }).json<StartTaskDto>();
   const id = await awaitReady(invocation, started.id);
   invocation.output.note(`conversation ${id}`);

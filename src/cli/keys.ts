@@ -1,9 +1,8 @@
 import 'reflect-metadata';
 import { loadConfig } from '../config/load-config.js';
-import { TERMINAL } from './command-output.js';
 
 // In a bundle, the imports above have run only when this is imported here.
 const { runKeys } = await import('./run-keys.js');
 
 /** The program behind `npm run keys`. */
-process.exitCode = await runKeys(process.argv.slice(2), loadConfig, TERMINAL);
+process.exitCode = await runKeys(process.argv.slice(2), loadConfig);

@@ -1,6 +1,6 @@
 import type { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
-import { type CommandOutput, EXIT, newProgram, runProgram } from './command-output.js';
+import { type CommandOutput, EXIT, newProgram, runProgram, TERMINAL } from './command-output.js';
 import { createKey, listKeys, revokeKey } from './keys-commands.js';
 import { type KeysCommand, defineKeys } from './keys-program.js';
 import { type KeysSession, openKeysSession } from './keys-session.js';
@@ -10,7 +10,7 @@ import { reencrypt } from './reencrypt.js';
 export async function runKeys(
   args: readonly string[],
   readConfig: () => AppConfig,
-  output: CommandOutput,
+  output = TERMINAL,
 ): Promise<number> {
   const program = newProgram('npm run keys --', output);
   defineKeys(program, async (command) => await executeKeys(command, readConfig(), output));

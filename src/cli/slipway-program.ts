@@ -2,7 +2,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { productVersion } from '../common/product.js';
 import { type CommandLineConfig, loadCommandLineConfig } from '../config/command-line-config.js';
 import { loadConfig } from '../config/load-config.js';
-import { type CommandOutput, newProgram, runProgram, UsageError } from './command-output.js';
+import { type CommandOutput, newProgram, runProgram, TERMINAL, UsageError } from './command-output.js';
 import { listTasks, openPullRequest, runConversation, watchConversation } from './conversation-commands.js';
 import { defineKeys } from './keys-program.js';
 import { onAnyService } from './local-service.js';
@@ -16,7 +16,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage, 3 the service cannot be reached, 4
 /** Runs one command of `slipway`, and returns its exit status; `serve` returns once the service listens. */
 export async function runSlipway(
   args: readonly string[],
-  output: CommandOutput,
+  output = TERMINAL,
   readConfig: () => CommandLineConfig = loadCommandLineConfig,
 ): Promise<number> {
   return await runProgram(slipwayProgram(output, readConfig), args, 'slipway', output);

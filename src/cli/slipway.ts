@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import nodeModule from 'node:module';
 import 'reflect-metadata';
-import { TERMINAL } from './command-output.js';
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 19)) {
@@ -14,7 +13,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
   nodeModule.setSourceMapsSupport(true);
   // In a bundle, the import above has run only when this is imported here.
   const { runSlipway } = await import('./slipway-program.js');
-  const status = await runSlipway(process.argv.slice(2), TERMINAL);
+  const status = await runSlipway(process.argv.slice(2));
   // The service decides for itself what its process ends with.
   if (status !== 0) {
     process.exitCode = status;
