@@ -5,7 +5,7 @@ import { DataSource } from 'typeorm';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { connectionUrl, startEmbeddedPostgres } from '../database/embedded-postgres/embedded-postgres.js';
 import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.js';
-import { failureText } from './run-keys.js';
+import { failureText } from './command-output.js';
 
 /** `npm run migrations:check`: fails when an empty database, built by migrations, does not fit the entities. */
 const folder = await mkdtemp(path.join(tmpdir(), 'slipway-migrations-'));

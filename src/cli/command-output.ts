@@ -1,12 +1,103 @@
+import { Command, CommanderError } from '@commander-js/extra-typings';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { DomainError } from '../common/errors/domain-error.js';
+import { ConfigError } from '../config/config.error.js';
+import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
+
 /** Results go to standard output for pipes, notes to standard error for the operator. */
 export interface CommandOutput {
   result(line: string): void;
   note(line: string): void;
 }
 
+export const TERMINAL: CommandOutput = {
+  result: (line) => process.stdout.write(`${line}\n`),
+  note: (line) => process.stderr.write(`${line}\n`),
+};
+
+/** Exit statuses of `slipway`; scripts depend on them. */
+export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, notAllowed: 4 } as const;
+
+/** Ends a command with one line for people and a status for programs. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+
+  constructor(
+    message: string,
+    readonly status: number = EXIT.failed,
+  ) {
+    super(message);
+  }
+}
+
+/** The message never repeats a value that was given, which may be a key. */
+export class UsageError extends CommandError {
+  constructor(message: string) {
+    super(message, EXIT.usage);
+  }
+}
+
+const FOR_OPERATORS = [CommandError, DomainError, ConfigError, EmbeddedPostgresError];
+
+/** One line for what an operator can fix, the stack for everything else. */
+export function failureText(error: unknown): string {
+  if (error instanceof Error && FOR_OPERATORS.some((type) => error instanceof type)) {
+    return error.message;
+  }
+  const syscall = (error as NodeJS.ErrnoException | null)?.syscall;
+  return syscall === 'connect' || syscall === 'getaddrinfo'
+    ? `the database cannot be reached: ${errorMessage(error)}`
+    : errorStack(error);
+}
+
+export function newProgram(name: string, output: CommandOutput): Command {
+  return new Command(name).exitOverride().configureOutput({
+    writeOut: (text) => output.result(text.trimEnd()),
+    writeErr: (text) => output.note(text.trimEnd()),
+  });
+}
+
+/** Runs a command line, and returns its exit status; `name` begins the line about a failure. */
+export async function runProgram(
+  program: Pick<Command, 'parseAsync'>,
+  args: readonly string[],
+  name: string,
+  output: CommandOutput,
+): Promise<number> {
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return EXIT.done;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    }
+    output.note(`${name}: ${failureText(error)}`);
+    return error instanceof CommandError ? error.status : EXIT.failed;
+  }
+}
+
 /** Replaces control characters: users and models choose texts that a terminal shows here. */
 export function plainText(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]/gu, '\u{fffd}');
+}
+
+/** Each header with what stands below it: a member of the row, or what is made of it. */
+type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => string)>>;
+
+/** Prints a list as JSON for programs, where `shown` says what they get of a row, else as a table. */
+export function printRows<Row extends object>(
+  { output, json }: { output: CommandOutput; json: boolean },
+  rows: readonly Row[],
+  columns: Columns<Row>,
+  shown: (row: Row) => object = (row) => row,
+): void {
+  const cell = (row: Row, column: Columns<Row>[string]): string =>
+    typeof column === 'function' ? column(row) : String(row[column] ?? '');
+  const table = rows.map((row) => Object.values(columns).map((column) => cell(row, column)));
+  const lines = json
+    ? [JSON.stringify(rows.map((row) => shown(row)))]
+    : textTable([Object.keys(columns), ...table]);
+  lines.forEach((line) => output.result(line));
 }
 
 /** Aligned columns, a line for each row; the first row is the header. */

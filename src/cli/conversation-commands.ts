@@ -1,72 +1,43 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { parseList } from 'structured-headers';
-import { type CommandOutput, plainText, textTable } from './command-output.js';
+import type { SuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
+import type { StartTaskDto } from '../v1/app-conversations/api/dto/start-task.dto.js';
+import type {
+  OpenConversationPullRequestDto,
+  OpenedPullRequestDto,
+} from '../v1/pull-requests/pull-request.dto.js';
+import { CommandError, plainText, printRows, UsageError } from './command-output.js';
 import { eventLines, executionStatus } from './event-lines.js';
-import { CommandError, EXIT, type ServiceAnswer, type ServiceClient } from './service-client.js';
+import type { Invocation, Query, ServiceClient } from './service-client.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
+const START_TASKS = '/api/v1/app-conversations/start-tasks';
+const TASKS = '/api/user/suggested-tasks';
 const START_POLL_MS = 250;
-const STREAM_RETRY_MS = 1000;
 /** After these the agent does nothing until a user says or allows something. */
 const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation', 'error', 'stuck']);
 const FAILED = new Set(['error', 'stuck']);
 
-export interface TaskFilter {
-  providers?: string;
-  types?: string;
-  limit?: string;
-}
-
 /** `github:owner/name#12`: what `slipway run` takes. */
-export function taskName(task: unknown): string {
-  const number = jsonNumber(task, 'issue_number') ?? 0;
-  return `${jsonText(task, 'git_provider')}:${jsonText(task, 'repo')}${number === 0 ? '' : `#${number}`}`;
+function taskName({ git_provider, repo, issue_number }: SuggestedTaskDto): string {
+  return `${git_provider}:${repo}${issue_number === 0 ? '' : `#${issue_number}`}`;
 }
 
 /** Prints the user's suggested tasks, and a line for each git host that failed. */
-export async function listTasks(
-  client: ServiceClient,
-  filter: TaskFilter,
-  json: boolean,
-  output: CommandOutput,
-): Promise<void> {
-  const { body, headers } = await findTasks(client, filter);
-  if (json) {
-    output.result(JSON.stringify(body));
-  } else {
-    const rows = jsonList(body).map((task) => [
-      taskName(task),
-      jsonText(task, 'task_type') ?? '',
-      jsonText(task, 'title') ?? '',
-    ]);
-    textTable([['TASK', 'KIND', 'TITLE'], ...rows]).forEach((line) => output.result(line));
-  }
-  failedProviders(headers.get('x-provider-status')).forEach((line) => output.note(line));
-}
-
-async function findTasks(
-  client: ServiceClient,
-  { providers, types, limit }: TaskFilter,
-): Promise<ServiceAnswer> {
-  return await client.request('/api/user/suggested-tasks', {
-    query: { providers, task_types: types, limit },
-  });
+export async function listTasks(invocation: Invocation, filter: Query): Promise<void> {
+  const response = await invocation.client.http.get(TASKS, { searchParams: filter });
+  const tasks = await response.json<SuggestedTaskDto[]>();
+  printRows(invocation, tasks, { TASK: taskName, KIND: 'task_type', TITLE: 'title' });
+  failedProviders(response.headers.get('x-provider-status')).forEach((line) => invocation.output.note(line));
 }
 
 /** From `X-Provider-Status` (RFC 9651 section 3.1). */
 function failedProviders(header: string | null): string[] {
   return parseList(header ?? '').flatMap(([provider, parameters]) => {
-    const parameter = (name: string): string[] =>
-      parameters.has(name) ? [String(parameters.get(name))] : [];
-    const [status = ''] = parameter('status');
-    if (status !== 'error' && status !== 'stale') {
-      return [];
-    }
-    const wait = parameter('retry_after').map((seconds) => `try again in ${seconds} s`);
-    return [
-      `${String(provider)}: ${[status, ...parameter('code'), ...parameter('detail'), ...wait].join(', ')}`,
-    ];
+    const { status, code, detail, retry_after: wait } = Object.fromEntries(parameters);
+    const reasons = [status, code, detail, wait && `try again in ${String(wait)} s`].filter(Boolean);
+    return ['error', 'stale'].includes(String(status)) ? [`${String(provider)}: ${reasons.join(', ')}`] : [];
   });
 }
 
@@ -76,136 +47,98 @@ function failedProviders(header: string | null): string[] {
  * @throws CommandError when the start or the agent fails, or there is no such task
  */
 export async function runConversation(
-  client: ServiceClient,
+  invocation: Invocation,
   subject: string,
-  message: string | undefined,
-  json: boolean,
-  output: CommandOutput,
+  message?: string,
 ): Promise<void> {
+  const [, git_provider, selected_repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];
+  const content = [{ type: 'text', text: message }];
   const body =
     message === undefined
-      ? { suggested_task: await requireTask(client, subject) }
-      : { ...repositoryOf(subject), initial_message: { content: [{ type: 'text', text: message }] } };
-  const started = (await client.request(CONVERSATIONS, { method: 'POST', body })).body;
-  const id = await awaitReady(client, jsonText(started, 'id') ?? '', output);
-  output.note(`conversation ${id}`);
-  await watchConversation(client, id, json, output);
+      ? { suggested_task: await requireTask(invocation.client, subject) }
+      : { selected_repository, git_provider, initial_message: { content } };
+  const started = await invocation.client.http.post(CONVERSATIONS, { json: body }).json<StartTaskDto>();
+  const id = await awaitReady(invocation, started.id);
+  invocation.output.note(`conversation ${id}`);
+  await watchConversation(invocation, id);
 }
 
-async function requireTask(client: ServiceClient, name: string): Promise<unknown> {
-  const { body } = await findTasks(client, {});
-  const found = jsonList(body).filter(
-    (task) => taskName(task) === name || taskName(task).endsWith(`:${name}`),
-  );
-  if (found.length !== 1) {
-    throw new CommandError(
-      found.length === 0
-        ? `there is no suggested task ${name}: slipway tasks lists them; for other work add a message`
-        : `several git hosts have ${name}: put the host before it, as in ${taskName(found[0])}`,
-      EXIT.usage,
-    );
+async function requireTask(client: ServiceClient, name: string): Promise<SuggestedTaskDto> {
+  const tasks = await client.http.get(TASKS).json<SuggestedTaskDto[]>();
+  const [task, another] = tasks.filter((each) => `:${taskName(each)}`.endsWith(`:${name}`));
+  if (task && !another) {
+    return task;
   }
-  return found[0];
+  throw new UsageError(
+    task
+      ? `several git hosts have ${name}: put the host before it, as in ${taskName(task)}`
+      : `there is no suggested task ${name}: slipway tasks lists them; for other work add a message`,
+  );
 }
 
-function repositoryOf(subject: string): { selected_repository: string; git_provider?: string } {
-  const [, provider, repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];
-  return { selected_repository: repository, ...(provider !== undefined && { git_provider: provider }) };
-}
-
-async function awaitReady(client: ServiceClient, taskId: string, output: CommandOutput): Promise<string> {
+async function awaitReady({ client, output }: Invocation, taskId: string): Promise<string> {
   for (let last = ''; ; await delay(START_POLL_MS)) {
-    const { body } = await client.outlasting(
-      async () => await client.request(`${CONVERSATIONS}/start-tasks`, { query: { ids: taskId } }),
-    );
-    const [task] = jsonList(body);
-    const status = jsonText(task, 'status') ?? 'ERROR';
-    const detail = jsonText(task, 'detail');
-    if (status === 'ERROR') {
-      throw new CommandError(detail ?? 'the start failed');
+    const [task] = await client.patient
+      .get(START_TASKS, { searchParams: { ids: taskId } })
+      .json<(StartTaskDto | null)[]>();
+    if (!task || task.status === 'ERROR') {
+      throw new CommandError(task?.detail ?? 'the start failed');
     }
-    const line = [status, detail].filter((part) => part !== null).join('  ');
+    const line = [task.status, task.detail].filter(Boolean).join('  ');
     if (line !== last) {
       output.note(line);
       last = line;
     }
-    const id = jsonText(task, 'app_conversation_id');
-    if (status === 'READY' && id !== null) {
-      return id;
+    if (task.status === 'READY' && task.app_conversation_id !== null) {
+      return task.app_conversation_id;
     }
   }
 }
 
 /**
- * Prints events as they happen until the agent rests; a stream that breaks is continued where it broke.
+ * Prints events as they happen until the agent rests.
  *
  * @throws CommandError when the agent ended with an error, or the service stays away
  */
-export async function watchConversation(
-  client: ServiceClient,
-  id: string,
-  json: boolean,
-  output: CommandOutput,
-): Promise<void> {
-  let lastEventId: string | null = null;
+export async function watchConversation({ client, output, json }: Invocation, id: string): Promise<void> {
   let hasWorked = false;
-  for (;;) {
-    for await (const frame of client.events(`/api/v1/conversation/${id}/events/stream`, lastEventId)) {
-      const event = parseJson(frame.data);
-      lastEventId = frame.id ?? lastEventId;
-      for (const line of json ? [frame.data] : eventLines(event)) {
-        output.result(json ? line : plainText(line));
+  for await (const { data } of client.events(`/api/v1/conversation/${id}/events/stream`)) {
+    const event = parseJson(data);
+    const lines = json ? [data] : eventLines(event).map(plainText);
+    lines.forEach((line) => output.result(line));
+    const status = executionStatus(event);
+    hasWorked ||= status === 'running';
+    const rests = status !== null && RESTING.has(status) && (hasWorked || status !== 'idle');
+    if (rests && (await isLatestStatus(client, id, event))) {
+      if (FAILED.has(status)) {
+        throw new CommandError(`the agent ended with the status ${status}`);
       }
-      const status = executionStatus(event);
-      hasWorked ||= status === 'running';
-      const rests = status !== null && RESTING.has(status) && (hasWorked || status !== 'idle');
-      if (rests && (await isLatestStatus(client, id, event))) {
-        return requireSuccess(status);
-      }
+      return;
     }
-    await delay(STREAM_RETRY_MS);
   }
 }
 
 /** A stream begins with the past, in which the agent may have rested before. */
 async function isLatestStatus(client: ServiceClient, id: string, event: unknown): Promise<boolean> {
-  const query = {
+  const searchParams = {
     kind__eq: 'ConversationStateUpdateEvent',
-    timestamp__gte: jsonText(event, 'timestamp'),
+    timestamp__gte: jsonText(event, 'timestamp') ?? undefined,
     limit: 100,
   };
-  const { body } = await client.outlasting(
-    async () => await client.request(`/api/v1/conversation/${id}/events/search`, { query }),
-  );
-  const statuses = jsonList(body, 'items').filter((item) => executionStatus(item) !== null);
-  return jsonText(statuses.at(-1), 'id') === jsonText(event, 'id');
-}
-
-function requireSuccess(status: string): void {
-  if (FAILED.has(status)) {
-    throw new CommandError(`the agent ended with the status ${status}`);
-  }
-}
-
-export interface NewPullRequest {
-  title?: string;
-  body?: string;
-  draft?: boolean;
-  sourceBranch?: string;
-  targetBranch?: string;
+  const { items } = await client.patient
+    .get(`/api/v1/conversation/${id}/events/search`, { searchParams })
+    .json<{ items: unknown[] }>();
+  const latest = items.findLast((item) => executionStatus(item) !== null);
+  return jsonText(latest, 'id') === jsonText(event, 'id');
 }
 
 /** Pushes the branch of a conversation, and opens its pull request or finds the one that is open. */
 export async function openPullRequest(
-  client: ServiceClient,
+  { client, output, json }: Invocation,
   id: string,
-  { sourceBranch, targetBranch, ...options }: NewPullRequest,
-  json: boolean,
-  output: CommandOutput,
+  body: OpenConversationPullRequestDto,
 ): Promise<void> {
-  const { body } = await client.request(`${CONVERSATIONS}/${encodeURIComponent(id)}/pull-request`, {
-    method: 'POST',
-    body: { ...options, source_branch: sourceBranch, target_branch: targetBranch },
-  });
-  output.result(json ? JSON.stringify(body) : (jsonText(body, 'url') ?? JSON.stringify(body)));
+  const path = `/api/v1/app-conversations/${encodeURIComponent(id)}/pull-request`;
+  const opened = await client.http.post(path, { json: body }).json<OpenedPullRequestDto>();
+  output.result(json ? JSON.stringify(opened) : opened.url);
 }

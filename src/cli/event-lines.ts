@@ -1,30 +1,33 @@
-import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 
 /** Lines of output or of a file that are shown of one event. */
 const MAX_LINES = 40;
+/** These repeat what the action has said. */
+const SPOKEN = new Set(['FinishObservation', 'ThinkObservation']);
 
 /** What a person wants to read of an event; nothing for events that say nothing new. */
 export function eventLines(event: unknown): string[] {
-  switch (jsonText(event, 'kind')) {
+  const text = (...path: string[]): string => jsonText(event, ...path) ?? '';
+  switch (text('kind')) {
     case 'MessageEvent':
       return titled(
-        jsonText(event, 'source') === 'user' ? 'you' : 'agent',
+        text('source') === 'user' ? 'you' : 'agent',
         contentText(event, 'llm_message', 'content'),
       );
     case 'ActionEvent':
-      return [...titled('agent', contentText(event, 'thought')), ...actionLines(event)];
+      return [...titled('agent', contentText(event, 'thought')), ...actionLines(text)];
     case 'ObservationEvent':
-      return isSpoken(jsonText(event, 'observation', 'kind'))
+      return SPOKEN.has(text('observation', 'kind'))
         ? []
-        : indented(contentText(event, 'observation', 'content'));
+        : marked(' ', contentText(event, 'observation', 'content').trimEnd());
     case 'ACPToolCallEvent':
-      return [`• ${jsonText(event, 'title') ?? 'tool'} (${jsonText(event, 'status') ?? 'pending'})`];
+      return [`• ${text('title') || 'tool'} (${text('status') || 'pending'})`];
     case 'AgentErrorEvent':
-      return titled('error', jsonText(event, 'error') ?? '');
+      return titled('error', text('error'));
     case 'ConversationErrorEvent':
-      return titled('error', jsonText(event, 'detail') ?? jsonText(event, 'code') ?? '');
+      return titled('error', text('detail') || text('code'));
     case 'UserRejectObservation':
-      return titled('rejected', jsonText(event, 'rejection_reason') ?? '');
+      return titled('rejected', text('rejection_reason'));
     case 'ConversationStateUpdateEvent':
       return executionStatus(event) === null ? [] : [`— ${executionStatus(event)}`];
     default:
@@ -40,31 +43,22 @@ export function executionStatus(event: unknown): string | null {
     : null;
 }
 
-/** These repeat what the action has said. */
-function isSpoken(kind: string | null): boolean {
-  return kind === 'FinishObservation' || kind === 'ThinkObservation';
-}
-
-function actionLines(event: unknown): string[] {
-  const action = jsonAt(event, 'action');
-  const path = jsonText(action, 'path');
-  switch (jsonText(action, 'kind')) {
+function actionLines(text: (...path: string[]) => string): string[] {
+  switch (text('action', 'kind')) {
     case 'TerminalAction':
-      return [`$ ${jsonText(action, 'command') ?? ''}`];
+      return [`$ ${text('action', 'command')}`];
     case 'FileEditorAction':
       return [
-        `• ${jsonText(action, 'command') ?? 'edit'} ${path ?? ''}`,
-        ...marked('-', jsonText(action, 'old_str')),
-        ...marked('+', jsonText(action, 'new_str') ?? jsonText(action, 'file_text')),
+        `• ${text('action', 'command') || 'edit'} ${text('action', 'path')}`,
+        ...marked('-', text('action', 'old_str')),
+        ...marked('+', text('action', 'new_str') || text('action', 'file_text')),
       ];
     case 'FinishAction':
-      return titled('agent', jsonText(action, 'message') ?? '');
+      return titled('agent', text('action', 'message'));
     case 'ThinkAction':
-      return titled('thinks', jsonText(action, 'thought') ?? '');
+      return titled('thinks', text('action', 'thought'));
     default:
-      return [
-        `• ${jsonText(event, 'tool_name') ?? 'tool'} ${jsonText(event, 'tool_call', 'arguments') ?? ''}`,
-      ];
+      return [`• ${text('tool_name') || 'tool'} ${text('tool_call', 'arguments')}`];
   }
 }
 
@@ -78,12 +72,8 @@ function titled(who: string, text: string): string[] {
   return text.trim() === '' ? [] : [`${who}: ${text.trim()}`];
 }
 
-function indented(text: string): string[] {
-  return marked(' ', text.trim() === '' ? null : text.trimEnd());
-}
-
-function marked(mark: string, text: string | null): string[] {
-  const lines = text === null ? [] : text.split('\n');
+function marked(mark: string, text: string): string[] {
+  const lines = text === '' ? [] : text.split('\n');
   const shown = lines.slice(0, MAX_LINES).map((line) => `  ${mark} ${line}`);
   return lines.length > MAX_LINES ? [...shown, `    … ${lines.length - MAX_LINES} more lines`] : shown;
 }

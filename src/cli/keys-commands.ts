@@ -5,21 +5,11 @@ import { CreateUserDto } from '../auth/users.dto.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
-import { type CommandOutput, textTable } from './command-output.js';
+import { type CommandOutput, printRows, UsageError } from './command-output.js';
+import type { KeysCommand } from './keys-program.js';
 import type { KeysSession } from './keys-session.js';
-import { UsageError } from './parse-keys-arguments.js';
 
 const DEFAULT_KEY_NAME = 'command line';
-
-interface CreateKeyOptions {
-  admin: boolean;
-  /** Null: `admin@localhost`. */
-  email: string | null;
-  /** Null: a name that says where the key comes from. */
-  keyName: string | null;
-  /** ISO 8601 with a time zone; null: never. */
-  expiresAt: string | null;
-}
 
 /**
  * Issues a key, and creates or promotes the user if necessary; the key is the only result.
@@ -27,7 +17,7 @@ interface CreateKeyOptions {
  */
 export async function createKey(
   session: KeysSession,
-  options: CreateKeyOptions,
+  options: Extract<KeysCommand, { name: 'create' }>,
   output: CommandOutput,
 ): Promise<void> {
   const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL });
@@ -97,8 +87,6 @@ async function checkedInput<T extends object>(
   throw new Error(`${type.name} has no rules to check`);
 }
 
-const HEADER = ['ID', 'USER', 'ADMIN', 'NAME', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'];
-
 /** Shows one user's keys, or all, without their secrets. @throws UsageError when there is no such user */
 export async function listKeys(
   { keys, users }: KeysSession,
@@ -109,29 +97,20 @@ export async function listKeys(
   if (email !== null && owner === null) {
     throw new UsageError('--user: there is no user with this address');
   }
-  const listed = await keys.listWithOwners(owner?.id ?? null);
   const now = new Date();
-  const lines = json
-    ? [
-        JSON.stringify(
-          listed.map((key) => Object.assign(toApiKeyDto(key), { user: key.user?.email ?? null })),
-        ),
-      ]
-    : textTable([HEADER, ...listed.map((key) => cells(key, now))]);
-  lines.forEach((line) => output.result(line));
-}
-
-function cells(key: ApiKey, now: Date): string[] {
-  return [
-    key.id,
-    key.user?.email ?? '',
-    key.user?.isAdmin === true ? 'yes' : 'no',
-    key.name,
-    minute(key.createdAt),
-    key.expiresAt === null ? 'never' : minute(key.expiresAt),
-    key.lastUsedAt === null ? 'never' : minute(key.lastUsedAt),
-    stateOf(key, now),
-  ];
+  const columns = {
+    ID: 'id',
+    USER: ({ user }: ApiKey) => user?.email ?? '',
+    ADMIN: ({ user }: ApiKey) => (user?.isAdmin === true ? 'yes' : 'no'),
+    NAME: 'name',
+    CREATED: ({ createdAt }: ApiKey) => minute(createdAt),
+    EXPIRES: ({ expiresAt }: ApiKey) => minute(expiresAt),
+    'LAST USED': ({ lastUsedAt }: ApiKey) => minute(lastUsedAt),
+    STATE: (key: ApiKey) => stateOf(key, now),
+  } as const;
+  printRows({ output, json }, await keys.listWithOwners(owner?.id ?? null), columns, (key) =>
+    Object.assign(toApiKeyDto(key), { user: key.user?.email ?? null }),
+  );
 }
 
 function stateOf({ revokedAt, expiresAt }: ApiKey, now: Date): string {
@@ -141,8 +120,8 @@ function stateOf({ revokedAt, expiresAt }: ApiKey, now: Date): string {
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
 }
 
-function minute(date: Date): string {
-  return `${date.toISOString().slice(0, 16)}Z`;
+function minute(date: Date | null): string {
+  return date === null ? 'never' : `${date.toISOString().slice(0, 16)}Z`;
 }
 
 /** Running services stop accepting the key within seconds. @throws DomainError not_found */

@@ -1,46 +1,46 @@
-import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { type CommandOutput, textTable } from './command-output.js';
-import { type KeysCommand, UsageError } from './parse-keys-arguments.js';
+import type { ApiKeyDto, IssuedApiKeyDto } from '../auth/api-keys.dto.js';
+import type { UserDto } from '../auth/users.dto.js';
+import { type CommandOutput, printRows, UsageError } from './command-output.js';
+import type { KeysCommand } from './keys-program.js';
 import type { ServiceClient } from './service-client.js';
 
 const KEYS = '/api/v1/api-keys';
-const COLUMNS = ['id', 'name', 'created_at', 'expires_at', 'last_used_at', 'revoked_at'] as const;
+const COLUMNS = {
+  ID: 'id',
+  NAME: 'name',
+  'CREATED AT': 'created_at',
+  'EXPIRES AT': 'expires_at',
+  'LAST USED AT': 'last_used_at',
+  'REVOKED AT': 'revoked_at',
+} as const;
 
 /** The key commands over the public API, where the database is out of reach. @throws UsageError, CommandError */
 export async function runRemoteKeys(
   client: ServiceClient,
-  command: Exclude<KeysCommand, { name: 'help' }>,
+  command: KeysCommand,
   output: CommandOutput,
 ): Promise<void> {
   switch (command.name) {
     case 'list': {
-      const { body } = await client.request(KEYS, {
-        query: { user_id: await userId(client, command.email) },
-      });
-      const rows = jsonList(body).map((key) => COLUMNS.map((column) => jsonText(key, column) ?? ''));
-      const header = COLUMNS.map((column) => column.replaceAll('_', ' ').toUpperCase());
-      const lines = command.json ? [JSON.stringify(body)] : textTable([header, ...rows]);
-      lines.forEach((line) => output.result(line));
+      const searchParams = { user_id: await userId(client, command.email) };
+      const keys = await client.http.get(KEYS, { searchParams }).json<ApiKeyDto[]>();
+      printRows({ output, json: command.json }, keys, COLUMNS);
       return;
     }
     case 'create': {
       if (command.admin) {
         throw new UsageError('--admin needs the database: run it where the service is configured');
       }
-      const { body } = await client.request(KEYS, {
-        method: 'POST',
-        body: {
-          name: command.keyName ?? 'command line',
-          ...(command.expiresAt !== null && { expires_at: command.expiresAt }),
-          ...(command.email !== null && { user_id: await userId(client, command.email) }),
-        },
-      });
-      output.note(`key ${jsonText(body, 'id')}; it is not shown again:`);
-      output.result(jsonText(body, 'key') ?? '');
+      const { keyName, expiresAt: expires_at } = command;
+      const user_id = await userId(client, command.email);
+      const body = { name: keyName ?? 'command line', expires_at, user_id };
+      const { id, key } = await client.http.post(KEYS, { json: body }).json<IssuedApiKeyDto>();
+      output.note(`key ${id}; it is not shown again:`);
+      output.result(key);
       return;
     }
     case 'revoke':
-      await client.request(`${KEYS}/${encodeURIComponent(command.keyId)}`, { method: 'DELETE' });
+      await client.http.delete(`${KEYS}/${encodeURIComponent(command.keyId)}`);
       output.note(`key ${command.keyId} is revoked`);
       return;
     case 'reencrypt':
@@ -48,14 +48,13 @@ export async function runRemoteKeys(
   }
 }
 
-async function userId(client: ServiceClient, email: string | null): Promise<string | null> {
+async function userId(client: ServiceClient, email: string | null): Promise<string | undefined> {
   if (email === null) {
-    return null;
+    return undefined;
   }
-  const { body } = await client.request('/api/v1/users', { query: { email__eq: email } });
-  const id = jsonText(jsonList(body, 'items')[0], 'id');
-  if (id === null) {
+  const [user] = await client.list<UserDto>('/api/v1/users', { email__eq: email });
+  if (user === undefined) {
     throw new UsageError('--user: there is no user with this address');
   }
-  return id;
+  return user.id;
 }

@@ -1,41 +1,28 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { type CommandOutput, textTable } from './command-output.js';
-import { CommandError, EXIT, type ServiceClient } from './service-client.js';
+import type { SandboxDto } from '../v1/sandboxes/api/sandbox.dto.js';
+import { CommandError, EXIT, printRows } from './command-output.js';
+import type { Invocation, ServiceClient } from './service-client.js';
 
 const SANDBOXES = '/api/v1/sandboxes';
-const COLUMNS = ['id', 'status', 'created_by_user_id', 'created_at'] as const;
-const STOPPABLE = new Set(['STARTING', 'RUNNING']);
+const COLUMNS = { ID: 'id', STATUS: 'status', USER: 'created_by_user_id', CREATED: 'created_at' } as const;
 const POLL_MS = 250;
 
 /** Sandboxes of the key's user; of all users with an administrator's key. */
-export async function listSandboxes(
-  client: ServiceClient,
-  json: boolean,
-  output: CommandOutput,
-): Promise<void> {
-  const sandboxes = await findSandboxes(client);
-  const rows = sandboxes.map((sandbox) => COLUMNS.map((column) => jsonText(sandbox, column) ?? ''));
-  const lines = json
-    ? [JSON.stringify(sandboxes.map(withoutKey))]
-    : textTable([['ID', 'STATUS', 'USER', 'CREATED'], ...rows]);
-  lines.forEach((line) => output.result(line));
+export async function listSandboxes(invocation: Invocation): Promise<void> {
+  const sandboxes = await findSandboxes(invocation.client);
+  printRows(invocation, sandboxes, COLUMNS, (sandbox) =>
+    Object.assign(sandbox, { session_api_key: undefined }),
+  );
 }
 
-/** Pauses sandboxes, which keep their files, and waits until their programs have ended. */
+/** Pauses sandboxes, or all that run, which keep their files, and waits until their programs have ended. */
 export async function stopSandboxes(
-  client: ServiceClient,
+  { client, output }: Omit<Invocation, 'json'>,
   ids: readonly string[] | 'all',
-  output: CommandOutput,
 ): Promise<void> {
-  const chosen =
-    ids === 'all'
-      ? (await findSandboxes(client))
-          .filter((sandbox) => STOPPABLE.has(jsonText(sandbox, 'status') ?? ''))
-          .map((sandbox) => jsonText(sandbox, 'id') ?? '')
-      : ids;
+  const chosen = ids === 'all' ? (await findSandboxes(client)).filter(runs).map(({ id }) => id) : ids;
   for (const id of chosen) {
-    await client.request(`${SANDBOXES}/${encodeURIComponent(id)}/pause`, { method: 'POST' });
+    await client.http.post(`${SANDBOXES}/${encodeURIComponent(id)}/pause`);
   }
   for (const id of chosen) {
     await awaitStopped(client, id);
@@ -47,34 +34,32 @@ export async function stopSandboxes(
 }
 
 async function awaitStopped(client: ServiceClient, id: string): Promise<void> {
-  for (;;) {
-    const { body } = await client.request(SANDBOXES, { query: { id } });
-    const status = jsonText(jsonList(body)[0], 'status');
-    if (status === 'ERROR') {
-      throw new CommandError(
-        `sandbox ${id}: ${jsonText(jsonList(body)[0], 'status_detail') ?? 'failed to stop'}`,
-      );
+  for (; ; await delay(POLL_MS)) {
+    const [sandbox] = await client.http
+      .get(SANDBOXES, { searchParams: { id } })
+      .json<(SandboxDto | null)[]>();
+    if (sandbox?.status === 'ERROR') {
+      throw new CommandError(`sandbox ${id}: ${sandbox.status_detail ?? 'failed to stop'}`);
     }
-    if (status === null || !STOPPABLE.has(status)) {
+    if (!sandbox || !runs(sandbox)) {
       return;
     }
-    await delay(POLL_MS);
   }
 }
 
-async function findSandboxes(client: ServiceClient): Promise<unknown[]> {
-  const search = async (all: boolean): Promise<unknown[]> =>
-    await client.list(`${SANDBOXES}/search`, { limit: 100, ...(all && { all }) });
+function runs({ status }: SandboxDto): boolean {
+  return status === 'STARTING' || status === 'RUNNING';
+}
+
+async function findSandboxes(client: ServiceClient): Promise<SandboxDto[]> {
+  const search = async (all?: true): Promise<SandboxDto[]> =>
+    await client.list(`${SANDBOXES}/search`, { limit: 100, all });
   try {
     return await search(true);
   } catch (error) {
     if (error instanceof CommandError && error.status === EXIT.notAllowed) {
-      return await search(false);
+      return await search();
     }
     throw error;
   }
-}
-
-function withoutKey(sandbox: unknown): object {
-  return { ...(sandbox as object), session_api_key: undefined };
 }

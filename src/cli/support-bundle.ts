@@ -18,7 +18,7 @@ export async function writeSupportBundle(client: ServiceClient, now: Date): Prom
     'configuration.json': configurationReport(),
   };
   try {
-    const { body } = await client.request('/api/v1/diagnostics');
+    const body = await client.http.get('/api/v1/diagnostics').json();
     files['versions.json'] = jsonAt(body, 'versions');
     files['configuration.json'] = jsonAt(body, 'configuration');
     files['readiness.json'] = jsonList(body, 'parts');

@@ -58,7 +58,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
   });
 
   const client = (awayMs?: number): ServiceClient =>
-    new ServiceClient({ url: `http://127.0.0.1:${relay.port}`, key: user.key, isLocal: false }, awayMs);
+    new ServiceClient({ url: `http://127.0.0.1:${relay.port}`, key: user.key }, awayMs);
 
   /** A conversation whose agent works until it is paused. */
   const working = async (): Promise<string> => {
@@ -105,7 +105,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
   it('is followed where its stream broke: no event is lost or repeated', async () => {
     const id = await working();
-    const watching = watchConversation(client(), id, true, output);
+    const watching = watchConversation({ client: client(), output, json: true }, id);
     await until(() => lines.some((line) => line.includes('"running"')));
     await relay.goAway();
     await finish(id);
@@ -119,7 +119,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
   it('is waited for while it restarts', async () => {
     const id = await working();
-    const watching = watchConversation(client(), id, true, output);
+    const watching = watchConversation({ client: client(), output, json: true }, id);
     await until(() => lines.some((line) => line.includes('"running"')));
     await restart(async () => await finish(id));
     await watching;
@@ -131,7 +131,8 @@ describe('a service that goes away while slipway follows a conversation', () => 
   it('is waited for while a conversation starts', async () => {
     await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
     backend.gate.close();
-    const running = runConversation(client(), 'github:octo/app', 'say hello', false, output);
+    const invocation = { client: client(), output, json: false };
+    const running = runConversation(invocation, 'github:octo/app', 'say hello');
     await until(() => notes.length > 0);
     await restart(async () => backend.gate.open());
     await running;
@@ -143,7 +144,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
   it('for good ends the command with words and the status 3', async () => {
     const id = await working();
-    const watching = watchConversation(client(0), id, false, output);
+    const watching = watchConversation({ client: client(0), output, json: false }, id);
     await until(() => lines.includes('— running'));
     await relay.goAway();
 

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -237,6 +240,21 @@ describe('slipway', () => {
     const help = await run('--help');
     expect(help.status).toBe(0);
     expect(help.stdout.join('\n')).toContain('support-bundle');
+  });
+});
+
+it('says that an address is not of a service, whatever it answers', async () => {
+  const website = createServer((_request, response) => response.end('<!doctype html>'));
+  await once(website.listen(0, '127.0.0.1'), 'listening');
+  const { port } = website.address() as AddressInfo;
+  const asked = await slipway(`http://127.0.0.1:${port}`, null, 'tasks');
+  website.closeAllConnections();
+  await once(website.close(), 'close');
+
+  expect(asked).toMatchObject({
+    status: 1,
+    stdout: [],
+    stderr: [expect.stringContaining('is SLIPWAY_URL right?')],
   });
 });
 
