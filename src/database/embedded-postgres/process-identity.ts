@@ -68,10 +68,10 @@ export async function readPostmasterPid(cluster: string): Promise<ReturnType<typ
 }
 
 /** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
-export function parsePostmasterPid(text: string): { pid: number; socketDirectory: string | null } | null {
-  const lines = text.split('\n');
-  const pid = Number(lines[0]);
-  return Number.isInteger(pid) && pid > 0 ? { pid, socketDirectory: lines[4] || null } : null;
+export function parsePostmasterPid(text: string) {
+  const [first, cluster = '', , , socketDirectory = ''] = text.split('\n');
+  const pid = Number(first);
+  return Number.isInteger(pid) && pid > 0 ? { pid, cluster, socketDirectory: socketDirectory || null } : null;
 }
 
 /** Marks the server as gone, under the start lock. The file leads a new server to old shared memory and workers. */
