@@ -61,14 +61,21 @@ export function isPostmasterCommand(command: string, cluster: string): boolean {
   return `${command} `.includes(` -D ${cluster} `) && /^\S*postgres\b|\/postgres /.test(command);
 }
 
+interface PostmasterPid {
+  pid: number;
+  /** The folder of the server's data. */
+  cluster: string;
+  socketDirectory: string | null;
+}
+
 /** The server that claims this cluster; it may be gone: see {@link isPostmasterOf}. */
-export async function readPostmasterPid(cluster: string): Promise<ReturnType<typeof parsePostmasterPid>> {
+export async function readPostmasterPid(cluster: string): Promise<PostmasterPid | null> {
   const text = await unlessCode('ENOENT', readFile(path.join(cluster, 'postmaster.pid'), 'utf8'));
   return text === null ? null : parsePostmasterPid(text);
 }
 
 /** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
-export function parsePostmasterPid(text: string) {
+export function parsePostmasterPid(text: string): PostmasterPid | null {
   const [first, cluster = '', , , socketDirectory = ''] = text.split('\n');
   const pid = Number(first);
   return Number.isInteger(pid) && pid > 0 ? { pid, cluster, socketDirectory: socketDirectory || null } : null;
