@@ -25,7 +25,9 @@ export class BootstrapKeys implements OnModuleInit {
     } else if (this.config.database.url === null) {
       await this.keys.bootstrapTransaction((manager) => this.generateFirstKey(manager));
     } else if (!(await this.keys.exists())) {
-      this.logger.warn('there is no API key yet; create one with: npm run keys -- create --admin');
+      this.logger.warn(
+        'there is no API key yet; create one with: slipway keys create --admin (in a clone: npm run keys -- create --admin)',
+      );
     }
   }
 

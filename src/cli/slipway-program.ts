@@ -109,7 +109,11 @@ function slipwayProgram(output: CommandOutput, readConfig: () => CommandLineConf
     .description('write versions, configuration without secrets, readiness and last log lines into a file')
     .action(async () => {
       const { writeSupportBundle } = await import('./support-bundle.js');
-      output.result(await writeSupportBundle(invocation().client, new Date()));
+      const { name, problem } = await writeSupportBundle(invocation().client, new Date());
+      if (problem !== null) {
+        output.note(`slipway: without what the service says of itself: ${problem}`);
+      }
+      output.result(name);
     });
   return program;
 }

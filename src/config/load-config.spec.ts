@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { PUBLIC_GIT_SERVERS } from './git-config.js';
-import { cloneUrlOf, parseConfig } from './load-config.js';
+import { cloneUrlOf, configurationReport, parseConfig } from './load-config.js';
 
 describe('cloneUrlOf', () => {
   it.each([
@@ -265,5 +265,22 @@ describe('parseConfig', () => {
     expect(() => parseConfig(wrong, false)).toThrow(
       /^PORT: .+\nLOG_LEVEL: .+\nENCRYPTION_KEYS: .+\nSANDBOX_BACKEND: .+$/,
     );
+  });
+});
+
+describe('configurationReport', () => {
+  it('names what is set, also by a file, without values that may be secrets', () => {
+    const environment = {
+      PORT: '3100',
+      DATABASE_URL: 'postgres://slipway:topsecret@db/slipway',
+      ENCRYPTION_KEYS_FILE: '/run/secrets/keys',
+      HOME: '/root',
+    };
+
+    expect(configurationReport(environment)).toEqual({
+      PORT: '3100',
+      DATABASE_URL: '(set)',
+      ENCRYPTION_KEYS_FILE: '(set)',
+    });
   });
 });

@@ -52,8 +52,11 @@ export function configVariables(): Variable[] {
 export function configurationReport(environment: NodeJS.ProcessEnv = process.env): Record<string, string> {
   return Object.fromEntries(
     configVariables().flatMap(({ name, isPlain }) => {
-      const value = environment[name];
-      return value ? [[name, isPlain ? value : '(set)']] : [];
+      const [value, file] = [environment[name], environment[`${name}_FILE`]];
+      return [
+        ...(value ? [[name, isPlain ? value : '(set)']] : []),
+        ...(file ? [[`${name}_FILE`, '(set)']] : []),
+      ];
     }),
   );
 }

@@ -37,7 +37,9 @@ export function welcomeText({
       : []),
     ...(webAppFolder === null ? [] : [['Web app', webAppLink(page, host, issueCode && codeFor('key'))]]),
     ['API', `${address}/docs`],
-    ...(hasKeyFile ? [] : [['Your key', 'the one you configured or made with npm run keys -- create']]),
+    ...(hasKeyFile
+      ? []
+      : [['Your key', 'the one you configured or made with slipway keys create (in a clone: npm run keys)']]),
   ];
   const curl = 'curl -H "X-Session-API-Key: $KEY"';
   const json = "-H 'Content-Type: application/json'";

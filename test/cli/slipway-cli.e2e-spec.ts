@@ -214,9 +214,10 @@ describe('slipway', () => {
     });
 
     it('says why the service told nothing', async () => {
-      const { status, stdout } = await run('support-bundle');
+      const { status, stdout, stderr } = await run('support-bundle');
 
       expect(status).toBe(0);
+      expect(stderr).toEqual([expect.stringContaining('without what the service says of itself')]);
       expect(gunzipSync(await readFile(stdout[0] ?? '')).toString('latin1')).toContain('"unavailable"');
     });
   });

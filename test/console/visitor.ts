@@ -18,6 +18,17 @@ const FLAGS = [
 ];
 const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8');
 const SHOTS = path.join(__dirname, 'screenshots');
+const DESK = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+/** The last one is how the pages are used. */
+const LOOKS = [
+  { colorScheme: 'light', viewport: PHONE },
+  { colorScheme: 'dark', viewport: DESK },
+  { colorScheme: 'light', viewport: DESK },
+] as const;
+/** Tables and lines of code scroll by themselves; the page and its navigation must not. */
+const SCROLLING_SIDEWAYS =
+  "[...document.querySelectorAll('html, nav')].filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.tagName)";
 /** What a page may print without being broken: an answer that was refused, where the test refuses something. */
 const REFUSED = /Failed to load resource: the server responded with a status of/;
 
@@ -50,7 +61,7 @@ export class Visitor {
   static async come(browser: Browser, baseURL: string): Promise<Visitor> {
     const context = await browser.newContext({
       baseURL,
-      viewport: { width: 1280, height: 800 },
+      viewport: DESK,
       locale: 'en-US',
     });
     context.setDefaultTimeout(30_000);
@@ -70,14 +81,24 @@ export class Visitor {
     await this.page.getByRole('heading', { level: 1, name }).waitFor();
   }
 
-  /** Looks at the browser's log since the last time, at other origins, and with axe, in light and dark. */
+  /** Looks at the browser's log since the last time, at other origins, and with axe, in light and dark, wide and narrow. */
   async expectSound(refusals = 0): Promise<void> {
-    for (const colorScheme of ['light', 'dark'] as const) {
+    for (const { colorScheme, viewport } of LOOKS) {
       await this.page.emulateMedia({ colorScheme });
+      await this.page.setViewportSize(viewport);
+      expect({ viewport, sideways: await this.page.evaluate(SCROLLING_SIDEWAYS) }).toEqual({
+        viewport,
+        sideways: [],
+      });
       await this.page.evaluate(AXE);
       const { violations } = await this.page.evaluate<AxeResults>('axe.run()');
       expect(
-        violations.map(({ id, nodes }) => ({ colorScheme, id, where: nodes.map(({ html }) => html) })),
+        violations.map(({ id, nodes }) => ({
+          colorScheme,
+          viewport,
+          id,
+          where: nodes.map(({ html }) => html),
+        })),
       ).toEqual([]);
     }
     expect(await this.page.locator('h1').count()).toBe(1);

@@ -4,7 +4,7 @@ import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { ProblemError, session, sessionQuery, signInByLink } from './api/client.js';
 import { App } from './shell/app.js';
-import { Notices, tell } from './ui/notices.js';
+import { Notices, tell } from './ui/actions.js';
 
 const BASE = '/console';
 

@@ -226,6 +226,18 @@ describe('startEmbeddedPostgres', () => {
     expect(processIdentity(pid)).toBeNull();
   });
 
+  it('does not join the server of the folder of which it is a copy', async () => {
+    copyInitialised();
+    const original = await start();
+    const copied = path.join(base, 'copy');
+    copyInitialised(copied);
+    execFileSync('cp', ['-a', path.join(clusterOf(), 'postmaster.pid'), clusterOf(copied)]);
+    const copy = await start(copied);
+
+    await query(original, 'create table only_here ()');
+    expect(await query(copy, "select to_regclass('only_here') as found")).toEqual([{ found: null }]);
+  });
+
   it('loses nothing that was acknowledged when the server is killed', async () => {
     copyInitialised();
     const first = await start();

@@ -131,9 +131,11 @@ async function prepareIn(
     onNotice?.(`PostgreSQL's binaries could not be used where npm put them: they were copied to ${home}`);
   }
   const cluster = checkedCluster(target, user?.uid ?? process.getuid?.(), installed.major);
-  // A running server may have been started with another TMPDIR than ours.
+  // A running server may have been started with another TMPDIR than ours. A folder that was copied while it was in use has
+  // the file of the original's server, which must not be joined.
   const running = await readPostmasterPid(cluster);
-  const host = running?.socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform);
+  const socketDirectory = running?.cluster === cluster ? running.socketDirectory : null;
+  const host = socketDirectory ?? socketDirectoryFor(cluster, tmpdir(), process.platform);
   const connection = { host, port: SOCKET_PORT, user: DATABASE_USER, password, database: 'slipway' };
   return { binaries, cluster, connection };
 }

@@ -18,8 +18,11 @@ const FULL = '123\n/data/postgres\n1763700000\n5432\n/data/run\n\n  12345 67\nre
 
 describe('parsePostmasterPid', () => {
   it.each([
-    [FULL, { pid: 123, socketDirectory: '/data/run' }],
-    ['123\n/data/postgres\n1763700000\n5432\n', { pid: 123, socketDirectory: null }],
+    [FULL, { pid: 123, cluster: '/data/postgres', socketDirectory: '/data/run' }],
+    [
+      '123\n/data/postgres\n1763700000\n5432\n',
+      { pid: 123, cluster: '/data/postgres', socketDirectory: null },
+    ],
     ['', null],
     ['garbage\n', null],
     ['-5\n', null],
@@ -51,7 +54,10 @@ describe('disownPostmasterPid', () => {
       expect(readFileSync(path.join(folder, 'postmaster.pid'), 'utf8')).toBe(
         FULL.replace('123\n', '2147483647\n'),
       );
-      expect(await readPostmasterPid(folder)).toEqual({ pid: 2_147_483_647, socketDirectory: '/data/run' });
+      expect(await readPostmasterPid(folder)).toMatchObject({
+        pid: 2_147_483_647,
+        socketDirectory: '/data/run',
+      });
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -61,17 +61,24 @@ export function isPostmasterCommand(command: string, cluster: string): boolean {
   return `${command} `.includes(` -D ${cluster} `) && /^\S*postgres\b|\/postgres /.test(command);
 }
 
+interface PostmasterPid {
+  pid: number;
+  /** The folder of the server's data. */
+  cluster: string;
+  socketDirectory: string | null;
+}
+
 /** The server that claims this cluster; it may be gone: see {@link isPostmasterOf}. */
-export async function readPostmasterPid(cluster: string): Promise<ReturnType<typeof parsePostmasterPid>> {
+export async function readPostmasterPid(cluster: string): Promise<PostmasterPid | null> {
   const text = await unlessCode('ENOENT', readFile(path.join(cluster, 'postmaster.pid'), 'utf8'));
   return text === null ? null : parsePostmasterPid(text);
 }
 
 /** PostgreSQL's `src/include/utils/pidfile.h` lists the lines of `postmaster.pid`. */
-export function parsePostmasterPid(text: string): { pid: number; socketDirectory: string | null } | null {
-  const lines = text.split('\n');
-  const pid = Number(lines[0]);
-  return Number.isInteger(pid) && pid > 0 ? { pid, socketDirectory: lines[4] || null } : null;
+export function parsePostmasterPid(text: string): PostmasterPid | null {
+  const [first, cluster = '', , , socketDirectory = ''] = text.split('\n');
+  const pid = Number(first);
+  return Number.isInteger(pid) && pid > 0 ? { pid, cluster, socketDirectory: socketDirectory || null } : null;
 }
 
 /** Marks the server as gone, under the start lock. The file leads a new server to old shared memory and workers. */

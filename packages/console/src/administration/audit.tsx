@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf, type Schemas } from '../api/client.js';
+import { api, bodyOf, by, type Schemas } from '../api/client.js';
 import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
 import { given, SelectField, TextField, useFilter } from '../ui/form.js';
-import { Ago, Loaded, Section, Table, usePages } from '../ui/blocks.js';
+import { Ago, Section, Table, usePages } from '../ui/blocks.js';
 import { usersQuery } from './users.js';
 
 const ALL = { action: '', actor_user_id: '', since: '', until: '' };
@@ -20,7 +20,7 @@ export function Audit() {
     load: (page) => {
       const chosen = given({ ...filter, since: instant(filter.since), until: instant(filter.until) });
       const query = { limit: 50, ...page, ...(chosen as { action: Schemas['AuditAction'] }) };
-      return bodyOf(api.GET('/api/v1/audit', { params: { query } }));
+      return bodyOf(api.GET('/api/v1/audit', by(query)));
     },
   });
   const nameOf = (id: string | null) => users.find((user) => user.id === id)?.email ?? id;
@@ -40,28 +40,23 @@ export function Audit() {
         <TextField label="Since" type="datetime-local" {...bind('since')} />
         <TextField label="Until" type="datetime-local" {...bind('until')} />
       </form>
-      <Loaded query={entries} name="the audit" empty="No entry matches the filter.">
-        {(list) => (
-          <Table
-            name="Entries of the audit"
-            columns={['When', 'Action', 'Who', 'What', 'From']}
-            rows={list.map(({ id, time, action, outcome, actor, resource, client_address: address }) => ({
-              key: id,
-              cells: [
-                <Ago time={time} />,
-                <>
-                  <code>{action}</code> {outcome === 'done' ? '' : outcome}
-                </>,
-                nameOf(actor.user_id) ?? actor.kind,
-                <>
-                  {resource.type.replaceAll('_', ' ')} <code>{nameOf(resource.id)}</code>
-                </>,
-                address,
-              ],
-            }))}
-          />
-        )}
-      </Loaded>
+      <Table
+        query={entries}
+        name="entries of the audit"
+        empty="No entry matches the filter."
+        columns={['When', 'Action', 'Who', 'What', 'From']}>
+        {({ time, action, outcome, actor, resource, client_address: address }) => [
+          <Ago time={time} />,
+          <>
+            <code>{action}</code> {outcome === 'done' ? '' : outcome}
+          </>,
+          nameOf(actor.user_id) ?? actor.kind,
+          <>
+            {resource.type.replaceAll('_', ' ')} <code>{nameOf(resource.id)}</code>
+          </>,
+          address,
+        ]}
+      </Table>
       {older}
     </Section>
   );

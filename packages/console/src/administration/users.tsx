@@ -1,9 +1,9 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, at, bodyOf, type Schemas, sessionQuery } from '../api/client.js';
-import { type Fields, Form, given, TextField, useAction } from '../ui/form.js';
-import { Ago, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
-import { Confirmed, useSecretOnce } from '../ui/modal.js';
+import { api, at, bodyOf, bodyQuery, by, type Schemas, sessionQuery } from '../api/client.js';
+import { Confirmed, useSecretOnce } from '../ui/actions.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
+import { Ago, Button, Row, Rows, Section, Table } from '../ui/blocks.js';
 
 type User = Schemas['User'];
 
@@ -13,7 +13,7 @@ export const usersQuery = queryOptions({
     const users: User[] = [];
     for (let page: string | null = ''; page !== null;) {
       const found: Schemas['UserPage'] = await bodyOf(
-        api.GET('/api/v1/users', { params: { query: { limit: 100, ...given({ page_id: page }) } } }),
+        api.GET('/api/v1/users', by({ limit: 100, ...given({ page_id: page }) })),
       );
       users.push(...found.items);
       page = found.next_page_id;
@@ -21,6 +21,8 @@ export const usersQuery = queryOptions({
     return users;
   },
 });
+
+const OLD = [usersQuery.queryKey];
 
 async function create(field: Fields) {
   const email = field('email');
@@ -34,7 +36,7 @@ export function Users() {
       <Rows query={useQuery(usersQuery)} name="users" empty="No user is there.">
         {(user) => <UserRow key={user.id} user={user} />}
       </Rows>
-      <Form name="Invitation" submit="Create user" onSubmit={create} old={[usersQuery.queryKey]}>
+      <Form name="Invitation" submit="Create user" onSubmit={create} old={OLD}>
         <div className="columns">
           <TextField label="Email" type="email" required placeholder="ada@example.com" />
           <TextField label="Name" hint="Optional" />
@@ -47,60 +49,51 @@ export function Users() {
 function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made } }: { user: User }) {
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
-  const remove = useAction((_id: string) => bodyOf(api.DELETE('/api/v1/users/{id}', at(id))), usersQuery.queryKey);
+  const remove = () => bodyOf(api.DELETE('/api/v1/users/{id}', at(id)));
   const facts = [name, isAdmin ? 'Administrator' : 'User', <Ago time={made} />];
   return (
     <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
       <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
       {session.data?.id !== id && (
-        <Confirmed name="Remove" of={email} text="Keys and settings end at once." action={remove} input={id} />
+        <Confirmed name="Remove" of={email} text="Keys and settings end at once." act={remove} old={OLD} />
       )}
     </Row>
   );
 }
 
+const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
 const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 
 function Keys({ userId, email }: { userId: string; email: string }) {
   const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
   const queryKey = ['keys', userId];
-  const keys = useQuery({
-    queryKey,
-    queryFn: () => bodyOf(api.GET('/api/v1/api-keys', { params: { query: { user_id: userId } } })),
-  });
-  const revoke = useAction((id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id))), queryKey);
+  const keys = useQuery(bodyQuery(queryKey, () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
   const issue = async (field: Fields) => {
-    const { key } = await bodyOf(
-      api.POST('/api/v1/api-keys', { body: { name: field('name of the key'), user_id: userId } }),
-    );
-    show(key);
-    return null;
+    const body = { name: field('name of the key'), user_id: userId };
+    show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
   };
   return (
     <>
-      <Loaded query={keys} name={`the keys of ${email}`}>
-        {(list) => (
-          <Table
-            name={`Keys of ${email}`}
-            columns={['Key', 'Made', 'Last used', '']}
-            rows={list.map(({ id, name, created_at: made, last_used_at: used, revoked_at: revoked }) => ({
-              key: id,
-              cells: [
-                <>
-                  {name} <code>{id}</code>
-                </>,
-                <Ago time={made} />,
-                used === null ? 'never' : <Ago time={used} />,
-                revoked === null ? (
-                  <Confirmed name="Revoke" of={name} text="It ends in five seconds." action={revoke} input={id} />
-                ) : (
-                  'revoked'
-                ),
-              ],
-            }))}
-          />
-        )}
-      </Loaded>
+      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'Made', 'Last used', '']}>
+        {({ id, name, created_at: made, last_used_at: used, revoked_at: revoked }) => [
+          <>
+            {name} <code>{id}</code>
+          </>,
+          <Ago time={made} />,
+          used === null ? 'never' : <Ago time={used} />,
+          revoked === null ? (
+            <Confirmed
+              name="Revoke"
+              of={name}
+              text="It ends in five seconds."
+              act={() => revoke(id)}
+              old={[queryKey]}
+            />
+          ) : (
+            'revoked'
+          ),
+        ]}
+      </Table>
       <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue} old={[queryKey]}>
         <TextField label="Name of the key" required placeholder="laptop" />
       </Form>

@@ -25,6 +25,9 @@ export const api = createClient<paths>();
 /** What a request names by the id in its path. */
 export const at = (id: string) => ({ params: { path: { id } } });
 
+/** What it says after the question mark of its address. */
+export const by = <Q>(query: Q) => ({ params: { query } });
+
 api.use({
   onRequest: ({ request }) => {
     if (request.method !== 'GET') {
@@ -64,13 +67,18 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
   return { body: data as T, headers: response.headers };
 }
 
+/** A query for the body of an answer. */
+export function bodyQuery<T>(queryKey: string[], call: () => Promise<Answer<T>>) {
+  return queryOptions({ queryKey, queryFn: () => bodyOf(call()) });
+}
+
 const POLL_MS = 500;
 const START_TRIES = 120;
 
 /** Waits until a sandbox runs. @throws Error with the reason where it does not within a minute */
 export async function runningSandbox(id: string): Promise<Schemas['SandboxInfo']> {
   for (let tries = 0; tries < START_TRIES; tries += 1) {
-    const [sandbox] = await bodyOf(api.GET('/api/v1/sandboxes', { params: { query: { id: [id] } } }));
+    const [sandbox] = await bodyOf(api.GET('/api/v1/sandboxes', by({ id: [id] })));
     if (sandbox?.status === 'RUNNING') {
       return sandbox;
     }
@@ -85,7 +93,7 @@ export async function runningSandbox(id: string): Promise<Schemas['SandboxInfo']
 }
 
 /** The settings of the user; never refused, also before there are any. */
-export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => bodyOf(api.GET('/api/v1/users/me')) });
+export const meQuery = bodyQuery(['me'], () => api.GET('/api/v1/users/me'));
 
 export type Provider = Schemas['ProviderType'];
 

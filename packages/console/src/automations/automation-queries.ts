@@ -1,6 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
 import cronstrue from 'cronstrue';
-import { whenText } from '../ui/blocks.js';
 import { api, at, bodyOf, type Schemas } from '../api/client.js';
 
 export type Trigger = Schemas['AutomationTrigger'];
@@ -65,4 +64,11 @@ function inWords(schedule: string): string {
   } catch {
     return schedule;
   }
+}
+
+/** "Mon, Nov 30, 09:00 GMT+1" */
+export function whenText(time: string, timeZone = 'UTC'): string {
+  const parts = { weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
+  const format = new Intl.DateTimeFormat('en', { ...parts, hourCycle: 'h23', timeZone, timeZoneName: 'short' });
+  return format.format(new Date(time));
 }

@@ -2,16 +2,15 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Ago, Badge, Button, dollars, duration, Empty, Loaded, Row, Rows } from '../ui/blocks.js';
-import { useAction } from '../ui/form.js';
-import { Confirmed } from '../ui/modal.js';
-import { tell } from '../ui/notices.js';
+import { Ago, Badge, dollars, duration, Empty, Loaded, Row, Rows } from '../ui/blocks.js';
+import { ActionButton, Confirmed, tell, useAction } from '../ui/actions.js';
 import { type Automation, automationQuery, automationsQuery, timesOf } from './automation-queries.js';
 import { type Run, runsKey, runsOf } from './automation-queries.js';
 import { Editor } from './editor.js';
 import { Sources } from './sources.js';
 
 const EXPLANATION = 'One starts agents by itself: at the times of a schedule, or when a git host tells of an event.';
+const OLD = [automationsQuery.queryKey];
 const MOST_RUNS = 100;
 const REFRESH_MS = 5_000;
 const CAUSES = { cron: 'By its schedule', event: 'By an event', manual: 'By hand' };
@@ -64,7 +63,7 @@ function OnOff({ automation: { id, name, state } }: Props) {
   const turn = useAction((isOn: boolean) => {
     const body = { state: isOn ? ('ACTIVE' as const) : ('INACTIVE' as const) };
     return bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(id), body }));
-  }, automationsQuery.queryKey);
+  }, OLD);
   const isOn = turn.isPending ? turn.variables : state === 'ACTIVE';
   const change = ({ target }: { target: HTMLInputElement }) => turn.mutate(target.checked);
   const label = `${name} starts by itself`;
@@ -72,15 +71,12 @@ function OnOff({ automation: { id, name, state } }: Props) {
 }
 
 function RunNow({ automation: { id, name } }: Props) {
-  const old = [automationsQuery.queryKey, runsKey(id)];
-  const run = useAction(
-    async () => {
-      await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
-      tell('A run was asked for', `${name} runs now, or as soon as its limits allow.`);
-    },
-    ...old,
-  );
-  return <Button isBusy={run.isPending} title={`Run ${name} now`} onClick={() => run.mutate()} text="Run now" />;
+  const old = [...OLD, runsKey(id)];
+  const run = async () => {
+    await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
+    tell('A run was asked for', `${name} runs now, or as soon as its limits allow.`);
+  };
+  return <ActionButton title={`Run ${name} now`} act={run} old={old} text="Run now" />;
 }
 
 export function NewAutomationPage() {
@@ -117,16 +113,16 @@ export function AutomationPage({ id }: { id: string }) {
 function Actions({ automation }: { automation: Automation }) {
   const { id, name } = automation;
   const [, navigate] = useLocation();
-  const remove = useAction(async () => {
+  const remove = async () => {
     await bodyOf(api.DELETE('/api/automation/v1/{id}', at(id)));
     navigate('/automations');
-  }, automationsQuery.queryKey);
+  };
   const text = 'Its runs are forgotten; conversations that they began stay.';
   return (
     <>
       <OnOff automation={automation} />
       <RunNow automation={automation} />
-      <Confirmed name="Delete" of={name} text={text} action={remove} input={undefined} />
+      <Confirmed name="Delete" of={name} text={text} act={remove} old={OLD} />
     </>
   );
 }
@@ -147,10 +143,8 @@ function Runs({ id }: { id: string }) {
 
 function RunRow({ run }: { run: Run }) {
   const { id, status, cost, error_detail: error, started_at: from, completed_at: to } = run;
-  const cancel = useAction(() => {
-    const params = { path: { run_id: id } };
-    return bodyOf(api.POST('/api/automation/v1/runs/{run_id}/cancel', { params }));
-  }, runsKey(run.automation_id));
+  const cancel = () =>
+    bodyOf(api.POST('/api/automation/v1/runs/{run_id}/cancel', { params: { path: { run_id: id } } }));
   const conversations = (run.run_metadata['conversation_ids'] ?? []) as string[];
   const facts = [
     <Ago time={run.created_at} />,
@@ -162,7 +156,7 @@ function RunRow({ run }: { run: Run }) {
   return (
     <Row title={CAUSES[run.trigger_source]} facts={facts} more={why}>
       <Badge state={status} />
-      {to === null && <Button look="link" isBusy={cancel.isPending} onClick={() => cancel.mutate()} text="Cancel" />}
+      {to === null && <ActionButton look="link" act={cancel} old={[runsKey(run.automation_id)]} text="Cancel" />}
     </Row>
   );
 }

@@ -2,13 +2,13 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf, PROVIDER_NAMES, type Provider, type Schemas } from '../api/client.js';
 import { secretsQuery } from '../settings/secrets.js';
-import { Callout, Section, whenText } from '../ui/blocks.js';
-import { amountOf, CheckField, Checks, chosenOf, type Fields, Form, NumberField } from '../ui/form.js';
+import { Callout, Section } from '../ui/blocks.js';
+import { amountOf, CheckField, type Fields, Form, NumberField, type Options } from '../ui/form.js';
 import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
-import { FOLLOW, ModelAndAgent } from '../work/start-choices.js';
+import { FOLLOW, ModelAndAgent } from '../work/start.js';
 import { type Kind, KINDS } from '../work/suggested-tasks.js';
 import { type Automation, type AutomationRequest, automationsQuery } from './automation-queries.js';
-import { sourceName, SOURCES, sourcesQuery, type Trigger } from './automation-queries.js';
+import { sourceName, SOURCES, sourcesQuery, type Trigger, whenText } from './automation-queries.js';
 
 type Work = Pick<AutomationRequest, 'prompt' | 'tasks' | 'repos'>;
 type WhenBusy = NonNullable<AutomationRequest['concurrency']>['when_busy'];
@@ -49,7 +49,6 @@ export function Editor({ automation }: { automation: Automation | null }) {
       return 'Saved.';
     }
     navigate(`/automations/${(await bodyOf(api.POST('/api/automation/v1/preset/prompt', { body }))).id}`);
-    return null;
   };
   return (
     <Form name="Automation" submit="Save" onSubmit={save} old={[automationsQuery.queryKey]} keeps>
@@ -217,4 +216,24 @@ function outlookOf(
       : `The last event of ${host} would ${matched ? '' : 'not '}have started it.`;
   const next = ['The next times:', ...times.map((time) => whenText(time, timezone))];
   return { tone: '', words: type === 'cron' ? next : [last, ...reasons] };
+}
+
+type ChecksProps = { legend: string; chosen: readonly string[] | null | undefined } & Options;
+
+/** Any number of choices, under one name in the form. */
+function Checks({ legend, options, chosen }: ChecksProps) {
+  const own = legend.toLowerCase();
+  return (
+    <fieldset className="checks">
+      <legend>{legend}</legend>
+      {[...options].map(([value, name]) => (
+        <CheckField key={value} label={name} name={own} value={value} defaultChecked={chosen?.includes(value)} />
+      ))}
+    </fieldset>
+  );
+}
+
+/** The values of the choices that are ticked. */
+function chosenOf(field: Fields, legend: string): string[] {
+  return field(legend.toLowerCase()).split(',').filter(Boolean);
 }

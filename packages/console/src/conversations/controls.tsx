@@ -1,7 +1,8 @@
 import type { KeyboardEvent } from 'react';
 import { api, at, bodyOf, runningSandbox, type Schemas } from '../api/client.js';
-import { Badge, Button, Callout } from '../ui/blocks.js';
-import { type Fields, Form, TextArea, TextField, useAction } from '../ui/form.js';
+import { ActionButton } from '../ui/actions.js';
+import { Badge, Callout } from '../ui/blocks.js';
+import { type Fields, Form, TextArea, TextField } from '../ui/form.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
 const WAITING = 'It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.';
@@ -15,36 +16,31 @@ export function Controls({ conversation }: { conversation: Conversation }) {
     ['sandbox', sandbox],
   ];
   const isRunning = state === 'RUNNING';
-  const pause = useAction(() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id))), ...old);
-  const stop = useAction(() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox))), ...old);
-  const resume = useAction(
-    async () => {
-      if (!isRunning) {
-        await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', at(sandbox)));
-        await runningSandbox(sandbox);
-      }
-      if (agent === 'paused' || agent === 'running') {
-        await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id)));
-      }
-    },
-    ...old,
-  );
+  const resume = async () => {
+    if (!isRunning) {
+      await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', at(sandbox)));
+      await runningSandbox(sandbox);
+    }
+    if (agent === 'paused' || agent === 'running') {
+      await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id)));
+    }
+  };
   const canResume = state === 'PAUSED' || state === 'ERROR' || (isRunning && agent === 'paused');
   return (
     <div className="actions" role="group" aria-label="Agent">
-      <Button
+      <ActionButton
         disabled={!isRunning || agent === 'paused'}
-        isBusy={pause.isPending}
         title="The agent stops after its current step; its sandbox goes on running"
-        onClick={() => pause.mutate()}
+        act={() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id)))}
+        old={old}
         text="Pause"
       />
-      <Button disabled={!canResume} isBusy={resume.isPending} onClick={() => resume.mutate()} text="Resume" />
-      <Button
+      <ActionButton disabled={!canResume} act={resume} old={old} text="Resume" />
+      <ActionButton
         disabled={!isRunning && state !== 'STARTING'}
-        isBusy={stop.isPending}
         title="Everything in the sandbox ends; files and conversation stay"
-        onClick={() => stop.mutate()}
+        act={() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox)))}
+        old={old}
         text="Stop"
       />
       <Badge state={stateOf(conversation)} />
@@ -54,20 +50,18 @@ export function Controls({ conversation }: { conversation: Conversation }) {
 
 /** The agent asks before it goes on: what it wants to do is the last step above. */
 export function Confirmation({ conversation: { id, agent_kind: kind } }: { conversation: Conversation }) {
-  const old = ['conversation', id];
+  const old = [['conversation', id]];
   const answer = (body: Schemas['ConfirmationResponseRequest']) =>
     bodyOf(api.POST('/api/v1/app-conversations/{id}/respond-to-confirmation', { ...at(id), body }));
-  const confirm = useAction(() => answer({ accept: true }), old);
   const reject = async (field: Fields) => {
     await answer({ accept: false, reason: field('reason') || 'Rejected in the console.' });
     // Agents of others go on by themselves.
     await (kind === 'acp' || bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id))));
-    return null;
   };
   return (
     <Callout kind="warning" title="The agent waits for your word" text={WAITING}>
-      <Button look="primary" isBusy={confirm.isPending} onClick={() => confirm.mutate()} text="Confirm" />
-      <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject} old={[old]}>
+      <ActionButton look="primary" act={() => answer({ accept: true })} old={old} text="Confirm" />
+      <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject} old={old}>
         <TextField label="Reason" placeholder="What it should do instead" hint="Optional; the agent reads it." />
       </Form>
     </Callout>
@@ -78,7 +72,6 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
   const send = async (field: Fields) => {
     const body = { content: [{ type: 'text', text: field('message') }], run: true };
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/send-message', { ...at(id), body }));
-    return null;
   };
   const hint =
     sandbox === 'PAUSED'

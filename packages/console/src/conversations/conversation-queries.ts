@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { answerOf, api, bodyOf, type Schemas } from '../api/client.js';
+import { answerOf, api, bodyOf, bodyQuery, by, type Schemas } from '../api/client.js';
 
 export type Conversation = Schemas['AppConversation'];
 
@@ -16,7 +16,7 @@ export function conversationQuery(id: string) {
   return queryOptions({
     queryKey: ['conversation', id],
     queryFn: async () => {
-      const found = await bodyOf(api.GET('/api/v1/app-conversations', { params: { query: { ids: [id] } } }));
+      const found = await bodyOf(api.GET('/api/v1/app-conversations', by({ ids: [id] })));
       return (Array.isArray(found) ? found[0] : null) ?? null;
     },
     refetchInterval: ({ state: { data } }) =>
@@ -25,27 +25,23 @@ export function conversationQuery(id: string) {
 }
 
 export function sandboxQuery(id: string) {
-  const params = { query: { id: [id] } };
-  const queryFn = async () => (await bodyOf(api.GET('/api/v1/sandboxes', { params })))[0] ?? null;
+  const queryFn = async () => (await bodyOf(api.GET('/api/v1/sandboxes', by({ id: [id] }))))[0] ?? null;
   return queryOptions({ queryKey: ['sandbox', id], queryFn });
 }
 
 export function changesQuery(id: string) {
   const params = { path: { id }, query: { path: '.', resume: false } };
-  const queryFn = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
-  return queryOptions({ queryKey: ['changes', id], queryFn });
+  return bodyQuery(['changes', id], () => api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
 }
 
 export function diffQuery(id: string, path: string) {
   const params = { path: { id }, query: { path, resume: false } };
-  const queryFn = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
-  return queryOptions({ queryKey: ['diff', id, path], queryFn });
+  return bodyQuery(['diff', id, path], () => api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
 }
 
 export function filesQuery(id: string) {
   const params = { path: { id }, query: { path: '.' } };
-  const queryFn = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/files', { params }));
-  return queryOptions({ queryKey: ['files', id], queryFn });
+  return bodyQuery(['files', id], () => api.GET('/api/v1/app-conversations/{id}/files', { params }));
 }
 
 /** Null for what is no text. */

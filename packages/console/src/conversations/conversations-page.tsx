@@ -1,10 +1,9 @@
 import { Link } from 'wouter';
-import { api, bodyOf, providerName } from '../api/client.js';
+import { api, bodyOf, by, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { Ago, Badge, Empty, Row, Rows, usePages } from '../ui/blocks.js';
-import { StartProgress, useStart } from '../work/start.js';
-import { choiceOf, FOLLOW, ModelAndAgent } from '../work/start-choices.js';
+import { Ago, Badge, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
+import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from '../work/start.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
 
 const REFRESH_MS = 10_000;
@@ -12,7 +11,7 @@ const REFRESH_MS = 10_000;
 export function ConversationsPage() {
   const { query, older } = usePages({
     queryKey: ['conversations'],
-    load: (page) => bodyOf(api.GET('/api/v1/app-conversations/search', { params: { query: { limit: 50, ...page } } })),
+    load: (page) => bodyOf(api.GET('/api/v1/app-conversations/search', by({ limit: 50, ...page }))),
     refetchInterval: REFRESH_MS,
   });
   const empty = (
@@ -39,11 +38,7 @@ function ConversationRow({ conversation }: { conversation: Conversation }) {
   const facts = [
     provider && <span className={`host ${provider}`}>{providerName(provider)}</span>,
     repository,
-    ...pulls.map(({ number, url }) => (
-      <a href={url} target="_blank" rel="noreferrer">
-        Pull request {number}
-      </a>
-    )),
+    ...pulls.map(({ number, url }) => <Elsewhere href={url} text={`Pull request ${number}`} />),
     <Ago time={conversation.updated_at} />,
   ];
   return (
@@ -56,11 +51,10 @@ function ConversationRow({ conversation }: { conversation: Conversation }) {
 /** In the user's own words, with or without a repository. */
 function NewConversation() {
   const start = useStart();
-  const send = (field: Fields) => {
+  const send = async (field: Fields) => {
     const repository = given({ selected_repository: field('repository') });
     const content = [{ type: 'text', text: field('message') }];
     start.begin({ initial_message: { content, run: true }, ...repository, ...choiceOf(field) });
-    return Promise.resolve(null);
   };
   return (
     <details className="panel">

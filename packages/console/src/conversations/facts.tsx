@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf, type Schemas } from '../api/client.js';
-import { Badge, dollars } from '../ui/blocks.js';
+import { api, at, bodyOf, type Schemas } from '../api/client.js';
+import { Badge, dollars, Elsewhere, Pairs } from '../ui/blocks.js';
 import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
 import { type Conversation, sandboxQuery } from './conversation-queries.js';
 
@@ -15,27 +15,18 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const isRunning = status === 'RUNNING';
   const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: isRunning });
   const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== 'AGENT_SERVER');
-  const facts: [string, ReactNode][] = [
-    ['Model', model],
-    ['Branch', branch ?? base],
-    ['Cost', dollars.format(metrics?.accumulated_cost ?? 0)],
-    ['Tokens', `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`],
-    ['Pull requests', linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`]))],
-    ['Follows', conversation.follow ? <Following follow={conversation.follow} /> : null],
-    ['Ports', linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')]))],
-  ];
+  const facts = {
+    Model: model,
+    Branch: branch ?? base,
+    Cost: dollars.format(metrics?.accumulated_cost ?? 0),
+    Tokens: `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`,
+    'Pull requests': linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`])),
+    Follows: conversation.follow ? <Following follow={conversation.follow} /> : null,
+    Ports: linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')])),
+  };
   return (
     <section className="panel" aria-label="Facts">
-      <dl className="facts">
-        {facts
-          .filter(([, value]) => value !== null)
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <Pairs className="facts" of={facts} />
       {isRunning && repository !== null && pulls.length === 0 && <OpenPullRequest id={id} />}
     </section>
   );
@@ -45,20 +36,14 @@ function Following({ follow: { state, round, reason, pull_request: pull } }: { f
   return (
     <>
       <Badge state={state} />
-      {pull?.url && linksTo([[pull.url, `#${pull.number}`]])}
+      {pull?.url && <Elsewhere href={pull.url} text={`#${pull.number}`} />}
       <span>{[round > 0 && `round ${round}`, reason].filter(Boolean).join(': ')}</span>
     </>
   );
 }
 
 function linksTo(links: [url: string, text: string][]): ReactNode {
-  return links.length === 0
-    ? null
-    : links.map(([url, text]) => (
-        <a key={url} href={url} target="_blank" rel="noreferrer">
-          {text}
-        </a>
-      ));
+  return links.length === 0 ? null : links.map(([url, text]) => <Elsewhere key={url} href={url} text={text} />);
 }
 
 function OpenPullRequest({ id }: { id: string }) {
@@ -67,8 +52,7 @@ function OpenPullRequest({ id }: { id: string }) {
       ...given({ title: field('title'), body: field('description'), target_branch: field('into branch') }),
       draft: field('draft') !== '',
     };
-    await bodyOf(api.POST('/api/v1/app-conversations/{id}/pull-request', { params: { path: { id } }, body }));
-    return null;
+    await bodyOf(api.POST('/api/v1/app-conversations/{id}/pull-request', { ...at(id), body }));
   };
   return (
     <Form name="Pull request" submit="Open pull request" onSubmit={open} old={[['conversation', id]]}>

@@ -1,7 +1,7 @@
 import { api, bodyOf, meQuery, type Provider, PROVIDER_NAMES, providerName, type Schemas } from '../api/client.js';
-import { type Fields, Form, given, SelectField, TextField, useAction, useFilter } from '../ui/form.js';
-import { Empty, Row, Section } from '../ui/blocks.js';
-import { Confirmed } from '../ui/modal.js';
+import { Confirmed } from '../ui/actions.js';
+import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
+import { Elsewhere, Empty, Row, Section } from '../ui/blocks.js';
 import { tasksQuery } from '../work/suggested-tasks.js';
 
 const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
@@ -35,7 +35,6 @@ function store(provider: string, token: Schemas['ProviderToken'] | null) {
 export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
   const [{ provider }, bind] = useFilter<{ provider: Provider }>({ provider: 'github' });
   const old = [meQuery.queryKey, tasksQuery.queryKey];
-  const remove = useAction((name: string) => store(name, null), ...old);
   const connected = Object.entries(settings.provider_tokens_set);
   const { text, url, host: publicHost } = WHERE[provider];
   const connect = async (field: Fields) => {
@@ -49,7 +48,13 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
       <ul className="rows">
         {connected.map(([name, host]) => (
           <Row key={name} title={providerName(name)} facts={host ?? WHERE[name as Provider]?.host}>
-            <Confirmed name="Disconnect" of={providerName(name)} text={FORGOTTEN} action={remove} input={name} />
+            <Confirmed
+              name="Disconnect"
+              of={providerName(name)}
+              text={FORGOTTEN}
+              act={() => store(name, null)}
+              old={old}
+            />
           </Row>
         ))}
       </ul>
@@ -65,12 +70,7 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
           required
           hint={
             <>
-              {text}.{' '}
-              {url !== undefined && (
-                <a href={url} target="_blank" rel="noreferrer">
-                  Get one at {PROVIDER_NAMES[provider]}
-                </a>
-              )}
+              {text}. {url && <Elsewhere href={url} text={`Get one at ${PROVIDER_NAMES[provider]}`} />}
             </>
           }
         />

@@ -1,13 +1,15 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
-import { api, bodyOf } from '../api/client.js';
-import { type Fields, Form, given, TextField, useAction } from '../ui/form.js';
+import { api, bodyOf, by } from '../api/client.js';
+import { Confirmed } from '../ui/actions.js';
+import { type Fields, Form, given, TextField } from '../ui/form.js';
 import { Row, Rows, Section } from '../ui/blocks.js';
-import { Confirmed } from '../ui/modal.js';
 
 export const secretsQuery = queryOptions({
   queryKey: ['secrets'],
-  queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', { params: { query: { limit: 100 } } }))).items,
+  queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', by({ limit: 100 })))).items,
 });
+
+const OLD = [secretsQuery.queryKey];
 
 async function save(field: Fields) {
   const [name, value] = [field('name'), field('value')];
@@ -16,21 +18,21 @@ async function save(field: Fields) {
   return `${name} is stored.`;
 }
 
+function remove(name: string) {
+  return bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } }));
+}
+
 export function Secrets() {
-  const remove = useAction(
-    (name: string) => bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } })),
-    secretsQuery.queryKey,
-  );
   return (
     <Section title="Secrets" lead="Variables of the agents' tools. A value cannot be read again.">
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
         {({ name, description }) => (
           <Row key={name} title={<code>{name}</code>} facts={description}>
-            <Confirmed name="Delete" of={name} text="Its value is gone for good." action={remove} input={name} />
+            <Confirmed name="Delete" of={name} text="Its value is gone for good." act={() => remove(name)} old={OLD} />
           </Row>
         )}
       </Rows>
-      <Form name="Secret" submit="Save" onSubmit={save} old={[secretsQuery.queryKey]}>
+      <Form name="Secret" submit="Save" onSubmit={save} old={OLD}>
         <div className="columns">
           <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
           <TextField label="Value" type="password" required />

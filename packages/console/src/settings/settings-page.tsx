@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
-import { meQuery } from '../api/client.js';
+import { api, bodyOf, meQuery, type Schemas } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Contents, Loaded } from '../ui/blocks.js';
-import { Agent, Model } from './agent.js';
+import { Contents, Loaded, Section } from '../ui/blocks.js';
+import { amountOf, CheckField, type Fields, Form, given, NumberField, TextField } from '../ui/form.js';
+import { AgentField } from '../work/start.js';
 import { GitHosts } from './git-hosts.js';
 import { Secrets } from './secrets.js';
 import { ToolServers } from './tool-servers.js';
@@ -27,5 +28,68 @@ export function SettingsPage() {
         )}
       </Loaded>
     </Page>
+  );
+}
+
+const LEAD =
+  'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
+
+async function store(body: Schemas['Settings']) {
+  const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
+  return warnings.length === 0 ? 'Saved.' : { warning: warnings.map(({ detail }) => detail).join(' ') };
+}
+
+function saveModel(field: Fields) {
+  return store({ llm_model: field('model'), llm_base_url: field('address'), ...given({ llm_api_key: field('key') }) });
+}
+
+function Model({ settings }: { settings: Schemas['UserInfo'] }) {
+  return (
+    <Section title="Model" lead={LEAD}>
+      <Form name="Thinking" submit="Save" onSubmit={saveModel} old={[meQuery.queryKey]}>
+        <TextField
+          label="Model"
+          name="model"
+          required
+          defaultValue={settings.llm_model ?? ''}
+          placeholder="anthropic/claude-sonnet-4-5"
+          hint="With its provider: openai/gpt-5, anthropic/…, or openai/<name> for a server of your own"
+        />
+        <TextField
+          label="Address"
+          type="url"
+          defaultValue={settings.llm_base_url ?? ''}
+          placeholder="https://models.example.com/v1"
+          hint="Only for a server of your own"
+        />
+        <TextField
+          label="Key"
+          type="password"
+          hint={settings.llm_api_key_set ? 'One is stored; leave this empty to keep it.' : 'None is stored.'}
+        />
+      </Form>
+    </Section>
+  );
+}
+
+function saveAgent(field: Fields) {
+  const limits = { max_iterations: amountOf(field, 'most steps'), max_budget_per_task: amountOf(field, 'budget') };
+  return store({ confirmation_mode: field('confirm') !== '', ...limits, ...given({ agent: field('agent') }) });
+}
+
+function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
+  const { confirmation_mode: asks, max_iterations: steps, max_budget_per_task: budget } = settings;
+  const dollars = { min: 0.01, step: 0.01, defaultValue: budget ?? '' };
+  return (
+    <Section title="Agent" lead="How far agents go by themselves before they ask or stop.">
+      <Form name="Agent" submit="Save" onSubmit={saveAgent} old={[meQuery.queryKey]}>
+        <CheckField label="Ask me before each step" name="confirm" defaultChecked={asks === true} />
+        <div className="columns">
+          <AgentField preselected={settings.agent} />
+          <NumberField label="Most steps" min={1} defaultValue={steps ?? ''} hint="Of one run; empty for the default" />
+          <NumberField label="Budget" {...dollars} hint="Of one conversation in US dollars; empty for none" />
+        </div>
+      </Form>
+    </Section>
   );
 }

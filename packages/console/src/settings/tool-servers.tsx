@@ -1,20 +1,22 @@
 import type { MouseEvent } from 'react';
 import { useMutation } from '@tanstack/react-query';
-import { api, bodyOf, meQuery, ProblemError, runningSandbox, type Schemas } from '../api/client.js';
-import { type Fields, fieldsOf, Form, given, SelectField, TextField, useAction } from '../ui/form.js';
+import { api, at, bodyOf, by, meQuery, ProblemError, runningSandbox, type Schemas } from '../api/client.js';
+import { Confirmed } from '../ui/actions.js';
+import { type Fields, fieldsOf, Form, given, SelectField, TextField } from '../ui/form.js';
 import { Button, Callout, Empty, Row, Section } from '../ui/blocks.js';
-import { Confirmed } from '../ui/modal.js';
 
+type Kind = 'shttp' | 'sse' | 'stdio';
 type Stored = NonNullable<Schemas['UserInfo']['mcp_config']>;
 
 const NONE: Stored = { shttp_servers: [], sse_servers: [], stdio_servers: [] };
 const LEAD =
   'Further tools for agents, by the Model Context Protocol. A test runs in a sandbox, where agents would use it.';
-const KINDS: [Candidate['kind'], string][] = [
+const KINDS: [Kind, string][] = [
   ['shttp', 'URL (streamable HTTP)'],
   ['sse', 'URL (SSE, older servers)'],
   ['stdio', 'Command'],
 ];
+const OLD = [meQuery.queryKey];
 
 function store(config: Schemas['MCPConfig']) {
   return bodyOf(api.POST('/api/v1/settings', { body: { mcp_config: config } }));
@@ -23,7 +25,7 @@ function store(config: Schemas['MCPConfig']) {
 export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   const stored = settings.mcp_config ?? NONE;
   const test = useMutation({ mutationFn: testToolServer, meta: { showsErrors: true } });
-  const remove = useAction((name: string) => store(without(stored, name)), meQuery.queryKey);
+  const remove = (name: string) => store(without(stored, name));
   const save = async (field: Fields) => {
     await store(withServer(stored, candidateOf(field)));
     test.reset();
@@ -44,7 +46,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
       <ul className="rows">
         {rows.map(({ name, detail }) => (
           <Row key={name} title={name} facts={<code>{detail}</code>}>
-            <Confirmed name="Remove" of={name} text="Agents lose its tools." action={remove} input={name} />
+            <Confirmed name="Remove" of={name} text="Agents lose its tools." act={() => remove(name)} old={OLD} />
           </Row>
         ))}
       </ul>
@@ -52,7 +54,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         name="Tool server"
         submit="Save"
         onSubmit={save}
-        old={[meQuery.queryKey]}
+        old={OLD}
         actions={<Button isBusy={test.isPending} onClick={tryIt} text="Test" />}>
         <div className="columns">
           <SelectField label="Kind" options={KINDS} />
@@ -68,9 +70,16 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   );
 }
 
-function candidateOf(field: Fields): Candidate {
-  const kind = field('kind') as Candidate['kind'];
-  return { kind, name: field('name'), target: field('url or command'), key: field('authorization') };
+type Candidate = ReturnType<typeof candidateOf>;
+
+/** Its target is an address, or a command with its arguments. */
+function candidateOf(field: Fields) {
+  return {
+    kind: field('kind') as Kind,
+    name: field('name'),
+    target: field('url or command'),
+    key: field('authorization'),
+  };
 }
 
 /** @param name of a command, or an address */
@@ -95,21 +104,13 @@ function withServer(stored: Stored, { kind, name, target, key }: Candidate): Sch
   return { ...others, [list]: [...others[list], { url: target, ...given({ api_key: key }) }] };
 }
 
-export interface Candidate {
-  kind: 'shttp' | 'sse' | 'stdio';
-  name: string;
-  /** An address, or a command with its arguments. */
-  target: string;
-  key: string;
-}
-
 /**
  * Names the tools of a server, tried where agents would use it: in a sandbox that runs, or in one that is made for it.
  *
  * @throws Error with the reason where the server cannot be used
  */
-export async function testToolServer(candidate: Candidate): Promise<string[]> {
-  const { items } = await bodyOf(api.GET('/api/v1/sandboxes/search', { params: { query: { limit: 100 } } }));
+async function testToolServer(candidate: Candidate): Promise<string[]> {
+  const { items } = await bodyOf(api.GET('/api/v1/sandboxes/search', by({ limit: 100 })));
   const running = items.find(({ status }) => status === 'RUNNING');
   if (running !== undefined) {
     return await testIn(running, candidate);
@@ -118,7 +119,7 @@ export async function testToolServer(candidate: Candidate): Promise<string[]> {
   try {
     return await testIn(await runningSandbox(id), candidate);
   } finally {
-    await bodyOf(api.DELETE('/api/v1/sandboxes/{id}', { params: { path: { id } } }));
+    await bodyOf(api.DELETE('/api/v1/sandboxes/{id}', at(id)));
   }
 }
 

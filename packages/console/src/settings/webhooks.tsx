@@ -1,15 +1,12 @@
-import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, at, bodyOf, type Schemas } from '../api/client.js';
-import { type Fields, Form, TextField, useAction } from '../ui/form.js';
-import { Ago, Badge, Button, Loaded, Row, Rows, Section, Table } from '../ui/blocks.js';
-import { Confirmed, useSecretOnce } from '../ui/modal.js';
-import { tell } from '../ui/notices.js';
+import { api, at, bodyOf, bodyQuery, type Schemas } from '../api/client.js';
+import { ActionButton, Confirmed, tell, useSecretOnce } from '../ui/actions.js';
+import { type Fields, Form, TextField } from '../ui/form.js';
+import { Ago, Badge, Button, Row, Rows, Section, Table } from '../ui/blocks.js';
 
-const webhooksQuery = queryOptions({
-  queryKey: ['webhooks'],
-  queryFn: () => bodyOf(api.GET('/api/v1/webhook-endpoints')),
-});
+const webhooksQuery = bodyQuery(['webhooks'], () => api.GET('/api/v1/webhook-endpoints'));
+const OLD = [webhooksQuery.queryKey];
 const LEAD =
   'Servers that hear when a conversation is ready, waits, finishes or opens a pull request; signed by Standard Webhooks.';
 const SECRET = 'Your server checks signatures with it. It is shown this once.';
@@ -26,7 +23,7 @@ export function Webhooks() {
       <Rows query={useQuery(webhooksQuery)} name="webhooks" empty="No webhook is configured.">
         {(endpoint) => <Endpoint key={endpoint.id} endpoint={endpoint} />}
       </Rows>
-      <Form name="Webhook" submit="Save" onSubmit={save} old={[webhooksQuery.queryKey]}>
+      <Form name="Webhook" submit="Save" onSubmit={save} old={OLD}>
         <TextField
           label="URL"
           type="url"
@@ -43,13 +40,12 @@ export function Webhooks() {
 function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
   const { id, url, enabled, disabled_reason: reason, events } = endpoint;
   const [isOpen, setOpen] = useState(false);
-  const test = useAction(async () => {
+  const test = async () => {
     const sent = await bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/test', at(id)));
     const answer = sent.last_error ?? `Its server answered ${sent.last_response_status}.`;
     tell(sent.status === 'delivered' ? 'The test has arrived' : 'The test has not arrived', answer);
-  }, webhooksQuery.queryKey);
-  const old = webhooksQuery.queryKey;
-  const remove = useAction((_id: string) => bodyOf(api.DELETE('/api/v1/webhook-endpoints/{id}', at(id))), old);
+  };
+  const remove = () => bodyOf(api.DELETE('/api/v1/webhook-endpoints/{id}', at(id)));
   const state = enabled ? 'Enabled' : `Disabled${reason === null ? '' : `: ${reason}`}`;
   return (
     <Row
@@ -57,8 +53,8 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
       facts={`${state}, ${events.includes('*') ? 'all events' : events.join(', ')}`}
       more={isOpen && <Deliveries id={id} />}>
       <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} text="Deliveries" />
-      <Button isBusy={test.isPending} onClick={() => test.mutate()} text="Send a test" />
-      <Confirmed name="Delete" of={url} text="It hears nothing any more." action={remove} input={id} />
+      <ActionButton act={test} old={OLD} text="Send a test" />
+      <Confirmed name="Delete" of={url} text="It hears nothing any more." act={remove} old={OLD} />
     </Row>
   );
 }
@@ -72,28 +68,23 @@ function Deliveries({ id }: { id: string }) {
       return (await bodyOf(api.GET('/api/v1/webhook-endpoints/{id}/deliveries', { params }))).items;
     },
   });
-  const again = useAction((delivery: string) => {
+  const again = (delivery: string) => {
     const params = { path: { id, delivery_id: delivery } };
     return bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver', { params }));
-  }, queryKey);
+  };
   return (
-    <Loaded query={deliveries} name="deliveries" empty="Nothing was sent in the last seven days.">
-      {(items) => (
-        <Table
-          name="Deliveries"
-          columns={['Event', 'State', 'Answer', 'When', '']}
-          rows={items.map((delivery) => ({
-            key: delivery.id,
-            cells: [
-              <code>{delivery.event_type}</code>,
-              <Badge state={delivery.status} />,
-              delivery.last_error ?? delivery.last_response_status,
-              <Ago time={delivery.created_at} />,
-              <Button look="link" onClick={() => again.mutate(delivery.id)} text="Send again" />,
-            ],
-          }))}
-        />
-      )}
-    </Loaded>
+    <Table
+      query={deliveries}
+      name="deliveries"
+      empty="Nothing was sent in the last seven days."
+      columns={['Event', 'State', 'Answer', 'When', '']}>
+      {(delivery) => [
+        <code>{delivery.event_type}</code>,
+        <Badge state={delivery.status} />,
+        delivery.last_error ?? delivery.last_response_status,
+        <Ago time={delivery.created_at} />,
+        <ActionButton look="link" act={() => again(delivery.id)} old={[queryKey]} text="Send again" />,
+      ]}
+    </Table>
   );
 }

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { type ComponentType, lazy, Suspense } from 'react';
+import { type ComponentType, lazy, Suspense, useEffect } from 'react';
 import { Route, Switch } from 'wouter';
-import { sessionQuery } from '../api/client.js';
-import { Empty, Loaded } from '../ui/blocks.js';
+import { api, bodyOf, sessionQuery, useSessionChange } from '../api/client.js';
+import icon from '../icon.svg';
+import { Callout, Empty, Loaded } from '../ui/blocks.js';
+import { Form, TextField } from '../ui/form.js';
 import { WorkPage } from '../work/work-page.js';
 import { Layout, Page } from './layout.js';
-import { SignInPage } from './sign-in-page.js';
 
 const ConversationsPage = later(async () => (await import('../conversations/conversations-page.js')).ConversationsPage);
 const ConversationPage = later(async () => (await import('../conversations/conversation-page.js')).ConversationPage);
@@ -48,6 +49,42 @@ export function App({ refusal }: { refusal: string | null }) {
         )
       }
     </Loaded>
+  );
+}
+
+/** @param refusal why the one-time link that opened the page does not work */
+function SignInPage({ refusal }: { refusal: string | null }) {
+  const change = useSessionChange();
+  useEffect(() => {
+    document.title = 'Sign in · Slipway';
+  }, []);
+  return (
+    <main className="sign-in">
+      <div className="brand">
+        <img src={icon} width="22" height="22" alt="" />
+        Slipway
+      </div>
+      <h1>Sign in</h1>
+      {refusal !== null && <Callout kind="error" title="The link does not work" text={refusal} />}
+      <Form
+        name="Sign in"
+        submit="Sign in"
+        onSubmit={async (field) => {
+          await change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })));
+        }}>
+        <TextField
+          label="API key"
+          type="password"
+          required
+          autoFocus
+          hint="It is exchanged for a session of this browser, and kept nowhere on this page."
+        />
+      </Form>
+      <p className="hint">
+        No key? The terminal of <code>npm start</code> prints a link that signs in by itself, and an administrator can
+        issue a key.
+      </p>
+    </main>
   );
 }
 

@@ -2,8 +2,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, bodyOf, type Schemas, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
-import { useAction } from '../ui/form.js';
-import { Button } from '../ui/blocks.js';
+import { ActionButton } from '../ui/actions.js';
 
 /** The last is for administrators. */
 const PLACES = [
@@ -17,7 +16,6 @@ const PLACES = [
 export function Layout({ user, children }: { user: Schemas['SessionUser']; children: ReactNode }) {
   const [location] = useLocation();
   const change = useSessionChange();
-  const leaving = useAction(() => change(() => bodyOf(api.POST('/auth/logout'))));
   return (
     <>
       <a className="skip" href="#content">
@@ -38,7 +36,7 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
         <span className="who" title={user.email}>
           {user.email}
         </span>
-        <Button look="link" isBusy={leaving.isPending} onClick={() => leaving.mutate()} text="Sign out" />
+        <ActionButton look="link" act={() => change(() => bodyOf(api.POST('/auth/logout')))} text="Sign out" />
       </header>
       <main id="content" tabIndex={-1}>
         {children}

@@ -30,6 +30,15 @@ export function Callout({ kind, title, text, children }: CalloutProps) {
   );
 }
 
+/** A link to another site, which opens beside this page. */
+export function Elsewhere({ href, text }: { href: string; text: string }) {
+  return (
+    <a href={href} target="_blank" rel="noreferrer">
+      {text}
+    </a>
+  );
+}
+
 /** What a list says that has nothing, and what to do about it. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
@@ -75,6 +84,22 @@ export function Rows<T>({ children, ...rest }: RowsProps<T>) {
   return <Loaded {...rest}>{(items) => <ul className="rows">{items.map(children)}</ul>}</Loaded>;
 }
 
+/** Names with what there is to each; those without anything are left out. */
+export function Pairs({ of, className }: { of: Record<string, ReactNode>; className: string }) {
+  return (
+    <dl className={className}>
+      {Object.entries(of)
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
 interface RowProps {
   title: ReactNode;
   /** Of its page. */
@@ -104,37 +129,42 @@ export function Row({ title, href = '', facts, children, more }: RowProps) {
   );
 }
 
-interface TableProps {
-  name: string;
+interface TableProps<T> extends Omit<LoadedProps<T[]>, 'children'> {
   /** A last one without a name has buttons. */
   columns: string[];
-  rows: { key: string; cells: ReactNode[] }[];
+  /** The cells of its row. */
+  children: (item: T) => ReactNode[];
 }
 
-export function Table({ name, columns, rows }: TableProps) {
+/** The same as a table. */
+export function Table<T extends { id: string }>({ columns, children, ...rest }: TableProps<T>) {
   return (
-    <div className="scroller" role="region" aria-label={name} tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column} scope="col">
-                {column === '' ? <span className="visually-hidden">Actions</span> : column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ key, cells }) => (
-            <tr key={key}>
-              {cells.map((cell, index) => (
-                <td key={columns[index]}>{cell}</td>
+    <Loaded {...rest}>
+      {(items) => (
+        <div className="scroller" role="region" aria-label={rest.name} tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                {columns.map((column) => (
+                  <th key={column} scope="col">
+                    {column === '' ? <span className="visually-hidden">Actions</span> : column}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {items.map((item) => (
+                <tr key={item.id}>
+                  {children(item).map((cell, index) => (
+                    <td key={columns[index]}>{cell}</td>
+                  ))}
+                </tr>
               ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Loaded>
   );
 }
 
@@ -217,13 +247,6 @@ export function Ago({ time }: { time: string }) {
 
 export function Clock({ time }: { time: string }) {
   return <Moment time={time} text={(date) => clock.format(date)} />;
-}
-
-/** "Mon, Nov 30, 09:00 GMT+1" */
-export function whenText(time: string, timeZone = 'UTC'): string {
-  const parts = { weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
-  const format = new Intl.DateTimeFormat('en', { ...parts, hourCycle: 'h23', timeZone, timeZoneName: 'short' });
-  return format.format(new Date(time));
 }
 
 /** Times of agents have no zone, and are UTC. */

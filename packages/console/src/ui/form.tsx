@@ -1,4 +1,4 @@
-import { useMutation, type UseMutationResult, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ComponentProps, type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
 import { Button, Callout } from './blocks.js';
 
@@ -17,7 +17,7 @@ export function NumberField(props: Labelled & ComponentProps<'input'>) {
 }
 
 /** The choices as value and name. */
-type Options = { options: Iterable<readonly [value: string, name: string]> };
+export type Options = { options: Iterable<readonly [value: string, name: string]> };
 
 export function SelectField({ label, hint, options, ...rest }: Labelled & Options & ComponentProps<'select'>) {
   const choices = [...options].map(([value, name]) => (
@@ -38,26 +38,6 @@ export function CheckField({ label, ...rest }: Labelled & ComponentProps<'input'
       <input type="checkbox" {...rest} /> {label}
     </label>
   );
-}
-
-type ChecksProps = { legend: string; chosen: readonly string[] | null | undefined } & Options;
-
-/** Any number of choices, under one name in the form. */
-export function Checks({ legend, options, chosen }: ChecksProps) {
-  const own = legend.toLowerCase();
-  return (
-    <fieldset className="checks">
-      <legend>{legend}</legend>
-      {[...options].map(([value, name]) => (
-        <CheckField key={value} label={name} name={own} value={value} defaultChecked={chosen?.includes(value)} />
-      ))}
-    </fieldset>
-  );
-}
-
-/** The values of the choices that are ticked. */
-export function chosenOf(field: Fields, legend: string): string[] {
-  return field(legend.toLowerCase()).split(',').filter(Boolean);
 }
 
 interface FieldProps extends Labelled {
@@ -96,8 +76,8 @@ interface FormProps {
   name: string;
   submit: string;
   look?: 'primary' | 'danger';
-  /** Gets the fields by their names, trimmed; resolves to what is said then. */
-  onSubmit: (field: Fields) => Promise<string | { warning: string } | null>;
+  /** Gets the fields by their names, trimmed; resolves to what is said then, if anything. */
+  onSubmit: (field: Fields) => Promise<string | { warning: string } | void>;
   /** What is asked for again then. */
   old?: unknown[][];
   /** What was sent stays in the fields. */
@@ -134,7 +114,7 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
     <form ref={form} aria-label={name} name={name} onSubmit={send} className="form">
       {children}
       {sent.isError && <Callout kind="error" text={sent.error.message} />}
-      {typeof sent.data === 'object' && sent.data !== null && <Callout kind="warning" text={sent.data.warning} />}
+      {typeof sent.data === 'object' && <Callout kind="warning" text={sent.data.warning} />}
       <div className="actions">
         <Button type="submit" look={look} isBusy={sent.isPending} text={submit} />
         {actions}
@@ -163,13 +143,4 @@ export function amountOf(field: Fields, name: string): number | null {
 /** Without members that were left empty. */
 export function given<T extends Record<string, string>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '')) as Partial<T>;
-}
-
-export type Action<T> = UseMutationResult<unknown, Error, T>;
-
-/** Something that a button does; what it makes old is asked for again. A failure is said in a notice. */
-export function useAction<T = void>(act: (input: T) => Promise<unknown>, ...old: unknown[][]): Action<T> {
-  const cache = useQueryClient();
-  const refresh = () => Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
-  return useMutation({ mutationFn: act, onSettled: refresh });
 }

@@ -1,10 +1,53 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
-import { useEffect } from 'react';
+import { queryOptions, useMutation, useQuery } from '@tanstack/react-query';
+import { type ComponentProps, useEffect } from 'react';
 import { useLocation } from 'wouter';
+import { api, bodyOf, bodyQuery, by, meQuery, type Schemas } from '../api/client.js';
 import { Callout } from '../ui/blocks.js';
-import { api, bodyOf, type Schemas } from '../api/client.js';
+import { type Fields, given, SelectField } from '../ui/form.js';
 
-const STEPS: [StartTask['status'], string][] = [
+const OWN = 'CodeActAgent';
+
+export const FOLLOW = { label: 'Follow its pull request until it is green', name: 'follow' };
+
+const agentsQuery = bodyQuery(['agents'], () => api.GET('/api/v1/config/agents'));
+const profilesQuery = queryOptions({
+  queryKey: ['profiles'],
+  queryFn: async () => (await bodyOf(api.GET('/api/v1/settings/profiles'))).profiles,
+});
+
+/** The model and the agent of a start. What the settings name is preselected; one that is stored stays, offered or not. */
+export function ModelAndAgent({ model = '', agent = '' }: { model?: string | null; agent?: string | null }) {
+  const settings = useQuery(meQuery).data;
+  const profiles = (useQuery(profilesQuery).data ?? []).map(({ name, model: of }) => [name, `${name}: ${of}`] as const);
+  const models = new Map([[model ?? '', model ?? ''], ...profiles, ['', settings?.llm_model ?? 'None yet']]);
+  return (
+    <>
+      <SelectField label="Model" options={models} defaultValue={model ?? ''} />
+      <AgentField preselected={settings?.agent} defaultValue={agent ?? ''} />
+    </>
+  );
+}
+
+type AgentProps = { preselected: string | null | undefined } & ComponentProps<'select'>;
+
+/** The empty value stands for what is preselected. */
+export function AgentField({ preselected: named, ...rest }: AgentProps) {
+  const preselected = named ?? OWN;
+  const agents = [...(useQuery(agentsQuery).data ?? [OWN]), String(rest.defaultValue || preselected)];
+  const others = agents.filter((agent) => agent !== preselected).map((agent) => [agent, agentName(agent)] as const);
+  return <SelectField label="Agent" options={new Map([['', agentName(preselected)], ...others])} {...rest} />;
+}
+
+function agentName(agent: string): string {
+  return agent === OWN ? 'Slipway' : `${agent.replace(/^acp:/, '')} (ACP)`;
+}
+
+export function choiceOf(field: Fields) {
+  const follow = field('follow') === '' ? {} : { follow: {} };
+  return { ...given({ llm_profile: field('model'), agent: field('agent') }), ...follow };
+}
+
+const STEPS: [Schemas['AppConversationStartTask']['status'], string][] = [
   ['WORKING', 'Accepted'],
   ['WAITING_FOR_SANDBOX', 'Sandbox'],
   ['PREPARING_REPOSITORY', 'Repository'],
@@ -15,7 +58,7 @@ const STEPS: [StartTask['status'], string][] = [
 ];
 
 /** The steps of a start: which are done, which is under way, and why it stopped. */
-export function StartProgress({ start: { task, problem, isUnderWay } }: { start: Start }) {
+export function StartProgress({ start: { task, problem, isUnderWay } }: { start: ReturnType<typeof useStart> }) {
   if (problem !== null) {
     return <Callout kind="error" title="The start failed" text={problem} />;
   }
@@ -39,35 +82,20 @@ export function StartProgress({ start: { task, problem, isUnderWay } }: { start:
   ) : null;
 }
 
-type StartRequest = Schemas['AppConversationStartRequest'];
-export type StartTask = Schemas['AppConversationStartTask'];
-
 const POLL_MS = 400;
 
-export interface Start {
-  begin: (request: StartRequest) => void;
-  isUnderWay: boolean;
-  /** Once the service has taken it. */
-  task: StartTask | null;
-  /** Why it has failed. */
-  problem: string | null;
-}
-
 /** Starts a conversation, follows its steps, and opens it when it is ready. */
-export function useStart(): Start {
+export function useStart() {
   const [, navigate] = useLocation();
   const begun = useMutation({
-    mutationFn: (body: StartRequest) => bodyOf(api.POST('/api/v1/app-conversations', { body })),
+    mutationFn: (body: Schemas['AppConversationStartRequest']) =>
+      bodyOf(api.POST('/api/v1/app-conversations', { body })),
     meta: { showsErrors: true },
   });
   const id = begun.data?.id ?? '';
   const followed = useQuery({
     queryKey: ['start-task', id],
-    queryFn: async () => {
-      const params = { query: { ids: [id] } };
-      const [task] = await bodyOf(api.GET('/api/v1/app-conversations/start-tasks', { params }));
-      return task ?? null;
-    },
+    queryFn: async () => (await bodyOf(api.GET('/api/v1/app-conversations/start-tasks', by({ ids: [id] }))))[0] ?? null,
     enabled: id !== '',
     refetchInterval: ({ state: { data } }) => (data?.status === 'READY' || data?.status === 'ERROR' ? false : POLL_MS),
   });

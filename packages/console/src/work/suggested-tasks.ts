@@ -16,13 +16,6 @@ export const KINDS: Record<Kind, string> = {
   CREATE_MICROAGENT: 'Agent instructions',
 };
 
-export interface HostStatus {
-  name: string;
-  state: string;
-  /** Why it did not take part in full; empty when it did. */
-  reason: string;
-}
-
 export const tasksQuery = queryOptions({
   queryKey: ['suggested-tasks'],
   queryFn: async () => {
@@ -34,8 +27,10 @@ export const tasksQuery = queryOptions({
 
 const REFUSED = 'it refuses the token; connect it again';
 
-/** "GitLab: rate limited, 41 s" */
-function hostStatuses(header: string): HostStatus[] {
+export type HostStatus = ReturnType<typeof hostStatuses>[number];
+
+/** "GitLab: rate limited, 41 s"; the reason is empty where a host takes part in full. */
+function hostStatuses(header: string) {
   return parseList(header).map(([provider, parameters]) => {
     const text = (name: string): string => wordsOf(parameters.get(name));
     const code = text('code');

@@ -5,8 +5,7 @@ import { meQuery, PROVIDER_NAMES, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { CheckField, fieldsOf, SelectField, TextField, useFilter } from '../ui/form.js';
 import { Badge, Button, Callout, Empty, Loaded, Row } from '../ui/blocks.js';
-import { StartProgress, useStart } from './start.js';
-import { choiceOf, FOLLOW, ModelAndAgent } from './start-choices.js';
+import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from './start.js';
 import { type HostStatus, KINDS, type Task, tasksQuery } from './suggested-tasks.js';
 
 const ALL = { task_type: '', git_provider: '', text: '' };

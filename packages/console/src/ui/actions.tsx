@@ -1,0 +1,135 @@
+import { Dialog } from '@base-ui/react/dialog';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type ComponentProps, type ReactNode, useState, useSyncExternalStore } from 'react';
+import { Button } from './blocks.js';
+
+/** Something that is done; what it makes old is asked for again. A failure is said in a notice. */
+export function useAction<T = void>(act: (input: T) => Promise<unknown>, old: unknown[][] = []) {
+  const cache = useQueryClient();
+  const refresh = () => Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
+  return useMutation({ mutationFn: act, onSettled: refresh });
+}
+
+interface ActionProps {
+  act: () => Promise<unknown>;
+  /** What is asked for again then. */
+  old?: unknown[][];
+}
+
+/** A button that does it, and is busy until it is done. */
+export function ActionButton({ act, old, ...rest }: ActionProps & ComponentProps<typeof Button>) {
+  const action = useAction(act, old);
+  return <Button {...rest} isBusy={action.isPending} onClick={() => action.mutate()} />;
+}
+
+type ConfirmedProps = ActionProps & { name: string; of: string; text: string };
+
+/** For what cannot be undone. Many buttons have the same name, so that each says what it acts on. */
+export function Confirmed({ name, of, text, act, old }: ConfirmedProps) {
+  const [isAsking, setAsking] = useState(false);
+  const action = useAction(act, old);
+  const confirm = () => {
+    setAsking(false);
+    action.mutate();
+  };
+  const title = `${name} ${of}`;
+  const button = <Button look="danger" onClick={confirm} text={name} />;
+  const close = () => setAsking(false);
+  return (
+    <>
+      <Button look="link" isBusy={action.isPending} title={title} onClick={() => setAsking(true)} text={name} />
+      <Modal title={`${title}?`} text={text} isOpen={isAsking} onClose={close} leave="Cancel" button={button} />
+    </>
+  );
+}
+
+interface ModalProps {
+  title: string;
+  text: string;
+  isOpen: boolean;
+  onClose: () => void;
+  /** Of the button that only closes it. */
+  leave: string;
+  /** Beside that button. */
+  button: ReactNode;
+  children?: ReactNode;
+}
+
+function Modal({ title, text, isOpen, onClose, leave, button, children }: ModalProps) {
+  return (
+    <Dialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
+      <Dialog.Portal>
+        <Dialog.Backdrop className="backdrop" />
+        <Dialog.Popup className="modal">
+          <div className="modal-head">
+            <Dialog.Title className="modal-title">{title}</Dialog.Title>
+            <Dialog.Close className="icon-button" aria-label="Close">
+              ×
+            </Dialog.Close>
+          </div>
+          <p>{text}</p>
+          {children}
+          <div className="actions">
+            {button}
+            <Button onClick={onClose} text={leave} />
+          </div>
+        </Dialog.Popup>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}
+
+/** A secret that the service tells only once: what shows it, and the dialog. */
+export function useSecretOnce(title: string, text: string) {
+  const [secret, show] = useState<string | null>(null);
+  const copy = () => void navigator.clipboard.writeText(secret ?? '');
+  const button = <Button look="primary" onClick={copy} text="Copy" />;
+  const dialog = (
+    <Modal title={title} text={text} isOpen={secret !== null} onClose={() => show(null)} leave="Done" button={button}>
+      <code className="secret">{secret}</code>
+    </Modal>
+  );
+  return [dialog, show] as const;
+}
+
+type Notice = { id: number; kind: 'done' | 'error'; title: string; text: string };
+
+const SHOWN_MS = 8_000;
+
+let notices: readonly Notice[] = [];
+let count = 0;
+let redraw = (): void => undefined;
+
+function publish(next: readonly Notice[]): void {
+  notices = next;
+  redraw();
+}
+
+/** Says in a corner, for some seconds, what has been done or has failed. */
+export function tell(title: string, text: string, kind: Notice['kind'] = 'done'): void {
+  count += 1;
+  const id = count;
+  publish([...notices.slice(-2), { id, kind, title, text }]);
+  setTimeout(() => publish(notices.filter((notice) => notice.id !== id)), SHOWN_MS);
+}
+
+/** The region is always there: screen readers hear only what is added to one that they know. */
+export function Notices() {
+  const shown = useSyncExternalStore(
+    (reader) => {
+      redraw = reader;
+      return () => undefined;
+    },
+    () => notices,
+  );
+  return (
+    <div className="notices" role="status">
+      {shown.map(({ id, kind, title, text }) => (
+        <div key={id} className={`notice ${kind}`}>
+          <p className="notice-title">{title}</p>
+          <p>{text}</p>
+        </div>
+      ))}
+    </div>
+  );
+}
