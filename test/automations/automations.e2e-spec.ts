@@ -133,6 +133,17 @@ describe('automations', () => {
     expect(await refused({ ...DAILY, ...change })).toEqual([loc]);
   });
 
+  it.each(['schedule', 'timezone', 'source', 'on', 'filter'])(
+    'are refused with a %s that is no text',
+    async (member) => {
+      for (const type of ['cron', 'event']) {
+        expect(await refused({ ...DAILY, trigger: { type, [member]: 5 } })).toContain(
+          `body.trigger.${member}`,
+        );
+      }
+    },
+  );
+
   it('are 100 for a user at most', async () => {
     await app.dataSource.query(
       `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work, limits)

@@ -1,12 +1,18 @@
 import { isBranchName, repositorySegments } from '../../git-providers/repository-name.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
-import type { AutomationRepo } from './automation.entity.js';
 
 const HOSTS: Readonly<Record<string, ProviderType>> = {
   'github.com': 'github',
   'gitlab.com': 'gitlab',
   'bitbucket.org': 'bitbucket',
 };
+
+/** As on the wire. */
+export interface AutomationRepo {
+  url: string;
+  ref: string | null;
+  provider: ProviderType | null;
+}
 
 export interface RunRepository {
   name: string;

@@ -4,16 +4,11 @@ import type { TaskType } from '../../suggested-tasks/candidate.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import { RowOfOwner } from '../owned.repository.js';
 import type { AutomationLimits } from '../runs/run-admission.js';
-import type { Trigger } from './trigger.js';
+import type { AutomationRepo } from './automation-repo.js';
+import type { Trigger } from './trigger.dto.js';
 
 export const AUTOMATION_STATES = ['ACTIVE', 'INACTIVE'] as const;
 export type AutomationState = (typeof AUTOMATION_STATES)[number];
-
-export interface AutomationRepo {
-  url: string;
-  ref: string | null;
-  provider: ProviderType | null;
-}
 
 export interface TaskChoice {
   task_types: TaskType[] | null;
@@ -22,23 +17,23 @@ export interface TaskChoice {
 }
 
 /** What a run does. Members are named as on the wire. */
-export interface AutomationWork {
+export class AutomationWork {
   /** Null: the most pressing suggested tasks are started. */
-  prompt: string | null;
-  tasks: TaskChoice | null;
-  model: string | null;
-  repos: AutomationRepo[];
+  prompt: string | null = null;
+  tasks: TaskChoice | null = null;
+  model: string | null = null;
+  repos: AutomationRepo[] = [];
   /** Seconds; null: as long as it takes. */
-  timeout: number | null;
-  keep_alive: boolean | null;
-  result_schema: object | null;
-  secret_names: string[] | null;
-  agent: string | null;
+  timeout: number | null = null;
+  keep_alive: boolean | null = null;
+  result_schema: object | null = null;
+  secret_names: string[] | null = null;
+  agent: string | null = null;
   /** USD. */
-  max_budget_per_run: number | null;
+  max_budget_per_run: number | null = null;
   /** Absent in older rows, as null. */
-  follow?: FollowWishes | null;
-  template: { id: string; version: string; config: object | null } | null;
+  follow?: FollowWishes | null = null;
+  template: { id: string; version: string; config: object | null } | null = null;
 }
 
 @Entity('automations')

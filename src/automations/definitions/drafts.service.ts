@@ -1,14 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
+import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import type { Owner } from '../current-owner.js';
 import { AutomationEventRepository } from '../events/automation-event.repository.js';
-import { CreateAutomationDto, TriggerDraftDto } from './automation.dto.js';
-import type { DraftReportDto, ValidateDraftDto } from './drafts.controller.js';
+import { CreateAutomationDto } from './automation.dto.js';
+import type { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
 import { type IncomingEvent, mismatch } from './event-match.js';
 import { nextTimes } from './schedule.js';
-import { type EventTrigger, toTrigger } from './trigger.js';
+import { toTrigger, TriggerDto } from './trigger.dto.js';
 
 const NEXT_TIMES = 5;
 const ENDPOINT = '/v1/preset/prompt';
@@ -18,26 +19,25 @@ const NO_ENDPOINT = {
   message: `Only drafts for ${ENDPOINT} are offered here.`,
 };
 
+const PIPE = new InputValidationPipe(CreateAutomationDto);
+
 @Injectable()
 export class DraftsService {
-  private readonly drafts = new InputValidationPipe(CreateAutomationDto);
-  private readonly triggers = new InputValidationPipe(TriggerDraftDto);
-
   constructor(
     private readonly clock: Clock,
     private readonly events: AutomationEventRepository,
   ) {}
 
   async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
-    const { draft, endpoint = ENDPOINT } = given;
-    const triggerDraft = { trigger: (draft ? draft['trigger'] : given.trigger) ?? null };
+    const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: given.trigger ?? null };
+    const problems = await problemsOf(draft);
+    const isOffered = (given.endpoint ?? ENDPOINT) === ENDPOINT;
+    const errors = isOffered ? problems.map(toDraftProblem) : [NO_ENDPOINT];
     // A good trigger is looked at, whatever else is wrong.
-    const checked = await checkedBy(this.triggers, triggerDraft);
-    const { problems } = draft ? await checkedBy(this.drafts, draft) : checked;
-    const errors = endpoint === ENDPOINT ? problems.map(toDraftProblem) : [NO_ENDPOINT];
-    const trigger = checked.dto instanceof TriggerDraftDto ? toTrigger(checked.dto.trigger) : null;
+    const isGood = problems.every(({ loc: [, member] }) => member !== 'trigger');
+    const trigger = isGood ? toTrigger(toDto(TriggerDto, Object(draft['trigger']))) : null;
     const times = trigger?.type === 'cron' ? nextTimes(trigger, this.clock.now(), NEXT_TIMES) : [];
-    const event = trigger?.type === 'event' ? await this.eventFor(owner, given, trigger) : null;
+    const event = trigger?.type === 'event' ? await this.eventFor(owner, given, trigger.source) : null;
     const reason = trigger && event && mismatch(trigger, event);
     const matched = event && reason === null;
     return {
@@ -54,7 +54,7 @@ export class DraftsService {
   private async eventFor(
     owner: Owner,
     { event, sampleEvent }: ValidateDraftDto,
-    { source }: EventTrigger,
+    source: string,
   ): Promise<IncomingEvent | null> {
     if (event || sampleEvent) {
       return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
@@ -68,17 +68,13 @@ function toDraftProblem({ loc, type, msg }: InputProblem): DraftReportDto['error
   return { field: loc.slice(1).join('.') || null, code: type, message: msg };
 }
 
-interface Checked {
-  dto?: unknown;
-  problems: readonly InputProblem[];
-}
-
-async function checkedBy(pipe: InputValidationPipe, value: object): Promise<Checked> {
+async function problemsOf(draft: object): Promise<readonly InputProblem[]> {
   try {
-    return { dto: await pipe.transform(value, { type: 'body', metatype: Object }), problems: [] };
+    await PIPE.transform(draft, { type: 'body' });
+    return [];
   } catch (error) {
     if (error instanceof InvalidInputError) {
-      return { problems: error.problems };
+      return error.problems;
     }
     throw error;
   }
