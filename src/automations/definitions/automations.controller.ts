@@ -113,7 +113,7 @@ export class AutomationsController {
   })
   async list(
     @CurrentOwner() owner: Owner,
-    @Query() { limit = 50, offset = 0, tag, created_by }: ListAutomationsQueryDto,
+    @Query() { limit, offset, tag, created_by }: ListAutomationsQueryDto,
   ): Promise<AutomationListDto> {
     if (created_by === 'others') {
       return { automations: [], total: 0 };

@@ -3,16 +3,11 @@ import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { toWishes } from '../../v1/app-conversations/followed/follow.dto.js';
 import type { Owner } from '../current-owner.js';
-import type { AutomationLimits } from '../runs/run-admission.js';
 import type { CreateAutomationDto, UpdateAutomationDto } from './automation.dto.js';
-import { type Automation, AutomationWork } from './automation.entity.js';
+import { Automation, type AutomationWork } from './automation.entity.js';
 import { AutomationRepository, type AutomationValues } from './automation.repository.js';
 import { nextTime } from './schedule.js';
 import { toTrigger } from './trigger.dto.js';
-
-type Given = Partial<CreateAutomationDto> & UpdateAutomationDto;
-
-const USUAL_LIMITS: AutomationLimits = { maxRunsPerDay: 100, limit: 1, whenBusy: 'queue' };
 
 /** Methods throw InvalidInputError unless there is either a prompt or tasks. */
 @Injectable()
@@ -24,19 +19,7 @@ export class AutomationsService {
 
   /** Throws as `AutomationRepository.add`. */
   async create(owner: Owner, given: CreateAutomationDto): Promise<{ row: Automation; isNew: boolean }> {
-    const values = this.merged(
-      {
-        name: given.name,
-        description: null,
-        state: 'ACTIVE',
-        trigger: toTrigger(given.trigger),
-        work: new AutomationWork(),
-        limits: USUAL_LIMITS,
-        tags: [],
-      },
-      given,
-    );
-    return this.automations.add(owner, values);
+    return this.automations.add(owner, this.merged(new Automation(), given));
   }
 
   /** What is left out stays. @throws DomainError not_found for what is not the owner's */
@@ -44,10 +27,7 @@ export class AutomationsService {
     return this.automations.changeOf(owner, id, Object.keys(given), (before) => this.merged(before, given));
   }
 
-  private merged(
-    before: Omit<AutomationValues, 'eventSource' | 'nextRunAt'>,
-    given: Given,
-  ): AutomationValues {
+  private merged(before: Automation, given: Partial<CreateAutomationDto>): AutomationValues {
     const { name, description, trigger: newTrigger, tags, enabled, state: newState, ...others } = given;
     const { max_runs_per_day, concurrency, ...work } = others;
     const { maxRunsPerDay, limit, whenBusy } = before.limits;

@@ -54,7 +54,7 @@ const FUNCTIONS = new Map<string, Call>(
     to_string: (_spend, value) => (typeof value === 'string' ? value : JSON.stringify(value)),
     type: (_spend, value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value),
     upper: (_spend, text) => string(text).toUpperCase(),
-    values: (_spend, value) => (isJsonObject(value) ? Object.values(value) : []),
+    values: (_spend, value) => valuesOf(value) ?? [],
   }),
 );
 
@@ -138,13 +138,6 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     spend(isJsonObject(given) ? Object.keys(given).length : 0);
     return isTruthy(given);
   };
-  const project = (list: unknown, isKept = (_element: unknown) => true): unknown =>
-    Array.isArray(list)
-      ? list
-          .filter(isKept)
-          .map((element) => at(1, element))
-          .filter((each) => each !== null)
-      : null;
   switch (node.type) {
     case 'Field':
       return isJsonObject(value) && Object.hasOwn(value, node.name) ? (value[node.name] ?? null) : null;
@@ -162,13 +155,15 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     case 'Slice':
       return Array.isArray(value) ? sliced(value, node.children ?? []) : null;
     case 'Projection':
-      return project(at(0));
-    case 'ValueProjection': {
-      const object = at(0);
-      return isJsonObject(object) ? project(Object.values(object)) : null;
+    case 'ValueProjection':
+    case 'FilterProjection': {
+      const list = node.type === 'ValueProjection' ? valuesOf(at(0)) : at(0);
+      if (!Array.isArray(list)) {
+        return null;
+      }
+      const kept = node.type === 'FilterProjection' ? list.filter((each) => isTrue(at(2, each))) : list;
+      return kept.map((each) => at(1, each)).filter((each) => each !== null);
     }
-    case 'FilterProjection':
-      return project(at(0), (element) => isTrue(at(2, element)));
     case 'Flatten': {
       const list = at(0);
       const flat = Array.isArray(list) ? list.flat() : null;
@@ -181,13 +176,10 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
       return value === null
         ? null
         : Object.fromEntries(nodes.map((pair) => [pair.name, visit(pair.value as Node, value, spend)]));
-    case 'OrExpression': {
-      const first = at(0);
-      return isTrue(first) ? first : at(1);
-    }
+    case 'OrExpression':
     case 'AndExpression': {
       const first = at(0);
-      return isTrue(first) ? at(1) : first;
+      return isTrue(first) === (node.type === 'AndExpression') ? at(1) : first;
     }
     case 'NotExpression':
       return !isTrue(at(0));
@@ -201,6 +193,10 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     default:
       throw new Error(`${node.type} is not supported`);
   }
+}
+
+function valuesOf(value: unknown): unknown[] | null {
+  return isJsonObject(value) ? Object.values(value) : null;
 }
 
 /** Of looking at a whole value; what is shared counts as often as it is met. */

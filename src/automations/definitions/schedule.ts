@@ -34,7 +34,7 @@ export function nextTimes({ schedule, timezone }: Schedule, after: number, count
 }
 
 export function scheduleProblem(schedule: string, timezone: string): string | null {
-  if (schedule.length > MAX_LENGTH || !FIELDS.test(schedule)) {
+  if (!FIELDS.test(schedule) || schedule.length > MAX_LENGTH) {
     return FIVE_FIELDS;
   }
   try {

@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiSchema } from '@nestjs/swagger';
-import { customRule, field, type FieldProblem, must } from '../../common/validation/field.js';
+import { customRule, field, type FieldKind, type FieldProblem, must } from '../../common/validation/field.js';
 import { Nested } from '../../common/validation/nested-fields.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { filterProblem, MAX_EXPRESSION } from './event-filter.js';
@@ -23,6 +23,8 @@ export type Trigger = CronTrigger | EventTrigger;
 export const TRIGGER_KINDS = ['cron', 'event'];
 export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
+const SOURCE_EXPECTED =
+  'Expected github, gitlab, bitbucket, bitbucket_data_center or the source of a webhook.';
 const MAX_PATTERNS = 50;
 const MAX_PATTERN = 520;
 const KEY_PATTERN = /^(?:\*|[A-Za-z0-9_:-]{1,100}(?:\.[A-Za-z0-9_:-]{1,100}){0,4}(?:\.\*)?)$/;
@@ -35,17 +37,12 @@ function arePatterns(on: unknown): boolean {
   );
 }
 
-function KeyPatterns(description: string): PropertyDecorator {
-  const text = { type: 'string', maxLength: MAX_PATTERN };
-  return field(
-    description,
-    { example: 'issues.labeled' },
-    {
-      schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
-      rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
-    },
-  );
-}
+const PATTERN_SCHEMA = { type: 'string', maxLength: MAX_PATTERN };
+const KEY = { example: 'issues.labeled' };
+const PATTERNS: FieldKind = {
+  schema: { oneOf: [PATTERN_SCHEMA, { type: 'array', items: PATTERN_SCHEMA, maxItems: MAX_PATTERNS }] },
+  rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
+};
 
 /** Which members count follows from `type`. */
 @ApiSchema({ name: 'AutomationTrigger' })
@@ -65,7 +62,7 @@ export class TriggerDto {
   })
   source = '';
 
-  @KeyPatterns('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.')
+  @field('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.', KEY, PATTERNS)
   on: string | string[] = [];
 
   @Text('Of events: a JMESPath expression that has to be true for the payload.', {
@@ -89,25 +86,19 @@ export function toTrigger({ type, schedule, timezone, source, on, filter }: Trig
   return type === 'cron' ? { type, schedule, timezone } : { type, source, on, ...(filter && { filter }) };
 }
 
-function triggerProblems(given: TriggerDto): FieldProblem[] {
-  const problems = given.type === 'cron' ? cronProblems(given) : eventProblems(given);
+function triggerProblems({ type, schedule, timezone, source, on, filter }: TriggerDto): FieldProblem[] {
+  const zone = timezoneProblem(timezone);
+  const keys = [on].flat();
+  const areKeys = keys.length > 0 && keys.every((key) => KEY_PATTERN.test(key));
+  const problems =
+    type === 'cron'
+      ? { timezone: zone, schedule: scheduleProblem(schedule, zone === null ? timezone : 'UTC') }
+      : {
+          source: SOURCE_NAME.test(source) ? null : SOURCE_EXPECTED,
+          on: areKeys ? null : 'Expected event keys such as issues.labeled, push or pull_request.*.',
+          filter: filter ? filterProblem(filter) : null,
+        };
   return Object.entries(problems).flatMap(([member, msg]) =>
     msg === null ? [] : [{ type: 'value_error', msg, path: [member] }],
   );
-}
-
-function cronProblems({ schedule, timezone }: Schedule): Record<string, string | null> {
-  const zone = timezoneProblem(timezone);
-  return { timezone: zone, schedule: scheduleProblem(schedule, zone === null ? timezone : 'UTC') };
-}
-
-function eventProblems({ source, on, filter }: TriggerDto): Record<string, string | null> {
-  const keys = [on].flat();
-  const areKeys = keys.length > 0 && keys.every((key) => KEY_PATTERN.test(key));
-  const sources = 'Expected github, gitlab, bitbucket, bitbucket_data_center or the source of a webhook.';
-  return {
-    source: SOURCE_NAME.test(source) ? null : sources,
-    on: areKeys ? null : 'Expected event keys such as issues.labeled, push or pull_request.*.',
-    filter: filter ? filterProblem(filter) : null,
-  };
 }
