@@ -9,7 +9,6 @@ import { Automation } from './definitions/automation.entity.js';
 import { AutomationRepository } from './definitions/automation.repository.js';
 import { AutomationsController } from './definitions/automations.controller.js';
 import { AutomationsService } from './definitions/automations.service.js';
-import { DraftsService } from './definitions/drafts.service.js';
 import { ScheduleWorker } from './definitions/schedule.worker.js';
 import { AutomationEvent, AutomationEventRepository } from './events/automation-event.repository.js';
 import { AutomationEventsController } from './events/automation-events.controller.js';
@@ -52,7 +51,6 @@ import { ServiceInfoController } from './service-info.controller.js';
     AutomationRunWorker,
     AutomationRunsService,
     AutomationsService,
-    DraftsService,
     RunSettler,
     ScheduleWorker,
   ],

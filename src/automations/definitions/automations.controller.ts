@@ -14,7 +14,6 @@ import {
 import { AutomationRepository } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
 import { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
-import { DraftsService } from './drafts.service.js';
 import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 
@@ -69,7 +68,6 @@ export class AutomationsController {
   constructor(
     private readonly automations: AutomationRepository,
     private readonly service: AutomationsService,
-    private readonly drafts: DraftsService,
   ) {}
 
   @Post('preset/prompt')
@@ -103,7 +101,7 @@ export class AutomationsController {
     examples: DRAFT_EXAMPLES,
   })
   async validate(@CurrentOwner() owner: Owner, @Body() body: ValidateDraftDto): Promise<DraftReportDto> {
-    return this.drafts.validate(owner, body);
+    return this.service.validate(owner, body);
   }
 
   @Get()

@@ -1,19 +1,31 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { toDto } from '../../common/validation/field.js';
+import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { toWishes } from '../../v1/app-conversations/followed/follow.dto.js';
 import type { Owner } from '../current-owner.js';
-import type { CreateAutomationDto, UpdateAutomationDto } from './automation.dto.js';
+import { AutomationEventRepository } from '../events/automation-event.repository.js';
+import { CreateAutomationDto, type UpdateAutomationDto } from './automation.dto.js';
 import { Automation, type AutomationWork } from './automation.entity.js';
 import { AutomationRepository, type AutomationValues } from './automation.repository.js';
-import { nextTime } from './schedule.js';
-import { toTrigger } from './trigger.dto.js';
+import type { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
+import { type IncomingEvent, mismatch } from './event-match.js';
+import { nextTime, nextTimes } from './schedule.js';
+import { toTrigger, TriggerDto } from './trigger.dto.js';
 
-/** Methods throw InvalidInputError unless there is either a prompt or tasks. */
+const NEXT_TIMES = 5;
+const ENDPOINT = '/v1/preset/prompt';
+const NOT_OFFERED = `Only drafts for ${ENDPOINT} are offered here.`;
+const NO_ENDPOINT = { field: null, code: 'not_offered', message: NOT_OFFERED };
+const DRAFTS = new InputValidationPipe(CreateAutomationDto);
+
+/** `create` and `change` throw InvalidInputError unless there is either a prompt or tasks. */
 @Injectable()
 export class AutomationsService {
   constructor(
     private readonly automations: AutomationRepository,
+    private readonly events: AutomationEventRepository,
     private readonly clock: Clock,
   ) {}
 
@@ -25,6 +37,41 @@ export class AutomationsService {
   /** What is left out stays. @throws DomainError not_found for what is not the owner's */
   async change(owner: Owner, id: string, given: UpdateAutomationDto): Promise<Automation> {
     return this.automations.changeOf(owner, id, Object.keys(given), (before) => this.merged(before, given));
+  }
+
+  /** What is wrong with an automation that is not there yet, and when it would start. */
+  async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
+    const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: given.trigger ?? null };
+    const problems = await problemsOf(draft);
+    const errors = (given.endpoint ?? ENDPOINT) === ENDPOINT ? problems : [NO_ENDPOINT];
+    // A good trigger is looked at, whatever else is wrong.
+    const isGood = problems.every(({ field }) => field?.split('.')[0] !== 'trigger');
+    const trigger = isGood ? toTrigger(toDto(TriggerDto, Object(draft['trigger']))) : null;
+    const times = trigger?.type === 'cron' ? nextTimes(trigger, this.clock.now(), NEXT_TIMES) : [];
+    const event = trigger?.type === 'event' ? await this.eventFor(owner, given, trigger.source) : null;
+    const reason = trigger && event && mismatch(trigger, event);
+    const matched = event && reason === null;
+    return {
+      valid: errors.length === 0,
+      errors,
+      next_times: times.map((time) => time.toISOString()),
+      matched,
+      reasons: reason === null ? [] : [reason],
+      sampleEventMatched: matched,
+    };
+  }
+
+  /** The one that is given, else the last one of the source. */
+  private async eventFor(
+    owner: Owner,
+    { event, sampleEvent }: ValidateDraftDto,
+    source: string,
+  ): Promise<IncomingEvent | null> {
+    if (event || sampleEvent) {
+      return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
+    }
+    const last = await this.events.last(owner, source);
+    return last && { source, key: last.eventKey, payload: last.payload };
   }
 
   private merged(before: Automation, given: Partial<CreateAutomationDto>): AutomationValues {
@@ -80,4 +127,20 @@ function mergedWork(
 function toTags(given: readonly string[]): string[] {
   const tags = given.map((tag) => tag.trim().toLowerCase().replaceAll(/\s+/g, '-'));
   return [...new Set(tags.filter((tag) => tag !== ''))];
+}
+
+async function problemsOf(draft: object): Promise<DraftReportDto['errors']> {
+  try {
+    await DRAFTS.transform(draft, { type: 'body' });
+    return [];
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) {
+      throw error;
+    }
+    return error.problems.map(({ loc, type, msg }) => ({
+      field: loc.slice(1).join('.') || null,
+      code: type,
+      message: msg,
+    }));
+  }
 }
