@@ -84,7 +84,7 @@ export function stepBudget(): Spend {
 /** @throws Error for a malformed expression, or one that takes too long */
 export function evaluate(expression: string, payload: unknown, spend = stepBudget()): unknown {
   const result = visit(parse(expression), payload, spend);
-  spend(costOf(result, spend));
+  spendOn(result, spend);
   return result;
 }
 
@@ -187,7 +187,7 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
       return compared(spend, node.name, at(0), at(1));
     case 'Function': {
       const values = nodes.map((_child, index) => at(index));
-      values.forEach((each) => spend(costOf(each, spend)));
+      values.forEach((each) => spendOn(each, spend));
       return FUNCTIONS.get(node.name)?.(spend, ...values) ?? null;
     }
     default:
@@ -199,20 +199,20 @@ function valuesOf(value: unknown): unknown[] | null {
   return isJsonObject(value) ? Object.values(value) : null;
 }
 
-/** Of looking at a whole value; what is shared counts as often as it is met. */
-function costOf(value: unknown, spend: Spend): number {
+/** Looking at a whole value; what is shared counts as often as it is met. */
+function spendOn(value: unknown, spend: Spend): void {
   if (typeof value === 'string') {
-    return Math.ceil(value.length / CHARACTERS_OF_A_STEP);
+    spend(Math.ceil(value.length / CHARACTERS_OF_A_STEP));
+    return;
   }
-  if (typeof value === 'object' && value !== null) {
-    Object.values(value).forEach((each) => spend(1 + costOf(each, spend)));
-  }
-  return 1;
+  const parts: unknown[] = Object.values(Object(value));
+  spend(1 + parts.length);
+  parts.forEach((part) => spendOn(part, spend));
 }
 
 function compared(spend: Spend, sign: string, left: unknown, right: unknown): boolean | null {
   if (sign === 'EQ' || sign === 'NE') {
-    spend(costOf(left, spend) + costOf(right, spend));
+    [left, right].forEach((each) => spendOn(each, spend));
     return (JSON.stringify(left) === JSON.stringify(right)) === (sign === 'EQ');
   }
   if (typeof left !== 'number' || typeof right !== 'number') {
