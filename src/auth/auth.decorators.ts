@@ -23,7 +23,7 @@ export function BesideSandboxKey(): ReturnType<typeof SetMetadata> {
   return SetMetadata(BESIDE_SANDBOX_KEY, true);
 }
 
-function userOf(context: ExecutionContext): AuthUser {
+export function authenticatedUser(context: ExecutionContext): AuthUser {
   const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
   if (!user) {
     throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
@@ -31,8 +31,8 @@ function userOf(context: ExecutionContext): AuthUser {
   return user;
 }
 
-export const CurrentUser = createParamDecorator((_data: unknown, context) => userOf(context));
-export const UserId = createParamDecorator((_data: unknown, context) => userOf(context).id);
+export const CurrentUser = createParamDecorator((_data: unknown, context) => authenticatedUser(context));
+export const UserId = createParamDecorator((_data: unknown, context) => authenticatedUser(context).id);
 
 export const PUBLIC_ROUTE = 'slipway:public';
 

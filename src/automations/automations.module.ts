@@ -9,8 +9,6 @@ import { Automation } from './definitions/automation.entity.js';
 import { AutomationRepository } from './definitions/automation.repository.js';
 import { AutomationsController } from './definitions/automations.controller.js';
 import { AutomationsService } from './definitions/automations.service.js';
-import { DraftsController } from './definitions/drafts.controller.js';
-import { DraftsService } from './definitions/drafts.service.js';
 import { ScheduleWorker } from './definitions/schedule.worker.js';
 import { AutomationEvent, AutomationEventRepository } from './events/automation-event.repository.js';
 import { AutomationEventsController } from './events/automation-events.controller.js';
@@ -39,7 +37,6 @@ import { ServiceInfoController } from './service-info.controller.js';
   controllers: [
     ServiceInfoController,
     NotOfferedController,
-    DraftsController,
     AutomationWebhooksController,
     AutomationEventsController,
     AutomationRunsController,
@@ -54,7 +51,6 @@ import { ServiceInfoController } from './service-info.controller.js';
     AutomationRunWorker,
     AutomationRunsService,
     AutomationsService,
-    DraftsService,
     RunSettler,
     ScheduleWorker,
   ],

@@ -1,5 +1,6 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import type { AuthenticatedRequest } from '../auth/auth.decorators.js';
+import { createParamDecorator } from '@nestjs/common';
+import type { Request } from 'express';
+import { authenticatedUser } from '../auth/auth.decorators.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { parseHexId } from '../common/identifiers.js';
 import { type DocumentedProblem, documented } from '../common/openapi/api-route.js';
@@ -14,16 +15,14 @@ export interface Owner {
  * The user, in the organization of the header `X-Org-Id`, by default the personal one, whose id is that of the user.
  * @throws DomainError not_found for an organization that is not the user's
  */
-export const CurrentOwner = createParamDecorator((_data: unknown, context: ExecutionContext): Owner => {
-  const { user, headers } = context.switchToHttp().getRequest<AuthenticatedRequest>();
-  if (!user) {
-    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
-  }
-  const given = headers['x-org-id'];
-  if (given !== undefined && parseHexId(String(given)) !== user.id) {
+export const CurrentOwner = createParamDecorator((_data: unknown, context): Owner => {
+  const { id } = authenticatedUser(context);
+  const { headers } = context.switchToHttp().getRequest<Request>();
+  const orgId = headers['x-org-id'];
+  if (orgId !== undefined && parseHexId(String(orgId)) !== id) {
     throw new DomainError('not_found', 'not_found', 'There is no organization with this id.');
   }
-  return { userId: user.id, orgId: user.id };
+  return { userId: id, orgId: id };
 });
 
 /** @throws DomainError not_found for null */

@@ -9,10 +9,10 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import type { AuditDetails, AuditRepository } from '../audit/audit.repository.js';
+import type { AuditAction } from '../audit/audit-action.js';
+import type { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser, OwnedRow } from '../auth/user.repository.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import type { AuditAction } from '../audit/audit-action.js';
 import { found, type Owner } from './current-owner.js';
 
 export abstract class RowOfOwner extends OwnedRow {
@@ -66,18 +66,24 @@ export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository
   ): Promise<Row> {
     return this.manager.transaction(async (manager) => {
       const row = found(await this.lock(manager, { ...owner, id }), this.rules.noun);
-      await manager.update(this.target, { id }, { ...change(row), updatedAt: () => 'now()' } as object);
-      await this.record(manager, action, owner, id, { members });
+      await manager.update(this.target, { id }, change(row) as object);
+      await this.audit.append(manager, {
+        action,
+        resourceId: id,
+        ownerId: owner.userId,
+        details: { members },
+      });
       return manager.findOneByOrFail(this.target, whereOf<Row>({ id }));
     });
   }
 
   /** Throws as `getOf`. */
   async removeOf(owner: Owner, id: string): Promise<void> {
+    const { kind, noun } = this.rules;
     await this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(this.target, { ...owner, id });
-      found(affected === 1 ? id : null, this.rules.noun);
-      await this.record(manager, `${this.rules.kind}.delete`, owner, id);
+      found(affected === 1 ? id : null, noun);
+      await this.audit.append(manager, { action: `${kind}.delete`, resourceId: id, ownerId: owner.userId });
     });
   }
 
@@ -93,31 +99,21 @@ export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository
     values: Partial<Row>,
     inPlace: (manager: EntityManager) => Promise<Row | null>,
   ): Promise<{ row: Row; isNew: boolean }> {
+    const { kind, noun, most } = this.rules;
     return this.manager.transaction(async (manager) => {
       await lockUser(manager, owner.userId);
       const known = await inPlace(manager);
       if (known !== null) {
         return { row: known, isNew: false };
       }
-      const { kind, noun, most } = this.rules;
       if ((await manager.countBy(this.target, whereOf<Row>({ userId: owner.userId }))) >= most) {
         const detail = `You have ${most} ${noun}s, the most that are kept; delete one first.`;
         throw new DomainError('conflict', 'conflict', detail);
       }
       await manager.insert(this.target, { id, ...owner, ...values } as object);
-      await this.record(manager, `${kind}.create`, owner, id);
+      await this.audit.append(manager, { action: `${kind}.create`, resourceId: id, ownerId: owner.userId });
       return { row: await manager.findOneByOrFail(this.target, whereOf<Row>({ id })), isNew: true };
     });
-  }
-
-  private async record(
-    manager: EntityManager,
-    action: AuditAction,
-    { userId: ownerId }: Owner,
-    resourceId: string,
-    details?: AuditDetails,
-  ): Promise<void> {
-    await this.audit.append(manager, { action, resourceId, ownerId, details });
   }
 }
 

@@ -1,15 +1,15 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
-import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ANY_OBJECT, Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
-import { Readiness } from '../health/readiness.js';
+import { Readiness, requireReady } from '../health/readiness.js';
 import { MAX_AUTOMATION_SECONDS } from './definitions/automation.dto.js';
 import { FILTER_FUNCTIONS } from './definitions/event-filter.js';
 import { CRON_CAPABILITIES } from './definitions/schedule.js';
+import { TRIGGER_KINDS } from './definitions/trigger.dto.js';
 import { BUILT_IN_SOURCES } from './events/event-source.js';
 import { CurrentOwner, type Owner } from './current-owner.js';
 import { NOT_OFFERED } from './not-offered.controller.js';
@@ -73,11 +73,8 @@ export class ServiceInfoController {
     problems: [503],
   })
   async ready(): Promise<AutomationHealthDto> {
-    if (await this.isReady()) {
-      return { status: 'ok' };
-    }
-    const again = { retryAfterSeconds: 1 };
-    throw new DomainError('unavailable', 'unavailable', 'This replica is not ready; try again.', again);
+    requireReady(await this.readiness.reportRequired());
+    return { status: 'ok' };
   }
 
   @Public()
@@ -106,10 +103,11 @@ export class ServiceInfoController {
     answer: { type: CapabilitiesDto, description: 'Triggers, functions of filters, and what is not offered' },
   })
   async capabilities(@CurrentOwner() _owner: Owner): Promise<CapabilitiesDto> {
+    const parts = await this.readiness.reportRequired();
     return {
-      ready: await this.isReady(),
+      ready: parts.every(({ status }) => status === 'ok'),
       maxAutomationTimeoutSeconds: MAX_AUTOMATION_SECONDS,
-      triggerKinds: ['cron', 'event'],
+      triggerKinds: TRIGGER_KINDS,
       eventSources: BUILT_IN_SOURCES,
       eventTypes: EVENT_TYPES,
       triggers: {
@@ -120,10 +118,5 @@ export class ServiceInfoController {
       repoProviders: [...PROVIDER_TYPES],
       notOffered: Object.keys(NOT_OFFERED),
     };
-  }
-
-  private async isReady(): Promise<boolean> {
-    const reports = await this.readiness.reportRequired();
-    return reports.every(({ status }) => status === 'ok');
   }
 }

@@ -133,6 +133,21 @@ describe('automations', () => {
     expect(await refused({ ...DAILY, ...change })).toEqual([loc]);
   });
 
+  it.each([
+    ['schedule', 5],
+    ['schedule', null],
+    ['timezone', 5],
+    ['source', 5],
+    ['on', 5],
+    ['on', null],
+    ['filter', 5],
+  ])('are refused with the %s %s', async (member, value) => {
+    for (const type of ['cron', 'event']) {
+      const trigger = { type, [member]: value };
+      expect(await refused({ ...DAILY, trigger })).toContain(`body.trigger.${member}`);
+    }
+  });
+
   it('are 100 for a user at most', async () => {
     await app.dataSource.query(
       `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work, limits)

@@ -1,12 +1,13 @@
+import { PUBLIC_GIT_SERVER_NAMES, PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { isBranchName, repositorySegments } from '../../git-providers/repository-name.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
-import type { AutomationRepo } from './automation.entity.js';
 
-const HOSTS: Readonly<Record<string, ProviderType>> = {
-  'github.com': 'github',
-  'gitlab.com': 'gitlab',
-  'bitbucket.org': 'bitbucket',
-};
+/** As on the wire. */
+export interface AutomationRepo {
+  url: string;
+  ref: string | null;
+  provider: ProviderType | null;
+}
 
 export interface RunRepository {
   name: string;
@@ -18,7 +19,8 @@ export interface RunRepository {
 export function toRunRepository({ url, ref, provider }: AutomationRepo): RunRepository {
   const address = URL.canParse(url) ? new URL(url) : null;
   const name = (address?.pathname ?? url).replace(/^\/+|(?:\.git)?\/*$/g, '');
-  return { name, branch: ref, provider: provider ?? HOSTS[address?.hostname ?? ''] ?? null };
+  const server = PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === address?.hostname);
+  return { name, branch: ref, provider: provider ?? server ?? null };
 }
 
 export function repoProblem(url: string): string | null {

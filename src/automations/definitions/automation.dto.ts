@@ -1,6 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { customRule, field, maxItems, must } from '../../common/validation/field.js';
+import { customRule, maxItems } from '../../common/validation/field.js';
 import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, MAX_TEXT, Text, TextList } from '../../common/validation/text-fields.js';
@@ -11,19 +11,16 @@ import { promptProblem } from '../runs/prompt-template.js';
 import { WHEN_BUSY, type WhenBusy } from '../runs/run-admission.js';
 import { AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
 import { refProblem, repoProblem } from './automation-repo.js';
-import { MAX_EXPRESSION } from './event-filter.js';
-import { type GivenTrigger, MAX_PATTERNS, triggerProblems } from './trigger.js';
+import { type TriggerDto, TriggerField } from './trigger.dto.js';
 
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
 export const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
 export const AT = '2026-11-21T09:30:00.000Z';
-export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 
 export const MAX_AUTOMATION_SECONDS = 86_400;
 const MAX_JSON = 32_768;
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 50;
-const MAX_PATTERN = 520;
 
 /** What was given, without members that are absent. */
 export function givenMembers<T extends object>(
@@ -31,65 +28,6 @@ export function givenMembers<T extends object>(
 ): { [Name in keyof T]: Exclude<T[Name], undefined> } {
   const given = Object.entries(members).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as { [Name in keyof T]: Exclude<T[Name], undefined> };
-}
-
-function arePatterns(on: unknown): boolean {
-  const patterns: unknown[] = [on].flat();
-  return (
-    patterns.length <= MAX_PATTERNS &&
-    patterns.every((each) => typeof each === 'string' && each.length <= MAX_PATTERN)
-  );
-}
-
-function KeyPatterns(description: string): PropertyDecorator {
-  const text = { type: 'string', maxLength: MAX_PATTERN };
-  return field(
-    description,
-    { example: 'issues.labeled' },
-    {
-      schema: { oneOf: [text, { type: 'array', items: text, maxItems: MAX_PATTERNS }] },
-      rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
-    },
-  );
-}
-
-@ApiSchema({ name: 'AutomationTrigger' })
-export class TriggerDto implements GivenTrigger {
-  @Choice('What it waits for.', { required: true, values: ['cron', 'event'], example: 'cron' })
-  type: 'cron' | 'event';
-
-  @Text('Of a schedule: five fields of cron.', { example: '0 9 * * 1-5', maxLength: 200 }) schedule?: string;
-  @Text('Of a schedule: its time zone.', { default: 'UTC', example: 'Europe/Berlin', maxLength: 100 })
-  timezone?: string;
-
-  @Text('Of events: `github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or that of a webhook.', {
-    example: 'github',
-    maxLength: 50,
-  })
-  source?: string;
-
-  @KeyPatterns('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.')
-  on?: string | string[];
-
-  @Text('Of events: a JMESPath expression that has to be true for the payload.', {
-    nullable: true,
-    example: "label.name == 'agent'",
-    maxLength: MAX_EXPRESSION,
-  })
-  filter?: string | null;
-}
-
-function TriggerField(presence: { required: true } | { nullIsAbsent: true }): PropertyDecorator {
-  const isKnown = (value: unknown): value is TriggerDto =>
-    value instanceof TriggerDto && ['cron', 'event'].includes(value.type);
-  return applyDecorators(
-    Nested('When it starts.', { type: TriggerDto, example: CRON_EXAMPLE, ...presence }),
-    customRule('trigger', (value) => (isKnown(value) ? triggerProblems(value) : [])),
-  );
-}
-
-export class TriggerDraftDto {
-  @TriggerField({ required: true }) trigger: TriggerDto;
 }
 
 @ApiSchema({ name: 'AutomationRepoSource' })
@@ -103,7 +41,7 @@ export class RepoDto {
   url: string;
 
   @Text('Branch to check out.', { nullable: true, example: 'main', maxLength: 255, rule: refProblem })
-  ref?: string | null;
+  ref: string | null = null;
 
   @Choice('Where it is; not needed for an address of a public host.', {
     nullable: true,
@@ -111,7 +49,7 @@ export class RepoDto {
     enumName: 'ProviderType',
     example: 'github',
   })
-  provider?: ProviderType | null;
+  provider: ProviderType | null = null;
 }
 
 function Choices(description: string, values: readonly string[], example: string): PropertyDecorator {
@@ -128,9 +66,9 @@ function Choices(description: string, values: readonly string[], example: string
 
 @ApiSchema({ name: 'AutomationTasks' })
 export class TasksDto {
-  @Choices('Only these types.', TASK_TYPES, 'FAILING_CHECKS') task_types?: TaskType[] | null;
-  @Choices('Only of these providers.', PROVIDER_TYPES, 'github') providers?: ProviderType[] | null;
-  @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1, example: 3 }) limit?: number;
+  @Choices('Only these types.', TASK_TYPES, 'FAILING_CHECKS') task_types: TaskType[] | null = null;
+  @Choices('Only of these providers.', PROVIDER_TYPES, 'github') providers: ProviderType[] | null = null;
+  @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1, example: 3 }) limit = 1;
 }
 
 @ApiSchema({ name: 'AutomationConcurrency' })
@@ -147,7 +85,7 @@ export class TemplateDto {
   @Text('Its version.', { required: true, example: '1.0.0', maxLength: 50 }) version: string;
 
   @FreeObject('What was chosen in its form.', { nullable: true, example: {}, maxLength: MAX_JSON })
-  config?: Record<string, unknown> | null;
+  config: Record<string, unknown> | null = null;
 }
 
 const PROMPT = {
@@ -178,11 +116,7 @@ class AutomationFieldsDto {
   model?: string | null;
 
   @NestedList('The repository to work in.', { type: RepoDto, nullable: true, form: { maxItems: 1 } })
-  @customRule('oneRepo', (list) =>
-    Array.isArray(list) && list.length > 1
-      ? [{ type: 'too_long', msg: 'Expected one repository: a conversation works in one.' }]
-      : [],
-  )
+  @customRule('oneRepo', maxItems(1, 'repository'))
   repos?: RepoDto[] | null;
 
   @Integer('Seconds that a run may take; unlimited by default.', {
@@ -275,8 +209,8 @@ export class AutomationIdDto {
 }
 
 export class OffsetQueryDto {
-  @Integer('Items of the list.', { minimum: 1, maximum: 100, default: 50 }) limit?: number;
-  @Integer('Items before the first.', { minimum: 0, maximum: 100_000, default: 0 }) offset?: number;
+  @Integer('Items of the list.', { minimum: 1, maximum: 100, default: 50 }) limit = 50;
+  @Integer('Items before the first.', { minimum: 0, maximum: 100_000, default: 0 }) offset = 0;
 }
 
 export class ListAutomationsQueryDto extends OffsetQueryDto {

@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { ArrayContains, DataSource, type EntityManager, LessThanOrEqual, Raw } from 'typeorm';
+import { ArrayContains, DataSource, type EntityManager, JsonContains, LessThanOrEqual } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import type { Owner } from '../current-owner.js';
-import { type ListPlace, OwnedRepository } from '../owned.repository.js';
+import { type ListPlace, OwnedRepository, type RowOfOwner } from '../owned.repository.js';
 import { Automation } from './automation.entity.js';
 
 const MAX_AUTOMATIONS = 100;
 
-export type AutomationValues = Pick<
-  Automation,
-  'name' | 'description' | 'state' | 'trigger' | 'eventSource' | 'nextRunAt' | 'work' | 'limits' | 'tags'
->;
+export type AutomationValues = Omit<Automation, keyof RowOfOwner | 'lastTriggeredAt' | 'updatedAt'>;
 
 const TAG_COUNTS = `
   SELECT tag, count(*)::int AS count FROM automations CROSS JOIN unnest(tags) AS tag
@@ -36,10 +33,10 @@ export class AutomationRepository extends OwnedRepository<Automation> {
 
   /** Adds an automation, or returns the one that was made from the same template. Throws as `addOf`. */
   async add(owner: Owner, values: AutomationValues): Promise<{ row: Automation; isNew: boolean }> {
-    const templateId = values.work.template?.id;
-    const work = Raw((column) => `${column} #>> '{template,id}' = :templateId`, { templateId });
+    const id = values.work.template?.id;
+    const work = JsonContains({ template: { id } });
     return this.addOf(owner, randomUUID(), values, async (manager) =>
-      templateId === undefined ? null : manager.findOneBy(Automation, { ...owner, work }),
+      id === undefined ? null : manager.findOneBy(Automation, { ...owner, work }),
     );
   }
 

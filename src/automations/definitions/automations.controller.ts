@@ -6,7 +6,6 @@ import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { AutomationDto, AutomationListDto, toAutomationDto } from './automation-answer.dto.js';
 import {
   AutomationIdDto,
-  CRON_EXAMPLE,
   CreateAutomationDto,
   ListAutomationsQueryDto,
   TagCountsDto,
@@ -14,6 +13,9 @@ import {
 } from './automation.dto.js';
 import { AutomationRepository } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
+import { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
+import { FIVE_FIELDS } from './schedule.js';
+import { CRON_EXAMPLE } from './trigger.dto.js';
 
 const EXAMPLES = {
   schedule: {
@@ -41,17 +43,24 @@ const EXAMPLES = {
   },
 };
 
+const DRAFT_EXAMPLES = {
+  schedule: { summary: 'When a schedule starts', value: { trigger: CRON_EXAMPLE } },
+  event: {
+    summary: 'Whether an event starts it',
+    value: {
+      trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
+      event: { key: 'issues.labeled', payload: { action: 'labeled', label: { name: 'agent' } } },
+    },
+  },
+};
+
 const UNKNOWN = unknown('automation');
 const TOO_MANY = documented(
   409,
   'You have 100 automations, the most that are kept; delete one first.',
   'As many automations as may be',
 );
-const BAD_SCHEDULE = {
-  loc: ['body', 'trigger', 'schedule'],
-  type: 'value_error',
-  msg: 'Expected five fields of cron, such as 0 9 * * 1-5: minute, hour, day, month, weekday.',
-};
+const BAD_SCHEDULE = { loc: ['body', 'trigger', 'schedule'], type: 'value_error', msg: FIVE_FIELDS };
 
 @ApiTags('Automations')
 @Controller('api/automation/v1')
@@ -82,6 +91,19 @@ export class AutomationsController {
     return toAutomationDto(row);
   }
 
+  @Post('validate')
+  @ApiRoute('validate_automation', 'Check an automation before it is created', {
+    description: 'Changes nothing, and answers 200 for one that is not valid too.',
+    answer: {
+      type: DraftReportDto,
+      description: 'What is wrong, when it starts, and whether the event starts it',
+    },
+    examples: DRAFT_EXAMPLES,
+  })
+  async validate(@CurrentOwner() owner: Owner, @Body() body: ValidateDraftDto): Promise<DraftReportDto> {
+    return this.service.validate(owner, body);
+  }
+
   @Get()
   @ApiRoute('list_automations', 'List automations', {
     description: 'The newest first.',
@@ -89,7 +111,7 @@ export class AutomationsController {
   })
   async list(
     @CurrentOwner() owner: Owner,
-    @Query() { limit = 50, offset = 0, tag, created_by }: ListAutomationsQueryDto,
+    @Query() { limit, offset, tag, created_by }: ListAutomationsQueryDto,
   ): Promise<AutomationListDto> {
     if (created_by === 'others') {
       return { automations: [], total: 0 };

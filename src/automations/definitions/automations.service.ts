@@ -1,114 +1,127 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { toDto } from '../../common/validation/field.js';
+import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { toWishes } from '../../v1/app-conversations/followed/follow.dto.js';
 import type { Owner } from '../current-owner.js';
-import type { AutomationLimits } from '../runs/run-admission.js';
-import { type CreateAutomationDto, givenMembers, type UpdateAutomationDto } from './automation.dto.js';
-import type { Automation, AutomationWork } from './automation.entity.js';
+import { AutomationEventRepository } from '../events/automation-event.repository.js';
+import { CreateAutomationDto, type UpdateAutomationDto } from './automation.dto.js';
+import { Automation, type AutomationWork } from './automation.entity.js';
 import { AutomationRepository, type AutomationValues } from './automation.repository.js';
-import { nextTime } from './schedule.js';
-import { toTrigger } from './trigger.js';
+import type { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
+import { type IncomingEvent, mismatch } from './event-match.js';
+import { nextTime, nextTimes } from './schedule.js';
+import { toTrigger, TriggerDto } from './trigger.dto.js';
 
-type Given = Partial<CreateAutomationDto> & UpdateAutomationDto;
+const NEXT_TIMES = 5;
+const ENDPOINT = '/v1/preset/prompt';
+const NOT_OFFERED = `Only drafts for ${ENDPOINT} are offered here.`;
+const NO_ENDPOINT = { field: null, code: 'not_offered', message: NOT_OFFERED };
+const DRAFTS = new InputValidationPipe(CreateAutomationDto);
 
-const NO_WORK: AutomationWork = {
-  prompt: null,
-  tasks: null,
-  model: null,
-  repos: [],
-  timeout: null,
-  keep_alive: null,
-  result_schema: null,
-  secret_names: null,
-  agent: null,
-  max_budget_per_run: null,
-  follow: null,
-  template: null,
-};
-
-const USUAL_LIMITS: AutomationLimits = { maxRunsPerDay: 100, limit: 1, whenBusy: 'queue' };
-
-/** Methods throw InvalidInputError unless there is either a prompt or tasks. */
+/** `create` and `change` throw InvalidInputError unless there is either a prompt or tasks. */
 @Injectable()
 export class AutomationsService {
   constructor(
     private readonly automations: AutomationRepository,
+    private readonly events: AutomationEventRepository,
     private readonly clock: Clock,
   ) {}
 
   /** Throws as `AutomationRepository.add`. */
   async create(owner: Owner, given: CreateAutomationDto): Promise<{ row: Automation; isNew: boolean }> {
-    const { name, trigger } = given;
-    const before = { name, description: null, state: 'ACTIVE', work: NO_WORK, limits: USUAL_LIMITS } as const;
-    return this.automations.add(
-      owner,
-      this.merged({ ...before, trigger: toTrigger(trigger), tags: [] }, given),
-    );
+    return this.automations.add(owner, this.merged(new Automation(), given));
   }
 
   /** What is left out stays. @throws DomainError not_found for what is not the owner's */
   async change(owner: Owner, id: string, given: UpdateAutomationDto): Promise<Automation> {
-    const members = Object.keys(givenMembers(given));
-    return this.automations.changeOf(owner, id, members, (before) => this.merged(before, given));
+    return this.automations.changeOf(owner, id, Object.keys(given), (before) => this.merged(before, given));
   }
 
-  private merged(
-    before: Omit<AutomationValues, 'eventSource' | 'nextRunAt'>,
-    given: Given,
-  ): AutomationValues {
-    const trigger = given.trigger === undefined ? before.trigger : toTrigger(given.trigger);
-    const enabled = given.enabled === undefined ? before.state : given.enabled ? 'ACTIVE' : 'INACTIVE';
-    const state = given.state ?? enabled;
+  /** What is wrong with an automation that is not there yet, and when it would start. */
+  async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
+    const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: given.trigger ?? null };
+    const problems = await problemsOf(draft);
+    const errors = (given.endpoint ?? ENDPOINT) === ENDPOINT ? problems : [NO_ENDPOINT];
+    // A good trigger is looked at, whatever else is wrong.
+    const isGood = problems.every(({ field }) => field?.split('.')[0] !== 'trigger');
+    const trigger = isGood ? toTrigger(toDto(TriggerDto, Object(draft['trigger']))) : null;
+    const times = trigger?.type === 'cron' ? nextTimes(trigger, this.clock.now(), NEXT_TIMES) : [];
+    const event = trigger?.type === 'event' ? await this.eventFor(owner, given, trigger.source) : null;
+    const reason = trigger && event && mismatch(trigger, event);
+    const matched = event && reason === null;
     return {
-      name: given.name ?? before.name,
-      description: given.description === undefined ? before.description : given.description,
+      valid: errors.length === 0,
+      errors,
+      next_times: times.map((time) => time.toISOString()),
+      matched,
+      reasons: reason === null ? [] : [reason],
+      sampleEventMatched: matched,
+    };
+  }
+
+  /** The one that is given, else the last one of the source. */
+  private async eventFor(
+    owner: Owner,
+    { event, sampleEvent }: ValidateDraftDto,
+    source: string,
+  ): Promise<IncomingEvent | null> {
+    if (event || sampleEvent) {
+      return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
+    }
+    const last = await this.events.last(owner, source);
+    return last && { source, key: last.eventKey, payload: last.payload };
+  }
+
+  private merged(before: Automation, given: Partial<CreateAutomationDto>): AutomationValues {
+    const { name, description, trigger: newTrigger, tags, enabled, state: newState, ...others } = given;
+    const { max_runs_per_day, concurrency, ...work } = others;
+    const { maxRunsPerDay, limit, whenBusy } = before.limits;
+    const trigger = newTrigger ? toTrigger(newTrigger) : before.trigger;
+    const olderState = enabled === undefined ? before.state : enabled ? 'ACTIVE' : 'INACTIVE';
+    const state = newState ?? olderState;
+    return {
+      name: name ?? before.name,
+      description: description === undefined ? before.description : description,
       state,
       trigger,
       eventSource: trigger.type === 'cron' ? null : trigger.source,
       nextRunAt: trigger.type === 'cron' && state === 'ACTIVE' ? nextTime(trigger, this.clock.now()) : null,
-      work: mergedWork(before.work, given),
+      work: mergedWork(before.work, work),
       limits: {
-        maxRunsPerDay: given.max_runs_per_day ?? before.limits.maxRunsPerDay,
-        limit: given.concurrency?.limit ?? before.limits.limit,
-        whenBusy: given.concurrency?.when_busy ?? before.limits.whenBusy,
+        maxRunsPerDay: max_runs_per_day ?? maxRunsPerDay,
+        limit: concurrency?.limit ?? limit,
+        whenBusy: concurrency?.when_busy ?? whenBusy,
       },
-      tags: given.tags === undefined ? before.tags : toTags(given.tags ?? []),
+      tags: tags === undefined ? before.tags : toTags(tags ?? []),
     };
   }
 }
 
-function mergedWork(before: AutomationWork, given: Given): AutomationWork {
-  const { model, timeout, keep_alive, result_schema, secret_names, agent, max_budget_per_run } = given;
-  const { repos, template } = given;
+/** Either a prompt or tasks: the one that is given takes the place of the other. */
+function mergedWork(
+  before: AutomationWork,
+  { follow, repos, ...given }: Partial<CreateAutomationDto>,
+): AutomationWork {
+  const { prompt, tasks } = given;
+  const chosen = {
+    prompt: prompt ?? (tasks ? null : before.prompt),
+    tasks: prompt === undefined && tasks === undefined ? before.tasks : (tasks ?? null),
+  };
+  if ((chosen.prompt === null) === (chosen.tasks === null)) {
+    const msg = chosen.tasks
+      ? 'Expected either a prompt or tasks, not both.'
+      : 'Expected a prompt, or tasks in its place.';
+    throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
+  }
   return {
     ...before,
-    ...givenMembers({ model, timeout, keep_alive, result_schema, secret_names, agent, max_budget_per_run }),
-    ...(repos !== undefined && {
-      repos: (repos ?? []).map(({ url, ref = null, provider = null }) => ({ url, ref, provider })),
-    }),
-    ...(template && { template: { config: null, ...givenMembers(template) } }),
-    ...chosenWork(before, given),
-    follow: given.follow === undefined ? before.follow : given.follow && toWishes(given.follow),
+    ...given,
+    ...chosen,
+    ...(repos !== undefined && { repos: repos ?? [] }),
+    ...(follow !== undefined && { follow: follow && toWishes(follow) }),
   };
-}
-
-/** Either a prompt or tasks: the one that is given takes the place of the other. */
-function chosenWork(before: AutomationWork, given: Given): Pick<AutomationWork, 'prompt' | 'tasks'> {
-  const { prompt, tasks } = given;
-  if (prompt !== undefined && tasks) {
-    throw invalidWork('Expected either a prompt or tasks, not both.');
-  }
-  if (prompt !== undefined) {
-    return { prompt, tasks: null };
-  }
-  if (tasks) {
-    return { prompt: null, tasks: { task_types: null, providers: null, limit: 1, ...givenMembers(tasks) } };
-  }
-  if (before.prompt === null && (tasks === null || before.tasks === null)) {
-    throw invalidWork('Expected a prompt, or tasks in its place.');
-  }
-  return { prompt: before.prompt, tasks: before.tasks };
 }
 
 function toTags(given: readonly string[]): string[] {
@@ -116,6 +129,18 @@ function toTags(given: readonly string[]): string[] {
   return [...new Set(tags.filter((tag) => tag !== ''))];
 }
 
-function invalidWork(msg: string): InvalidInputError {
-  return new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
+async function problemsOf(draft: object): Promise<DraftReportDto['errors']> {
+  try {
+    await DRAFTS.transform(draft, { type: 'body' });
+    return [];
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) {
+      throw error;
+    }
+    return error.problems.map(({ loc, type, msg }) => ({
+      field: loc.slice(1).join('.') || null,
+      code: type,
+      message: msg,
+    }));
+  }
 }

@@ -23,46 +23,40 @@ const CHARACTERS_OF_A_STEP = 64;
 /** Up to that, V8 searches a text in time that grows with its length alone. */
 const SHORT_PATTERN = 250;
 
-export class ExpressionError extends Error {}
-
 /** Throws beyond what may be spent. */
 export type Spend = (steps: number) => void;
 
-type Call = (values: readonly unknown[], spend: Spend) => unknown;
-type Compare = (left: number, right: number) => boolean;
+type Call = (spend: Spend, ...values: unknown[]) => unknown;
 
-const ANY_NUMBER = -1;
-
-/**
- * The functions of JMESPath and of OpenHands that say something about one event, with the number of arguments. None
- * takes a regular expression.
- */
-const FUNCTIONS = new Map<string, [takes: number, call: Call]>([
-  ['contains', [2, ([where, what], spend) => contains(where, what, spend)]],
-  ['ends_with', [2, ([text, end]) => string(text).endsWith(string(end))]],
-  ['glob', [2, ([text, pattern], spend) => matchesGlob(string(text), string(pattern), spend)]],
-  [
-    'icontains',
-    [2, ([text, part], spend) => includes(string(text).toLowerCase(), string(part).toLowerCase(), spend)],
-  ],
-  ['join', [2, ([glue, parts], spend) => joined(string(glue), parts, spend)]],
-  ['keys', [1, ([value]) => (isJsonObject(value) ? Object.keys(value) : [])]],
-  ['length', [1, ([value]) => lengthOf(value)]],
-  ['lower', [1, ([text]) => string(text).toLowerCase()]],
-  ['not_null', [ANY_NUMBER, (values) => values.find((value) => value !== null) ?? null]],
-  ['starts_with', [2, ([text, start]) => string(text).startsWith(string(start))]],
-  ['to_string', [1, ([value]) => (typeof value === 'string' ? value : JSON.stringify(value))]],
-  ['type', [1, ([value]) => typeOf(value)]],
-  ['upper', [1, ([text]) => string(text).toUpperCase()]],
-  ['values', [1, ([value]) => (isJsonObject(value) ? Object.values(value) : [])]],
-]);
-
-const COMPARISONS: Readonly<Record<string, Compare>> = {
-  GT: (left, right) => left > right,
-  GTE: (left, right) => left >= right,
-  LT: (left, right) => left < right,
-  LTE: (left, right) => left <= right,
-};
+/** The functions of JMESPath and of OpenHands that say something about one event; none takes a regular expression. */
+const FUNCTIONS = new Map<string, Call>(
+  Object.entries<Call>({
+    contains: (spend, where, what) => {
+      if (typeof where === 'string') {
+        return typeof what === 'string' && includes(spend, where, what);
+      }
+      const wanted = JSON.stringify(what);
+      return Array.isArray(where) && where.some((each) => JSON.stringify(each) === wanted);
+    },
+    ends_with: (_spend, text, end) => string(text).endsWith(string(end)),
+    glob: (spend, text, pattern) => matchesGlob(spend, string(text), string(pattern)),
+    icontains: (spend, text, part) => includes(spend, string(text).toLowerCase(), string(part).toLowerCase()),
+    join: (spend, glue, parts) => {
+      const texts = Array.isArray(parts) ? parts.filter((part) => typeof part === 'string') : [];
+      spend(Math.ceil((string(glue).length * texts.length) / CHARACTERS_OF_A_STEP));
+      return texts.join(string(glue));
+    },
+    keys: (_spend, value) => (isJsonObject(value) ? Object.keys(value) : []),
+    length: (_spend, value) => lengthOf(value),
+    lower: (_spend, text) => string(text).toLowerCase(),
+    not_null: (_spend, ...values) => values.find((value) => value !== null) ?? null,
+    starts_with: (_spend, text, start) => string(text).startsWith(string(start)),
+    to_string: (_spend, value) => (typeof value === 'string' ? value : JSON.stringify(value)),
+    type: (_spend, value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value),
+    upper: (_spend, text) => string(text).toUpperCase(),
+    values: (_spend, value) => valuesOf(value) ?? [],
+  }),
+);
 
 export const FILTER_FUNCTIONS = [...FUNCTIONS.keys()];
 
@@ -82,15 +76,15 @@ export function stepBudget(): Spend {
   return (count) => {
     steps -= count;
     if (steps < 0) {
-      throw new ExpressionError('the expression takes too long for this event');
+      throw new Error('the expression takes too long for this event');
     }
   };
 }
 
-/** @throws ExpressionError for a malformed expression, or one that takes too long */
+/** @throws Error for a malformed expression, or one that takes too long */
 export function evaluate(expression: string, payload: unknown, spend = stepBudget()): unknown {
   const result = visit(parse(expression), payload, spend);
-  spend(costOf(result, spend));
+  spendOn(result, spend);
   return result;
 }
 
@@ -106,27 +100,25 @@ export function isTruthy(value: unknown): boolean {
 
 function parse(expression: string): Node {
   if (expression.length > MAX_EXPRESSION) {
-    throw new ExpressionError(`at most ${MAX_EXPRESSION} characters`);
+    throw new Error(`at most ${MAX_EXPRESSION} characters`);
   }
-  try {
-    return jmespath.compile(expression);
-  } catch (error) {
-    throw new ExpressionError(errorMessage(error), { cause: error });
-  }
+  return jmespath.compile(expression);
 }
 
 function checkNames(node: Node): void {
+  const nodes = nodesIn(node);
   if (node.type === 'Function') {
-    const [takes] = FUNCTIONS.get(node.name) ?? [];
-    if (takes === undefined) {
-      const known = FILTER_FUNCTIONS.join(', ');
-      throw new ExpressionError(`there is no function ${node.name}; there are ${known}`);
+    const call = FUNCTIONS.get(node.name);
+    if (call === undefined) {
+      throw new Error(`there is no function ${node.name}; there are ${FILTER_FUNCTIONS.join(', ')}`);
     }
-    if (takes !== ANY_NUMBER && takes !== nodesIn(node).length) {
-      throw new ExpressionError(`${node.name} takes ${takes} arguments`);
+    // Without those of any number, which JavaScript does not count either.
+    const takes = call.length - 1;
+    if (takes > 0 && takes !== nodes.length) {
+      throw new Error(`${node.name} takes ${takes} arguments`);
     }
   }
-  nodesIn(node).forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
+  nodes.forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
 }
 
 function nodesIn({ children }: Node): Node[] {
@@ -146,13 +138,6 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     spend(isJsonObject(given) ? Object.keys(given).length : 0);
     return isTruthy(given);
   };
-  const project = (list: unknown, isKept = (_element: unknown) => true): unknown =>
-    Array.isArray(list)
-      ? list
-          .filter(isKept)
-          .map((element) => at(1, element))
-          .filter((each) => each !== null)
-      : null;
   switch (node.type) {
     case 'Field':
       return isJsonObject(value) && Object.hasOwn(value, node.name) ? (value[node.name] ?? null) : null;
@@ -170,13 +155,15 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     case 'Slice':
       return Array.isArray(value) ? sliced(value, node.children ?? []) : null;
     case 'Projection':
-      return project(at(0));
-    case 'ValueProjection': {
-      const object = at(0);
-      return isJsonObject(object) ? project(Object.values(object)) : null;
+    case 'ValueProjection':
+    case 'FilterProjection': {
+      const list = node.type === 'ValueProjection' ? valuesOf(at(0)) : at(0);
+      if (!Array.isArray(list)) {
+        return null;
+      }
+      const kept = node.type === 'FilterProjection' ? list.filter((each) => isTrue(at(2, each))) : list;
+      return kept.map((each) => at(1, each)).filter((each) => each !== null);
     }
-    case 'FilterProjection':
-      return project(at(0), (element) => isTrue(at(2, element)));
     case 'Flatten': {
       const list = at(0);
       const flat = Array.isArray(list) ? list.flat() : null;
@@ -189,53 +176,56 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
       return value === null
         ? null
         : Object.fromEntries(nodes.map((pair) => [pair.name, visit(pair.value as Node, value, spend)]));
-    case 'OrExpression': {
-      const first = at(0);
-      return isTrue(first) ? first : at(1);
-    }
+    case 'OrExpression':
     case 'AndExpression': {
       const first = at(0);
-      return isTrue(first) ? at(1) : first;
+      return isTrue(first) === (node.type === 'AndExpression') ? at(1) : first;
     }
     case 'NotExpression':
       return !isTrue(at(0));
     case 'Comparator':
-      return compared(node.name, at(0), at(1), spend);
+      return compared(spend, node.name, at(0), at(1));
     case 'Function': {
       const values = nodes.map((_child, index) => at(index));
-      values.forEach((each) => spend(costOf(each, spend)));
-      const [, call] = FUNCTIONS.get(node.name) ?? [];
-      return call?.(values, spend) ?? null;
+      values.forEach((each) => spendOn(each, spend));
+      return FUNCTIONS.get(node.name)?.(spend, ...values) ?? null;
     }
     default:
-      throw new ExpressionError(`${node.type} is not supported`);
+      throw new Error(`${node.type} is not supported`);
   }
 }
 
-/** Of looking at a whole value; what is shared counts as often as it is met. */
-function costOf(value: unknown, spend: Spend): number {
+function valuesOf(value: unknown): unknown[] | null {
+  return isJsonObject(value) ? Object.values(value) : null;
+}
+
+/** Looking at a whole value; what is shared counts as often as it is met. */
+function spendOn(value: unknown, spend: Spend): void {
   if (typeof value === 'string') {
-    return Math.ceil(value.length / CHARACTERS_OF_A_STEP);
+    spend(Math.ceil(value.length / CHARACTERS_OF_A_STEP));
+    return;
   }
-  if (typeof value === 'object' && value !== null) {
-    Object.values(value).forEach((each) => spend(1 + costOf(each, spend)));
-  }
-  return 1;
+  const parts: unknown[] = Object.values(Object(value));
+  spend(1 + parts.length);
+  parts.forEach((part) => spendOn(part, spend));
 }
 
-function compared(sign: string, left: unknown, right: unknown, spend: Spend): boolean | null {
+function compared(spend: Spend, sign: string, left: unknown, right: unknown): boolean | null {
   if (sign === 'EQ' || sign === 'NE') {
-    spend(costOf(left, spend) + costOf(right, spend));
+    [left, right].forEach((each) => spendOn(each, spend));
     return (JSON.stringify(left) === JSON.stringify(right)) === (sign === 'EQ');
   }
-  const isOrdered = typeof left === 'number' && typeof right === 'number';
-  return isOrdered ? (COMPARISONS[sign]?.(left, right) ?? null) : null;
+  if (typeof left !== 'number' || typeof right !== 'number') {
+    return null;
+  }
+  const isOrEqual = sign.endsWith('E') && left === right;
+  return isOrEqual || (sign.startsWith('G') ? left > right : left < right);
 }
 
 function sliced(list: readonly unknown[], children: NonNullable<Node['children']>): unknown[] {
   const [start, stop, step] = children.map((child) => (typeof child === 'number' ? child : undefined));
   if ((step ?? 1) !== 1) {
-    throw new ExpressionError('a slice with a step is not supported');
+    throw new Error('a slice with a step is not supported');
   }
   return list.slice(start, stop);
 }
@@ -245,23 +235,9 @@ function string(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function includes(text: string, part: string, spend: Spend): boolean {
+function includes(spend: Spend, text: string, part: string): boolean {
   spend(part.length > SHORT_PATTERN ? Math.ceil((text.length * part.length) / CHARACTERS_OF_A_STEP) : 0);
   return text.includes(part);
-}
-
-function contains(where: unknown, what: unknown, spend: Spend): boolean {
-  if (typeof where === 'string') {
-    return typeof what === 'string' && includes(where, what, spend);
-  }
-  const wanted = JSON.stringify(what);
-  return Array.isArray(where) && where.some((each) => JSON.stringify(each) === wanted);
-}
-
-function joined(glue: string, parts: unknown, spend: Spend): string {
-  const texts = Array.isArray(parts) ? parts.filter((part) => typeof part === 'string') : [];
-  spend(Math.ceil((glue.length * texts.length) / CHARACTERS_OF_A_STEP));
-  return texts.join(glue);
 }
 
 function lengthOf(value: unknown): number | null {
@@ -271,30 +247,21 @@ function lengthOf(value: unknown): number | null {
   return typeof value === 'object' && value !== null ? Object.keys(value).length : null;
 }
 
-function typeOf(value: unknown): string {
-  if (value === null) {
-    return 'null';
-  }
-  return Array.isArray(value) ? 'array' : typeof value;
-}
-
 /** `*` and `?`, in time that grows with the product of both lengths at most. */
-function matchesGlob(text: string, pattern: string, spend: Spend): boolean {
-  let [at, within] = [0, 0];
-  let star: { pattern: number; text: number } | null = null;
+function matchesGlob(spend: Spend, text: string, pattern: string): boolean {
+  let [at, within, afterStar, atStar] = [0, 0, 0, 0];
   while (at < text.length) {
     spend(1);
     const wanted = pattern[within];
     if (wanted === '*') {
-      star = { pattern: within, text: at };
       within += 1;
+      [afterStar, atStar] = [within, at];
     } else if (wanted === '?' || wanted === text[at]) {
       at += 1;
       within += 1;
-    } else if (star !== null) {
-      star.text += 1;
-      at = star.text;
-      within = star.pattern + 1;
+    } else if (afterStar > 0) {
+      atStar += 1;
+      [within, at] = [afterStar, atStar];
     } else {
       return false;
     }

@@ -1,6 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { evaluate, isTruthy } from './event-filter.js';
-import type { Trigger } from './trigger.js';
+import type { Trigger } from './trigger.dto.js';
 
 export interface IncomingEvent {
   source: string;

@@ -62,7 +62,7 @@ export class AutomationWebhooksController {
   })
   async list(
     @CurrentOwner() owner: Owner,
-    @Query() { limit = 50, offset = 0 }: OffsetQueryDto,
+    @Query() { limit, offset }: OffsetQueryDto,
   ): Promise<WebhookListDto> {
     const [webhooks, total] = await this.webhooks.page(owner, { limit, offset });
     return { webhooks: webhooks.map((webhook) => this.shown(webhook)), total };

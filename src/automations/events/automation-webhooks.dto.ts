@@ -4,7 +4,7 @@ import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
 import { AT, givenMembers } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';
-import { SOURCE_NAME } from '../definitions/trigger.js';
+import { SOURCE_NAME } from '../definitions/trigger.dto.js';
 import { SIGNATURE_SCHEMES, type SignatureScheme } from './event-signature.js';
 import type { AutomationWebhook } from './automation-webhook.repository.js';
 

@@ -52,7 +52,7 @@ export class AutomationRunsController {
   async list(
     @CurrentOwner() owner: Owner,
     @Param() { id }: AutomationIdDto,
-    @Query() { limit = 50, offset = 0 }: OffsetQueryDto,
+    @Query() { limit, offset }: OffsetQueryDto,
   ): Promise<AutomationRunListDto> {
     const { runs, ...counts } = await this.runs.page(owner, id, { limit, offset });
     return { runs: runs.map(toAutomationRunDto), ...counts };

@@ -1,12 +1,8 @@
-import { Body, Controller, Post } from '@nestjs/common';
-import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Shown } from '../../common/openapi/responses.js';
 import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
-import { CRON_EXAMPLE } from './automation.dto.js';
-import { DraftsService } from './drafts.service.js';
+import { CRON_EXAMPLE } from './trigger.dto.js';
 
 const MAX_PAYLOAD = 1_000_000;
 
@@ -67,32 +63,4 @@ export class DraftReportDto {
   @Shown('Null without an event.', null, { type: Boolean, nullable: true }) matched: boolean | null;
   @Shown('Why it does not match.', [], { type: [String] }) reasons: string[];
   @Shown('As `matched`.', null, { type: Boolean, nullable: true }) sampleEventMatched: boolean | null;
-}
-
-@ApiTags('Automations')
-@Controller('api/automation/v1')
-export class DraftsController {
-  constructor(private readonly drafts: DraftsService) {}
-
-  @Post('validate')
-  @ApiRoute('validate_automation', 'Check an automation before it is created', {
-    description: 'Changes nothing, and answers 200 for one that is not valid too.',
-    answer: {
-      type: DraftReportDto,
-      description: 'What is wrong, when it starts, and whether the event starts it',
-    },
-    examples: {
-      schedule: { summary: 'When a schedule starts', value: { trigger: CRON_EXAMPLE } },
-      event: {
-        summary: 'Whether an event starts it',
-        value: {
-          trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
-          event: { key: 'issues.labeled', payload: { action: 'labeled', label: { name: 'agent' } } },
-        },
-      },
-    },
-  })
-  async validate(@CurrentOwner() owner: Owner, @Body() body: ValidateDraftDto): Promise<DraftReportDto> {
-    return this.drafts.validate(owner, body);
-  }
 }

@@ -1,0 +1,104 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiSchema } from '@nestjs/swagger';
+import { customRule, field, type FieldKind, type FieldProblem, must } from '../../common/validation/field.js';
+import { Nested } from '../../common/validation/nested-fields.js';
+import { Choice, Text } from '../../common/validation/text-fields.js';
+import { filterProblem, MAX_EXPRESSION } from './event-filter.js';
+import { type Schedule, scheduleProblem, timezoneProblem } from './schedule.js';
+
+export interface CronTrigger extends Schedule {
+  type: 'cron';
+}
+
+export interface EventTrigger {
+  type: 'event';
+  source: string;
+  on: string | string[];
+  filter?: string;
+}
+
+/** What is stored. */
+export type Trigger = CronTrigger | EventTrigger;
+
+export const TRIGGER_KINDS = ['cron', 'event'];
+export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
+export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
+const SOURCE_EXPECTED =
+  'Expected github, gitlab, bitbucket, bitbucket_data_center or the source of a webhook.';
+const MAX_PATTERNS = 50;
+const MAX_PATTERN = 520;
+const KEY_PATTERN = /^(?:\*|[A-Za-z0-9_:-]{1,100}(?:\.[A-Za-z0-9_:-]{1,100}){0,4}(?:\.\*)?)$/;
+
+function arePatterns(on: unknown): boolean {
+  const patterns: unknown[] = [on].flat();
+  return (
+    patterns.length <= MAX_PATTERNS &&
+    patterns.every((each) => typeof each === 'string' && each.length <= MAX_PATTERN)
+  );
+}
+
+const PATTERN_SCHEMA = { type: 'string', maxLength: MAX_PATTERN };
+const KEY_EXAMPLE = { example: 'issues.labeled' };
+const PATTERNS: FieldKind = {
+  schema: { oneOf: [PATTERN_SCHEMA, { type: 'array', items: PATTERN_SCHEMA, maxItems: MAX_PATTERNS }] },
+  rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
+};
+
+/** Which members count follows from `type`. */
+@ApiSchema({ name: 'AutomationTrigger' })
+export class TriggerDto {
+  @Choice('What it waits for.', { required: true, values: TRIGGER_KINDS, example: 'cron' })
+  type: 'cron' | 'event';
+
+  @Text('Of a schedule: five fields of cron.', { example: '0 9 * * 1-5', maxLength: 200, trim: true })
+  schedule = '';
+
+  @Text('Of a schedule: its time zone.', { default: 'UTC', example: 'Europe/Berlin', maxLength: 100 })
+  timezone = 'UTC';
+
+  @Text('Of events: `github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or that of a webhook.', {
+    example: 'github',
+    maxLength: 50,
+  })
+  source = '';
+
+  @field('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.', KEY_EXAMPLE, PATTERNS)
+  on: string | string[] = [];
+
+  @Text('Of events: a JMESPath expression that has to be true for the payload.', {
+    nullable: true,
+    example: "label.name == 'agent'",
+    maxLength: MAX_EXPRESSION,
+  })
+  filter?: string | null;
+}
+
+export function TriggerField(presence: { required: true } | { nullIsAbsent: true }): PropertyDecorator {
+  const isKnown = (value: unknown): value is TriggerDto =>
+    value instanceof TriggerDto && TRIGGER_KINDS.includes(value.type);
+  return applyDecorators(
+    Nested('When it starts.', { type: TriggerDto, example: CRON_EXAMPLE, ...presence }),
+    customRule('trigger', (value) => (isKnown(value) ? triggerProblems(value) : [])),
+  );
+}
+
+export function toTrigger({ type, schedule, timezone, source, on, filter }: TriggerDto): Trigger {
+  return type === 'cron' ? { type, schedule, timezone } : { type, source, on, ...(filter && { filter }) };
+}
+
+function triggerProblems({ type, schedule, timezone, source, on, filter }: TriggerDto): FieldProblem[] {
+  const zone = timezoneProblem(timezone);
+  const keys = [on].flat();
+  const areKeys = keys.length > 0 && keys.every((key) => KEY_PATTERN.test(key));
+  const problems =
+    type === 'cron'
+      ? { timezone: zone, schedule: scheduleProblem(schedule, zone === null ? timezone : 'UTC') }
+      : {
+          source: SOURCE_NAME.test(source) ? null : SOURCE_EXPECTED,
+          on: areKeys ? null : 'Expected event keys such as issues.labeled, push or pull_request.*.',
+          filter: filter ? filterProblem(filter) : null,
+        };
+  return Object.entries(problems).flatMap(([member, msg]) =>
+    msg === null ? [] : [{ type: 'value_error', msg, path: [member] }],
+  );
+}
