@@ -110,8 +110,7 @@ export class AutomationEventsService extends BackgroundLoop {
       payload,
     };
     const matches = await this.matches(event);
-    await this.runs.prepare();
-    const received = await this.events.manager.transaction(async (manager) => {
+    const received = await this.runs.transaction(async (manager) => {
       const known = await this.events.add(manager, event);
       if (known !== null) {
         return { event: known, isDuplicate: true };

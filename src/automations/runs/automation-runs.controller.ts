@@ -4,13 +4,15 @@ import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { AutomationIdDto, OffsetQueryDto } from '../definitions/automation.dto.js';
+import { AutomationRepository } from '../definitions/automation.repository.js';
+import { newestFirst } from '../owned.repository.js';
+import { AutomationRunRepository } from './automation-run.repository.js';
 import {
   AutomationRunDto,
   AutomationRunListDto,
   RunIdDto,
   toAutomationRunDto,
 } from './automation-runs.dto.js';
-import { AutomationRunsService } from './automation-runs.service.js';
 
 const UNKNOWN = unknown('automation');
 const TOO_MANY = { status: 429, detail: 'It has had 100 runs within a day (max_runs_per_day).' };
@@ -19,7 +21,10 @@ const OVER = documented(409, 'This run is over.', 'The run is over');
 @ApiTags('Automations')
 @Controller('api/automation/v1')
 export class AutomationRunsController {
-  constructor(private readonly runs: AutomationRunsService) {}
+  constructor(
+    private readonly automations: AutomationRepository,
+    private readonly runs: AutomationRunRepository,
+  ) {}
 
   @Post(':id/dispatch')
   @ApiHeader({
@@ -54,8 +59,10 @@ export class AutomationRunsController {
     @Param() { id }: AutomationIdDto,
     @Query() { limit = 50, offset = 0 }: OffsetQueryDto,
   ): Promise<AutomationRunListDto> {
-    const { runs, ...counts } = await this.runs.page(owner, id, { limit, offset });
-    return { runs: runs.map(toAutomationRunDto), ...counts };
+    const { id: automationId } = await this.automations.getOf(owner, id);
+    const [runs, total] = await newestFirst(this.runs, { automationId }, { limit, offset });
+    const status_counts = await this.runs.statusCounts(automationId);
+    return { runs: runs.map(toAutomationRunDto), total, status_counts };
   }
 
   @Post('runs/:run_id/cancel')
