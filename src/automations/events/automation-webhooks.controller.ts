@@ -4,7 +4,7 @@ import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
-import { OffsetQueryDto } from '../definitions/automation.dto.js';
+import { givenMembers, OffsetQueryDto } from '../definitions/automation.dto.js';
 import {
   type AutomationWebhook,
   AutomationWebhookRepository,
@@ -18,19 +18,12 @@ import {
   CreateWebhookDto,
   NewWebhookDto,
   toWebhookDto,
-  toWebhookValues,
   UpdateWebhookDto,
+  USUAL,
 } from './automation-webhooks.dto.js';
 
 const UNKNOWN = unknown('webhook');
 const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as many as may be');
-const USUAL = {
-  eventKeyExpr: 'type',
-  signatureHeader: 'X-Signature-256',
-  signatureScheme: 'hmac_sha256_hex',
-  eventIdHeader: null,
-} as const;
-
 @ApiTags('Automations')
 @Controller('api/automation/v1/webhooks')
 export class AutomationWebhooksController {
@@ -48,11 +41,10 @@ export class AutomationWebhooksController {
     problems: [TAKEN],
   })
   async create(@CurrentOwner() owner: Owner, @Body() body: CreateWebhookDto): Promise<NewWebhookDto> {
-    const { name, source, webhook_secret } = body;
-    const secret = webhook_secret ?? createWebhookSecret();
-    const values = { ...USUAL, ...toWebhookValues(body), name, source, secret };
-    const shown = this.shown(await this.webhooks.add(owner, values));
-    return Object.assign(shown, { webhook_secret: webhook_secret === undefined ? secret : null });
+    const { webhook_secret: given, ...values } = body;
+    const secret = given ?? createWebhookSecret();
+    const webhook = await this.webhooks.add(owner, { ...USUAL, ...givenMembers(values), secret });
+    return Object.assign(this.shown(webhook), { webhook_secret: given === undefined ? secret : null });
   }
 
   @Get()
@@ -89,7 +81,7 @@ export class AutomationWebhooksController {
     @Param() { id }: WebhookIdDto,
     @Body() body: UpdateWebhookDto,
   ): Promise<WebhookDto> {
-    const values = toWebhookValues(body);
+    const values = givenMembers(body);
     return this.shown(await this.webhooks.changeOf(owner, id, Object.keys(values), () => values));
   }
 

@@ -1,51 +1,59 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
+import type { FieldOptions } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
-import { AT, givenMembers } from '../definitions/automation.dto.js';
+import { AT } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';
 import { SOURCE_NAME } from '../definitions/trigger.js';
-import { SIGNATURE_SCHEMES, type SignatureScheme } from './event-signature.js';
-import type { AutomationWebhook } from './automation-webhook.repository.js';
+import {
+  type AutomationWebhook,
+  SIGNATURE_SCHEMES,
+  type SignatureScheme,
+} from './automation-webhook.repository.js';
 
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
-const HEADER = { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' };
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const EVENTS = '/api/automation/v1/events';
 const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
+const HEADER = {
+  maxLength: 100,
+  pattern: { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' },
+};
+
+/** Rules of a source that says nothing else. */
+export const USUAL = {
+  event_key_expr: 'type',
+  signature_header: 'X-Signature-256',
+  signature_scheme: 'hmac_sha256_hex',
+  event_id_header: null,
+} as const;
+
+function usual(member: keyof typeof USUAL): FieldOptions {
+  return { nullIsAbsent: true, default: USUAL[member], example: USUAL[member] };
+}
 
 class WebhookFieldsDto {
   @Text('JMESPath to the key of an event; for a source of your own.', {
-    nullIsAbsent: true,
-    default: 'type',
-    example: 'type',
+    ...usual('event_key_expr'),
     maxLength: 500,
     rule: filterProblem,
   })
   event_key_expr?: string;
 
-  @Text('Header with the signature; for a source of your own.', {
-    nullIsAbsent: true,
-    default: 'X-Signature-256',
-    example: 'X-Signature-256',
-    maxLength: 100,
-    pattern: HEADER,
-  })
+  @Text('Header with the signature; for a source of your own.', { ...usual('signature_header'), ...HEADER })
   signature_header?: string;
 
   @Choice('How the signature is made; for a source of your own.', {
-    nullIsAbsent: true,
+    ...usual('signature_scheme'),
     values: SIGNATURE_SCHEMES,
-    default: 'hmac_sha256_hex',
-    example: 'hmac_sha256_hex',
   })
   signature_scheme?: SignatureScheme;
 
   @Text('Header with the id of a delivery, by which repetitions are known; for a source of your own.', {
     nullable: true,
     example: 'X-Delivery-Id',
-    maxLength: 100,
-    pattern: HEADER,
+    ...HEADER,
   })
   event_id_header?: string | null;
 }
@@ -120,17 +128,6 @@ export class WebhookSecretDto {
   @Shown('Shown here and never again.', SECRET) webhook_secret: string;
 }
 
-export function toWebhookValues(given: UpdateWebhookDto): Partial<AutomationWebhook> {
-  return givenMembers({
-    name: given.name,
-    enabled: given.enabled,
-    eventKeyExpr: given.event_key_expr,
-    signatureHeader: given.signature_header,
-    signatureScheme: given.signature_scheme,
-    eventIdHeader: given.event_id_header,
-  });
-}
-
 export function toWebhookDto(webhook: AutomationWebhook, publicUrl: string): WebhookDto {
   return {
     id: webhook.id,
@@ -138,10 +135,10 @@ export function toWebhookDto(webhook: AutomationWebhook, publicUrl: string): Web
     name: webhook.name,
     source: webhook.source,
     webhook_url: `${publicUrl}${EVENTS}/${webhook.orgId}/${webhook.source}`,
-    event_key_expr: webhook.eventKeyExpr,
-    signature_header: webhook.signatureHeader,
-    signature_scheme: webhook.signatureScheme,
-    event_id_header: webhook.eventIdHeader,
+    event_key_expr: webhook.event_key_expr,
+    signature_header: webhook.signature_header,
+    signature_scheme: webhook.signature_scheme,
+    event_id_header: webhook.event_id_header,
     enabled: webhook.enabled,
     created_at: webhook.createdAt,
     updated_at: webhook.updatedAt,
