@@ -14,12 +14,12 @@ import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/su
 import { found, type Owner } from '../current-owner.js';
 import type { Automation } from '../definitions/automation.entity.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
-import { ACTIVE_STATUSES, AutomationRun, type RunStatus, type RunTrigger } from './automation-run.entity.js';
+import { AutomationRun } from './automation-run.entity.js';
 import { filledWork } from './prompt-template.js';
 import { admit, mayBegin, type RunCounts } from './run-admission.js';
 
 export interface RunCause {
-  trigger: RunTrigger;
+  trigger: AutomationRun['triggerSource'];
   /** Unique among those of its kind. */
   id: string;
 }
@@ -29,11 +29,10 @@ export interface MadeRun {
   run: AutomationRun | null;
   /** Why it is not going to begin. */
   reason: string | null;
-  isRepeated: boolean;
 }
 
 export interface RunEnd {
-  status: Extract<RunStatus, 'COMPLETED' | 'FAILED' | 'CANCELLED'>;
+  status: 'COMPLETED' | 'FAILED' | 'CANCELLED';
   detail: string | null;
   cost?: number | null;
   /** Whether its conversations are to be paused; they are by default. */
@@ -82,7 +81,7 @@ const REMOVE_OLD = `
     ORDER BY created_at LIMIT $2)`;
 
 const A_DAY_MS = 86_400_000;
-const IS_ACTIVE = { status: In([...ACTIVE_STATUSES]) };
+const IS_ACTIVE = { status: In(['PENDING', 'RUNNING']) };
 const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 
 /**
@@ -116,13 +115,10 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
         'automation',
       );
       const cause = { trigger: 'manual', id: key ?? randomUUID() } as const;
-      const { run, reason, isRepeated } = await this.make(manager, automation, cause);
+      const { run, reason } = await this.make(manager, automation, cause);
       if (run === null) {
         const detail = reason ?? 'It has had too many runs.';
         throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 3_600 });
-      }
-      if (!isRepeated) {
-        await this.record(manager, 'automation.dispatch', run);
       }
       return run;
     });
@@ -150,17 +146,17 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     const cause = `${trigger}:${causeId}`;
     const known = await manager.findOneBy(AutomationRun, { automationId, cause });
     if (known) {
-      return { run: known, reason: known.errorDetail, isRepeated: true };
+      return { run: known, reason: known.errorDetail };
     }
-    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, this.yesterday()]);
+    const now = this.now();
+    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, yesterday(now)]);
     const { admission, reason } = admit(limits, counts);
     if (admission === 'refuse') {
-      return { run: null, reason, isRepeated: false };
+      return { run: null, reason };
     }
     if (admission === 'replace') {
       await this.cancelOldest(manager, automationId, counts.active - limits.limit + 1);
     }
-    const now = this.now();
     const isSkipped = admission === 'skip';
     const run = await manager.save(AutomationRun, {
       id: randomUUID(),
@@ -178,7 +174,10 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     if (!isSkipped) {
       await this.send(manager, run.id);
     }
-    return { run, reason, isRepeated: false };
+    if (trigger === 'manual') {
+      await this.record(manager, 'automation.dispatch', run);
+    }
+    return { run, reason };
   }
 
   /** Begins a run whose turn it is. Null unless it has begun, and something is left to start. */
@@ -209,7 +208,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
       await this.automations.lock(manager, { id: automationId });
-      const where = { automationId, createdAt: MoreThan(this.yesterday()), tasks: Not(IsNull()) };
+      const where = { automationId, createdAt: MoreThan(yesterday(this.now())), tasks: Not(IsNull()) };
       const recent = await manager.find(AutomationRun, { select: { tasks: true }, where });
       const taken = new Set(recent.flatMap(({ tasks }) => (tasks ?? []).map(taskName)));
       const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, work.tasks?.limit);
@@ -298,10 +297,10 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   private now(): Date {
     return new Date(this.clock.now());
   }
+}
 
-  private yesterday(): Date {
-    return new Date(this.clock.now() - A_DAY_MS);
-  }
+function yesterday(now: Date): Date {
+  return new Date(now.getTime() - A_DAY_MS);
 }
 
 function taskName({ git_provider, repo, task_type, issue_number }: SuggestedTask): string {

@@ -1,5 +1,4 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
@@ -33,11 +32,11 @@ export class AutomationRunWorker implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.jobs.handle(RUNS, ({ data }) => this.drive(runIdOf(data)));
+    this.jobs.handle(RUNS, ({ data }) => this.drive(String(jsonText(data, 'runId'))));
     this.jobs.handle(DEAD_RUNS, async ({ data, failure }) => {
       const cause = failure ?? 'The processes that worked on it ended before it was done.';
       const detail = `It could not be started in several attempts. ${cause}`;
-      await this.runs.finish(runIdOf(data), { status: 'FAILED', detail });
+      await this.runs.finish(String(jsonText(data, 'runId')), { status: 'FAILED', detail });
     });
   }
 
@@ -51,14 +50,10 @@ export class AutomationRunWorker implements OnModuleInit {
       const isChosen = run.conversationIds.length > 0;
       await this.start(isChosen ? run : await this.runs.choose(run, await this.openTasks(run)));
     } catch (error) {
-      // Limits and outages pass; what the user has to change does not.
-      if (!(
-        error instanceof InvalidInputError ||
-        (error instanceof DomainError && LASTING.includes(error.kind))
-      )) {
+      const detail = lastingProblem(error);
+      if (detail === null) {
         throw error;
       }
-      const detail = error instanceof InvalidInputError ? error.sentence : errorMessage(error);
       await this.runs.finish(id, { status: 'FAILED', detail });
     }
   }
@@ -99,14 +94,6 @@ export class AutomationRunWorker implements OnModuleInit {
   }
 }
 
-function runIdOf(data: unknown): string {
-  const runId = jsonText(data, 'runId');
-  if (runId === null) {
-    throw new TypeError('the job of a run has no id');
-  }
-  return runId;
-}
-
 function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
   const { prompt, model, repos, agent, result_schema, secret_names, follow } = run.work;
   const repository = repos[0] && toRunRepository(repos[0]);
@@ -130,4 +117,12 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
           }),
         }),
   };
+}
+
+/** What the user has to change; null for limits and outages, which pass. */
+function lastingProblem(error: unknown): string | null {
+  if (error instanceof InvalidInputError) {
+    return error.sentence;
+  }
+  return error instanceof DomainError && LASTING.includes(error.kind) ? error.message : null;
 }
