@@ -20,7 +20,6 @@ import { AutomationRun } from './runs/automation-run.entity.js';
 import { AutomationRunRepository } from './runs/automation-run.repository.js';
 import { AutomationRunWorker } from './runs/automation-run.worker.js';
 import { AutomationRunsController } from './runs/automation-runs.controller.js';
-import { AutomationRunsService } from './runs/automation-runs.service.js';
 import { RunSettler } from './runs/run-settler.js';
 import { ServiceInfoController } from './service-info.controller.js';
 
@@ -49,7 +48,6 @@ import { ServiceInfoController } from './service-info.controller.js';
     AutomationRepository,
     AutomationRunRepository,
     AutomationRunWorker,
-    AutomationRunsService,
     AutomationsService,
     RunSettler,
     ScheduleWorker,

@@ -32,10 +32,9 @@ export class ScheduleWorker extends BackgroundLoop {
     if (!(await this.automations.existsDue(new Date(now)))) {
       return;
     }
-    await this.runs.prepare();
     let due: number;
     do {
-      due = await this.automations.manager.transaction(async (manager) => {
+      due = await this.runs.transaction(async (manager) => {
         const automations = await this.automations.lockDue(manager, new Date(now), BATCH);
         for (const automation of automations) {
           await this.makeRun(manager, automation, now);

@@ -5,19 +5,15 @@ import type { Owner } from '../current-owner.js';
 import { RowOfOwner } from '../owned.repository.js';
 
 export const MAX_EVENTS = 10_000;
-const KEEP = `interval '1 day'`;
 const BATCH = 1_000;
 
-const REMOVE_OLD = `
-  DELETE FROM automation_events WHERE id IN (
-    SELECT id FROM automation_events WHERE created_at < now() - ${KEEP} ORDER BY created_at LIMIT ${BATCH})`;
-
-const FULL = 'SELECT org_id FROM automation_events GROUP BY org_id HAVING count(*) > $1';
-
+/** Those of yesterday, and those than which their organization has enough newer ones. */
 const REMOVE_SURPLUS = `
   DELETE FROM automation_events WHERE id IN (
-    SELECT id FROM automation_events WHERE org_id = $1
-    ORDER BY created_at DESC, id DESC OFFSET $2 LIMIT ${BATCH})`;
+    SELECT id FROM (
+      SELECT id, created_at, lead(id, $1) OVER (PARTITION BY org_id ORDER BY created_at, id) AS newer
+      FROM automation_events) AS event
+    WHERE created_at < now() - interval '1 day' OR newer IS NOT NULL LIMIT ${BATCH})`;
 
 /** What an event meant for an automation. */
 export interface EventOutcome {
@@ -55,6 +51,7 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
 
   /** Adds an event; returns the one that is known of its delivery or body in place of it. */
   async add(manager: EntityManager, event: NewAutomationEvent): Promise<AutomationEvent | null> {
+    const { orgId, source, deliveryId, bodyDigest } = event;
     const { raw } = await manager
       .createQueryBuilder()
       .insert()
@@ -63,31 +60,21 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
       .orIgnore()
       .returning('id')
       .execute();
-    if ((raw as unknown[]).length === 1) {
-      return null;
-    }
-    const { orgId, source, deliveryId, bodyDigest } = event;
     const sameBody = bodyDigest === null ? [] : [{ orgId, source, bodyDigest }];
-    return manager.findOneOrFail(AutomationEvent, { where: [{ orgId, source, deliveryId }, ...sameBody] });
+    return (raw as unknown[]).length === 1
+      ? null
+      : manager.findOneOrFail(AutomationEvent, { where: [{ orgId, source, deliveryId }, ...sameBody] });
   }
 
   async last(owner: Owner, source: string): Promise<AutomationEvent | null> {
     return this.findOne({ where: { ...owner, source }, order: { createdAt: 'DESC', id: 'DESC' } });
   }
 
-  /** Removes events of yesterday, and those beyond {@link MAX_EVENTS} of an organization. */
+  /** Keeps the events of a day, and so many of an organization. */
   async prune(most = MAX_EVENTS): Promise<void> {
-    await this.repeat(REMOVE_OLD, []);
-    const full = await this.query<{ org_id: string }[]>(FULL, [most]);
-    for (const { org_id: orgId } of full) {
-      await this.repeat(REMOVE_SURPLUS, [orgId, most]);
-    }
-  }
-
-  private async repeat(statement: string, values: unknown[]): Promise<void> {
     let removed: number;
     do {
-      [, removed] = await this.query<[unknown, number]>(statement, values);
+      [, removed] = await this.query<[unknown, number]>(REMOVE_SURPLUS, [most]);
     } while (removed === BATCH);
   }
 }

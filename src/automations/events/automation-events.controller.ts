@@ -5,9 +5,9 @@ import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
+import { CurrentOwner, found, type Owner } from '../current-owner.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
-import type { EventOutcome } from './automation-event.repository.js';
+import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService } from './automation-events.service.js';
 import { readEventBody } from './event-body.js';
 
@@ -48,7 +48,10 @@ class EventMatchesDto {
 @ApiTags('Automations')
 @Controller('api/automation/v1/events')
 export class AutomationEventsController {
-  constructor(private readonly events: AutomationEventsService) {}
+  constructor(
+    private readonly events: AutomationEventRepository,
+    private readonly service: AutomationEventsService,
+  ) {}
 
   @Public()
   @Post(':org_id/:source')
@@ -75,7 +78,8 @@ export class AutomationEventsController {
   ): Promise<ReceivedEventDto> {
     const body = await readEventBody(request);
     const { headers } = request;
-    const { event, isDuplicate } = await this.events.receive({ orgId, source, headers, body });
+    const header = (name: string): string => [headers[name.toLowerCase()] ?? []].flat().join(', ');
+    const { event, isDuplicate } = await this.service.receive(orgId, source, { header, body });
     response.status(isDuplicate ? 200 : 202);
     const matched = event.outcomes.filter(({ run_id }) => run_id !== null);
     return {
@@ -95,7 +99,7 @@ export class AutomationEventsController {
     problems: [documented(404, 'There is no event with this id.', 'Unknown event')],
   })
   async matches(@CurrentOwner() owner: Owner, @Param() { event_id }: EventIdDto): Promise<EventMatchesDto> {
-    const { source, eventKey, outcomes } = await this.events.find(owner, event_id);
-    return { event_id, source, key: eventKey, matches: outcomes };
+    const event = found(await this.events.findOneBy({ ...owner, id: event_id }), 'event');
+    return { event_id, source: event.source, key: event.eventKey, matches: event.outcomes };
   }
 }

@@ -1,5 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
+import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
@@ -10,7 +9,6 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { toldPullRequest } from '../../follow/told-pull-request.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
-import { found, type Owner } from '../current-owner.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/event-match.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
@@ -22,7 +20,7 @@ import {
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { parseEvent } from './event-body.js';
-import { BUILT_IN_SOURCES, eventSource } from './event-source.js';
+import { BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-source.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
@@ -30,15 +28,6 @@ const AT_ONCE = 2;
 const WAITING = 20;
 /** Checked in place of an unknown webhook, so that its answer takes as long. */
 const NO_WEBHOOK = Object.assign(new AutomationWebhook(), { source: 'github', enabled: false });
-
-export interface DeliveredEvent {
-  orgId: string;
-  source: string;
-  headers: IncomingHttpHeaders;
-  body: Buffer;
-}
-
-type EventMatch = Pick<EventOutcome, 'automation_id' | 'reason'>;
 
 export interface ReceivedEvent {
   event: Pick<AutomationEvent, 'id' | 'outcomes'>;
@@ -62,113 +51,87 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /**
-   * @throws DomainError unauthorized (`invalid_signature`), the same for what is unknown; rate_limited; too_large
+   * @throws DomainError unauthorized (`invalid_signature`), the same for what is unknown; rate_limited
    * @throws InvalidInputError for a body that is not JSON
    */
-  async receive(delivered: DeliveredEvent): Promise<ReceivedEvent> {
-    const webhook = await this.authenticated(delivered);
+  async receive(orgId: string, source: string, sent: SentEvent): Promise<ReceivedEvent> {
+    const webhook = await this.authenticated(orgId, source, sent);
     if (this.ofOrganizations.waiting(webhook.orgId) >= WAITING) {
       const detail = 'Too many events of this organization wait.';
       throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 2 });
     }
-    return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, delivered));
-  }
-
-  async find(owner: Owner, id: string): Promise<AutomationEvent> {
-    return found(await this.events.findOneBy({ ...owner, id }), 'event');
+    return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, sent));
   }
 
   protected async work(): Promise<void> {
     await this.events.prune();
   }
 
-  private async authenticated({ orgId, source, headers, body }: DeliveredEvent): Promise<AutomationWebhook> {
-    const id = parseHexId(orgId);
-    const known = id === null ? null : await this.webhooks.findSource(id, source);
-    const webhook = known ?? NO_WEBHOOK;
+  private async authenticated(
+    givenOrgId: string,
+    source: string,
+    sent: SentEvent,
+  ): Promise<AutomationWebhook> {
+    const orgId = parseHexId(givenOrgId);
+    const known = orgId === null ? null : await this.webhooks.findOneBy({ orgId, source });
     const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
-    const signed = { headers, body, secret, now: this.clock.now() };
-    const isSigned = await eventSource(webhook).isSigned(signed);
+    const webhook = known ?? NO_WEBHOOK;
+    const isSigned = await sourceOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
     if (!isSigned || !webhook.enabled) {
       throw new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
     }
     return webhook;
   }
 
-  private async take(webhook: AutomationWebhook, { headers, body }: DeliveredEvent): Promise<ReceivedEvent> {
-    const payload = parseEvent(headers, body);
-    const source = eventSource(webhook);
+  private async take(webhook: AutomationWebhook, sent: SentEvent): Promise<ReceivedEvent> {
+    const { userId, orgId, source } = webhook;
     const id = randomUUID();
-    const event: NewAutomationEvent = {
-      id,
-      userId: webhook.userId,
-      orgId: webhook.orgId,
-      source: webhook.source,
-      deliveryId: source.deliveryId(headers) ?? id,
-      bodyDigest: source.saysWhen(payload) ? createHash('sha256').update(body).digest('hex') : null,
-      eventKey: source.eventKey(headers, payload),
-      payload,
-    };
-    const matches = await this.matches(event);
-    await this.runs.prepare();
-    const received = await this.events.manager.transaction(async (manager) => {
-      const known = await this.events.add(manager, event);
-      if (known !== null) {
-        return { event: known, isDuplicate: true };
+    const payload = parseEvent(sent);
+    const { deliveryId, ...identity } = identityOf(webhook, sent, payload);
+    const event = { id, userId, orgId, source, payload, deliveryId: deliveryId ?? id, ...identity };
+    const outcomes = await this.outcomes(event);
+    const known = await this.runs.transaction(async (manager) => {
+      const before = await this.events.add(manager, event);
+      if (before === null) {
+        for (const outcome of outcomes.filter(({ reason }) => reason === null)) {
+          Object.assign(outcome, await this.makeRun(manager, outcome.automation_id, event));
+        }
+        await manager.update(AutomationEvent, { id }, { outcomes });
       }
-      const outcomes = await this.makeRuns(manager, event, matches);
-      await manager.update(AutomationEvent, { id }, { outcomes });
-      return { event: { id, outcomes }, isDuplicate: false };
+      return before;
     });
-    await this.wakeFollowed(event);
-    return received;
-  }
-
-  /** Also for a delivery that is repeated: what it tells may have been lost. */
-  private async wakeFollowed({ userId, source, payload }: NewAutomationEvent): Promise<void> {
+    // Also for a delivery that is repeated: what it tells may have been lost.
     const told = BUILT_IN_SOURCES.includes(source) ? toldPullRequest(payload) : null;
     if (told !== null) {
       await this.followed.wake(userId, told, new Date(this.clock.now()));
     }
+    return { event: known ?? { id, outcomes }, isDuplicate: known !== null };
   }
 
-  /** Before the transaction, since expressions take their time, and others go on in between. */
-  private async matches({
+  /** Before there are runs. Not in the transaction, since expressions take their time, and others go on in between. */
+  private async outcomes({
     orgId,
     source,
     eventKey: key,
     payload,
-  }: NewAutomationEvent): Promise<EventMatch[]> {
-    const matches: EventMatch[] = [];
+  }: NewAutomationEvent): Promise<EventOutcome[]> {
+    const outcomes: EventOutcome[] = [];
     // Always in this order, so that two events never wait for each other.
     for (const { id, trigger, state } of await this.automations.ofSource(orgId, source)) {
       await setImmediate();
       const inactive = state === 'ACTIVE' ? null : 'It is not active.';
-      matches.push({ automation_id: id, reason: inactive ?? mismatch(trigger, { source, key, payload }) });
-    }
-    return matches;
-  }
-
-  private async makeRuns(
-    manager: EntityManager,
-    event: NewAutomationEvent,
-    matches: readonly EventMatch[],
-  ): Promise<EventOutcome[]> {
-    const outcomes: EventOutcome[] = [];
-    for (const { automation_id, reason } of matches) {
-      const outcome =
-        reason === null ? await this.makeRun(manager, automation_id, event) : { run_id: null, reason };
-      outcomes.push({ automation_id, ...outcome });
+      const reason = inactive ?? mismatch(trigger, { source, key, payload });
+      outcomes.push({ automation_id: id, run_id: null, reason });
     }
     return outcomes;
   }
 
   private async makeRun(
     manager: EntityManager,
-    automationId: string,
+    id: string,
     { source, deliveryId, payload }: NewAutomationEvent,
   ): Promise<Omit<EventOutcome, 'automation_id'>> {
-    const automation = await this.automations.lock(manager, { id: automationId });
+    const automation = await this.automations.lock(manager, { id });
     if (automation === null) {
       return { run_id: null, reason: 'It was removed.' };
     }

@@ -7,11 +7,13 @@ import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-c
 import { DomainError } from '../../common/errors/domain-error.js';
 import type { Owner } from '../current-owner.js';
 import { OwnedRepository, RowOfOwner } from '../owned.repository.js';
-import type { SignatureScheme } from './event-signature.js';
 
 const MAX_WEBHOOKS = 20;
 
 export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
+
+export const SIGNATURE_SCHEMES = ['hmac_sha256_hex', 'standard_webhooks', 'slack_v0'] as const;
+export type SignatureScheme = (typeof SIGNATURE_SCHEMES)[number];
 
 /** Through which a host sends its events: there is one for each source of an organization. */
 @Entity('automation_webhooks')
@@ -20,16 +22,18 @@ export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
 export class AutomationWebhook extends RowOfOwner {
   @Column('text') name: string;
   @Column('text') source: string;
-  /** JMESPath. The following four count for sources of the user's own only. */
-  @Column('text', { name: 'event_key_expr' }) eventKeyExpr: string;
-  @Column('text', { name: 'signature_header' }) signatureHeader: string;
-  @Column('text', { name: 'signature_scheme' }) signatureScheme: SignatureScheme;
-  @Column('text', { name: 'event_id_header', nullable: true }) eventIdHeader: string | null;
+  /** JMESPath. Named as on the wire, like the following three, which count for sources of the user's own only. */
+  @Column('text') event_key_expr: string;
+  @Column('text') signature_header: string;
+  @Column('text') signature_scheme: SignatureScheme;
+  @Column('text', { nullable: true }) event_id_header: string | null;
   @Column('boolean', { default: true }) enabled: boolean;
   /** Encrypted. */
   @Column('text') secret: string;
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
+
+export type WebhookValues = Omit<AutomationWebhook, keyof RowOfOwner | 'updatedAt' | 'enabled'>;
 
 function secretBinding(id: string): string {
   return `automation_webhooks.secret:${id}`;
@@ -44,8 +48,6 @@ export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-export type WebhookValues = Omit<AutomationWebhook, keyof RowOfOwner | 'updatedAt' | 'enabled'>;
-
 /** Encrypts the secrets that go in and decrypts those that come out. */
 @Injectable()
 export class AutomationWebhookRepository extends OwnedRepository<AutomationWebhook> {
@@ -54,21 +56,14 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
     private readonly cipher: SecretCipher,
     audit: AuditRepository,
   ) {
-    super(AutomationWebhook, dataSource, audit, {
-      kind: 'automation_webhook',
-      noun: 'webhook',
-      most: MAX_WEBHOOKS,
-    });
-  }
-
-  async findSource(orgId: string, source: string): Promise<AutomationWebhook | null> {
-    return this.findOneBy({ orgId, source });
+    const rules = { kind: 'automation_webhook', noun: 'webhook', most: MAX_WEBHOOKS } as const;
+    super(AutomationWebhook, dataSource, audit, rules);
   }
 
   /** @throws DomainError conflict for a source that has a webhook, or too many of them */
   async add(owner: Owner, values: WebhookValues): Promise<AutomationWebhook> {
     const id = randomUUID();
-    const encrypted = { ...values, secret: this.encrypt(id, values.secret) };
+    const encrypted = { ...values, ...this.encrypted(id, values.secret) };
     const { row } = await this.addOf(owner, id, encrypted, async (manager) => {
       if (await manager.existsBy(AutomationWebhook, { orgId: owner.orgId, source: values.source })) {
         throw new DomainError('conflict', 'conflict', SOURCE_TAKEN);
@@ -80,14 +75,8 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
 
   /** Throws as `getOf`. */
   async setSecret(owner: Owner, id: string, secret: string): Promise<void> {
-    const encrypted = this.encrypt(id, secret);
-    await this.changeOf(
-      owner,
-      id,
-      ['secret'],
-      () => ({ secret: encrypted }),
-      'automation_webhook.rotate_secret',
-    );
+    const change = this.encrypted(id, secret);
+    await this.changeOf(owner, id, Object.keys(change), () => change, 'automation_webhook.rotate_secret');
   }
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
@@ -95,7 +84,7 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
     return this.cipher.decrypt(secret, secretBinding(id));
   }
 
-  private encrypt(id: string, secret: string): string {
-    return this.cipher.encrypt(secret, secretBinding(id));
+  private encrypted(id: string, secret: string): Pick<AutomationWebhook, 'secret'> {
+    return { secret: this.cipher.encrypt(secret, secretBinding(id)) };
   }
 }

@@ -1,35 +1,141 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
+import type { FieldOptions } from '../../common/validation/field.js';
+import { Flag } from '../../common/validation/number-fields.js';
+import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
-import { OffsetQueryDto } from '../definitions/automation.dto.js';
+import { AT, givenMembers, OffsetQueryDto } from '../definitions/automation.dto.js';
+import { filterProblem } from '../definitions/event-filter.js';
+import { SOURCE_NAME } from '../definitions/trigger.js';
 import {
   type AutomationWebhook,
   AutomationWebhookRepository,
+  SIGNATURE_SCHEMES,
+  type SignatureScheme,
   SOURCE_TAKEN,
 } from './automation-webhook.repository.js';
-import {
-  WebhookDto,
-  WebhookIdDto,
-  WebhookListDto,
-  WebhookSecretDto,
-  CreateWebhookDto,
-  NewWebhookDto,
-  toWebhookDto,
-  toWebhookValues,
-  UpdateWebhookDto,
-} from './automation-webhooks.dto.js';
 
 const UNKNOWN = unknown('webhook');
 const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as many as may be');
+const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
+const EVENTS = '/api/automation/v1/events';
+const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
+const HEADER = {
+  maxLength: 100,
+  pattern: { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' },
+};
+
+/** Rules of a source that says nothing else. */
 const USUAL = {
-  eventKeyExpr: 'type',
-  signatureHeader: 'X-Signature-256',
-  signatureScheme: 'hmac_sha256_hex',
-  eventIdHeader: null,
+  event_key_expr: 'type',
+  signature_header: 'X-Signature-256',
+  signature_scheme: 'hmac_sha256_hex',
+  event_id_header: null,
 } as const;
+
+function usual(member: keyof typeof USUAL): FieldOptions {
+  return { nullIsAbsent: true, default: USUAL[member], example: USUAL[member] };
+}
+
+class WebhookFieldsDto {
+  @Text('JMESPath to the key of an event; for a source of your own.', {
+    ...usual('event_key_expr'),
+    maxLength: 500,
+    rule: filterProblem,
+  })
+  event_key_expr?: string;
+
+  @Text('Header with the signature; for a source of your own.', { ...usual('signature_header'), ...HEADER })
+  signature_header?: string;
+
+  @Choice('How the signature is made; for a source of your own.', {
+    ...usual('signature_scheme'),
+    values: SIGNATURE_SCHEMES,
+  })
+  signature_scheme?: SignatureScheme;
+
+  @Text('Header with the id of a delivery, by which repetitions are known; for a source of your own.', {
+    nullable: true,
+    example: 'X-Delivery-Id',
+    ...HEADER,
+  })
+  event_id_header?: string | null;
+}
+
+@ApiSchema({ name: 'AutomationWebhookCreate' })
+class CreateWebhookDto extends WebhookFieldsDto {
+  @Text('For people.', { required: true, ...NAME }) name: string;
+
+  @Text('`github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or a name of your own.', {
+    required: true,
+    example: 'github',
+    maxLength: 50,
+    pattern: { regex: SOURCE_NAME, expected: 'Expected lower case letters, digits, - and _.' },
+  })
+  source: string;
+
+  @Text('Secret that the host signs with; by default a random one, which is shown once.', {
+    nullIsAbsent: true,
+    secret: true,
+    example: SECRET,
+    maxLength: 255,
+    form: { minLength: 8 },
+    rule: (text) => (text.length < 8 ? 'Expected at least 8 characters.' : null),
+  })
+  webhook_secret?: string;
+}
+
+@ApiSchema({ name: 'AutomationWebhookUpdate' })
+class UpdateWebhookDto extends WebhookFieldsDto {
+  @Text('For people.', { nullIsAbsent: true, ...NAME }) name?: string;
+  @Flag('Whether its events are taken.', { nullIsAbsent: true, example: true }) enabled?: boolean;
+}
+
+class WebhookIdDto {
+  @Identifier('Id of the webhook.', { required: true, example: ID }) id: string;
+}
+
+@ApiSchema({ name: 'AutomationWebhook' })
+class WebhookDto {
+  @ApiProperty({ format: 'uuid', example: ID }) id: string;
+  @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
+  @ApiProperty({ example: 'Octo' }) name: string;
+  @ApiProperty({ example: 'github' }) source: string;
+
+  @Shown('What to enter at the host.', `https://slipway.example.com${EVENTS}/${ORG_ID}/github`, {
+    format: 'uri',
+  })
+  webhook_url: string;
+
+  @ApiProperty({ example: 'type' }) event_key_expr: string;
+  @ApiProperty({ example: 'X-Signature-256' }) signature_header: string;
+  @ApiProperty({ enum: SIGNATURE_SCHEMES, example: 'hmac_sha256_hex' }) signature_scheme: SignatureScheme;
+  @ApiProperty({ type: String, nullable: true, example: null }) event_id_header: string | null;
+  @ApiProperty({ example: true }) enabled: boolean;
+  @ApiProperty({ example: AT }) created_at: Date;
+  @ApiProperty({ example: AT }) updated_at: Date;
+}
+
+@ApiSchema({ name: 'AutomationWebhookWithSecret' })
+class NewWebhookDto extends WebhookDto {
+  @ShownOrNull('Null where it was given.', SECRET) webhook_secret: string | null;
+}
+
+@ApiSchema({ name: 'AutomationWebhookList' })
+class WebhookListDto {
+  @ApiProperty({ type: [WebhookDto] }) webhooks: WebhookDto[];
+  @ApiProperty({ type: 'integer', example: 1 }) total: number;
+}
+
+@ApiSchema({ name: 'AutomationWebhookSecret' })
+class WebhookSecretDto {
+  @Shown('Shown here and never again.', SECRET) webhook_secret: string;
+}
 
 @ApiTags('Automations')
 @Controller('api/automation/v1/webhooks')
@@ -48,11 +154,10 @@ export class AutomationWebhooksController {
     problems: [TAKEN],
   })
   async create(@CurrentOwner() owner: Owner, @Body() body: CreateWebhookDto): Promise<NewWebhookDto> {
-    const { name, source, webhook_secret } = body;
-    const secret = webhook_secret ?? createWebhookSecret();
-    const values = { ...USUAL, ...toWebhookValues(body), name, source, secret };
-    const shown = this.shown(await this.webhooks.add(owner, values));
-    return Object.assign(shown, { webhook_secret: webhook_secret === undefined ? secret : null });
+    const { webhook_secret: given, ...values } = body;
+    const secret = given ?? createWebhookSecret();
+    const webhook = await this.webhooks.add(owner, { ...USUAL, ...givenMembers(values), secret });
+    return Object.assign(this.shown(webhook), { webhook_secret: given === undefined ? secret : null });
   }
 
   @Get()
@@ -89,7 +194,7 @@ export class AutomationWebhooksController {
     @Param() { id }: WebhookIdDto,
     @Body() body: UpdateWebhookDto,
   ): Promise<WebhookDto> {
-    const values = toWebhookValues(body);
+    const values = givenMembers(body);
     return this.shown(await this.webhooks.changeOf(owner, id, Object.keys(values), () => values));
   }
 
@@ -117,6 +222,19 @@ export class AutomationWebhooksController {
   }
 
   private shown(webhook: AutomationWebhook): WebhookDto {
-    return toWebhookDto(webhook, this.address.publicUrl);
+    return {
+      id: webhook.id,
+      org_id: webhook.orgId,
+      name: webhook.name,
+      source: webhook.source,
+      webhook_url: `${this.address.publicUrl}${EVENTS}/${webhook.orgId}/${webhook.source}`,
+      event_key_expr: webhook.event_key_expr,
+      signature_header: webhook.signature_header,
+      signature_scheme: webhook.signature_scheme,
+      event_id_header: webhook.event_id_header,
+      enabled: webhook.enabled,
+      created_at: webhook.createdAt,
+      updated_at: webhook.updatedAt,
+    };
   }
 }

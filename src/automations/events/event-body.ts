@@ -1,8 +1,8 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { JsonBoundsError, JsonOutline } from '@slipway/common/json-outline.js';
 import { receiveByDeadline } from '@slipway/common/requests/json-body.js';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
-import { header } from './event-signature.js';
+import type { SentEvent } from './event-source.js';
 
 const MAX_BYTES = 1_048_576;
 const DEADLINE_MS = 20_000;
@@ -11,17 +11,15 @@ const BOUNDS = { depth: 64, values: 50_000 };
 
 /** The bytes that were signed. @throws DomainError too_large beyond a mebibyte, before any of it is parsed */
 export async function readEventBody(request: IncomingMessage): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BYTES) {
-    throw tooLarge();
-  }
   return receiveByDeadline(request, DEADLINE_MS, async () => {
     const chunks: Buffer[] = [];
+    const declared = Number(request.headers['content-length'] ?? 0);
     let size = 0;
     const received: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
     for await (const chunk of received) {
       size += chunk.length;
-      if (size > MAX_BYTES) {
-        throw tooLarge();
+      if (Math.max(size, declared) > MAX_BYTES) {
+        throw new DomainError('too_large', 'payload_too_large', 'An event may have 1 MiB.');
       }
       chunks.push(chunk);
     }
@@ -30,8 +28,8 @@ export async function readEventBody(request: IncomingMessage): Promise<Buffer> {
 }
 
 /** JSON, or a form with JSON in `payload`, which GitHub sends by default. @throws InvalidInputError for others */
-export function parseEvent(headers: IncomingHttpHeaders, body: Buffer): unknown {
-  const isForm = header(headers, 'content-type').startsWith('application/x-www-form-urlencoded');
+export function parseEvent({ header, body }: SentEvent): unknown {
+  const isForm = header('content-type').startsWith('application/x-www-form-urlencoded');
   const text = body.toString('utf8');
   const json = isForm ? (new URLSearchParams(text).get('payload') ?? '') : text;
   try {
@@ -44,8 +42,4 @@ export function parseEvent(headers: IncomingHttpHeaders, body: Buffer): unknown 
     }
     throw error;
   }
-}
-
-function tooLarge(): DomainError {
-  return new DomainError('too_large', 'payload_too_large', 'An event may have 1 MiB.');
 }

@@ -1,80 +1,125 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { verify } from '@octokit/webhooks-methods';
 import { jsonText } from '@slipway/common/json-access.js';
 import { evaluate } from '../definitions/event-filter.js';
-import type { AutomationWebhook } from './automation-webhook.repository.js';
-import {
-  header,
-  isHmacSigned,
-  isSignedByGitHub,
-  isSignedByGitLab,
-  type SignedEvent,
-  SIGNATURES,
-} from './event-signature.js';
+import type { AutomationEvent } from './automation-event.repository.js';
+import type { AutomationWebhook, SignatureScheme } from './automation-webhook.repository.js';
 
-export interface EventSource {
+/** By its name; empty where the host sends none. */
+type Header = (name: string) => string;
+
+export interface SentEvent {
+  header: Header;
+  /** The bytes as they came: a parser may read two bodies as one. */
+  body: Buffer;
+}
+
+interface SignedEvent extends SentEvent {
+  secret: string;
+  now: number;
+}
+
+interface Source {
   isSigned: (event: SignedEvent) => boolean | Promise<boolean>;
-  /** Null where the host sends none. */
-  deliveryId: (headers: IncomingHttpHeaders) => string | null;
+  idHeader: string | null;
   /** Such as `issues.labeled`. */
-  eventKey: (headers: IncomingHttpHeaders, payload: unknown) => string;
-  /**
-   * Whether the body says when what it tells of happened: then it comes once, under whatever delivery id, which most
-   * signatures do not cover.
-   */
-  saysWhen: (payload: unknown) => boolean;
+  keyOf: (header: Header, payload: unknown) => unknown;
 }
 
 const MAX_KEY = 500;
 const MAX_DELIVERY_ID = 200;
-const UNKNOWN_KEY = 'unknown';
+/** Older deliveries may have been recorded and sent again. */
+const REPLAY_WINDOW_SECONDS = 300;
+const STANDARD_SECRET = /^(?:whsec_)?([A-Za-z0-9+/]+={0,2})$/;
 
-const BITBUCKET: Pick<EventSource, 'isSigned' | 'eventKey'> = {
-  isSigned: (event) => isHmacSigned(event, 'x-hub-signature'),
-  eventKey: (headers) => header(headers, 'x-event-key').replaceAll(':', '.'),
+const SCHEMES: Record<SignatureScheme, (event: SignedEvent, headerName: string) => boolean> = {
+  hmac_sha256_hex: ({ header, body, secret }, headerName) => {
+    const given = header(headerName).replace(/^sha256=/i, '');
+    return equals(given.toLowerCase(), createHmac('sha256', secret).update(body).digest('hex'));
+  },
+  // https://www.standardwebhooks.com, which GitLab's signing tokens follow.
+  standard_webhooks: ({ header, body, secret, now }) => {
+    const [id, timestamp] = [header('webhook-id'), header('webhook-timestamp')];
+    const [, encoded] = STANDARD_SECRET.exec(secret) ?? [];
+    const key = encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, 'base64');
+    const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
+    const given = header('webhook-signature').split(' ').slice(0, 10);
+    return given.some((each) => equals(each, `v1,${expected}`)) && isRecent(timestamp, now);
+  },
+  slack_v0: ({ header, body, secret, now }, headerName) => {
+    const timestamp = header('x-slack-request-timestamp');
+    const expected = createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex');
+    return equals(header(headerName), `v0=${expected}`) && isRecent(timestamp, now);
+  },
 };
 
-const HOSTS: Readonly<Record<string, Omit<EventSource, 'saysWhen'>>> = {
+const BITBUCKET: Omit<Source, 'idHeader'> = {
+  isSigned: (event) => SCHEMES.hmac_sha256_hex(event, 'x-hub-signature'),
+  keyOf: (header) => header('x-event-key').replaceAll(':', '.'),
+};
+
+const HOSTS: Readonly<Record<string, Source>> = {
   github: {
-    isSigned: isSignedByGitHub,
-    deliveryId: (headers) => header(headers, 'x-github-delivery'),
-    eventKey: (headers, payload) => joined(header(headers, 'x-github-event'), jsonText(payload, 'action')),
+    isSigned: async ({ header, body, secret }) => {
+      const signature = header('x-hub-signature-256');
+      // The library throws for what is empty.
+      return body.length > 0 && signature !== '' && verify(secret, body.toString('utf8'), signature);
+    },
+    idHeader: 'x-github-delivery',
+    keyOf: (header, payload) => joined(header('x-github-event'), jsonText(payload, 'action')),
   },
   gitlab: {
-    isSigned: isSignedByGitLab,
-    deliveryId: (headers) => header(headers, 'x-gitlab-event-uuid'),
-    eventKey: (_headers, payload) =>
+    // A signature where there is a signing token, else the secret token as it is.
+    isSigned: (event) =>
+      event.header('webhook-signature') === ''
+        ? equals(event.header('x-gitlab-token'), event.secret)
+        : SCHEMES.standard_webhooks(event, ''),
+    idHeader: 'x-gitlab-event-uuid',
+    keyOf: (_header, payload) =>
       joined(
-        jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name') ?? '',
+        jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name'),
         jsonText(payload, 'object_attributes', 'action'),
       ),
   },
-  bitbucket: { ...BITBUCKET, deliveryId: (headers) => header(headers, 'x-request-uuid') },
-  bitbucket_data_center: { ...BITBUCKET, deliveryId: (headers) => header(headers, 'x-request-id') },
+  bitbucket: { ...BITBUCKET, idHeader: 'x-request-uuid' },
+  bitbucket_data_center: { ...BITBUCKET, idHeader: 'x-request-id' },
 };
 
 export const BUILT_IN_SOURCES = Object.keys(HOSTS);
 
-export function eventSource(webhook: AutomationWebhook): EventSource {
-  const host = Object.hasOwn(HOSTS, webhook.source) ? HOSTS[webhook.source] : undefined;
-  return bounded(host ? { ...host, saysWhen: isTimed } : ownSource(webhook));
+export function sourceOf(webhook: AutomationWebhook): Source {
+  const { source, event_key_expr, signature_header, signature_scheme, event_id_header } = webhook;
+  const host = Object.hasOwn(HOSTS, source) ? HOSTS[source] : undefined;
+  return (
+    host ?? {
+      isSigned: (event) => SCHEMES[signature_scheme](event, signature_header),
+      // The signature covers this one.
+      idHeader: signature_scheme === 'standard_webhooks' ? 'webhook-id' : event_id_header,
+      keyOf: (_header, payload) => evaluate(event_key_expr, payload),
+    }
+  );
 }
 
-function ownSource(webhook: AutomationWebhook): EventSource {
-  const { eventKeyExpr, signatureHeader, signatureScheme } = webhook;
-  // The signature covers this one.
-  const idHeader = signatureScheme === 'standard_webhooks' ? 'webhook-id' : webhook.eventIdHeader;
+/** What tells an event from others, and says what it is. */
+export function identityOf(
+  webhook: AutomationWebhook,
+  { header, body }: SentEvent,
+  payload: unknown,
+): Pick<AutomationEvent, 'bodyDigest' | 'eventKey'> & { deliveryId: string | null } {
+  const { idHeader, keyOf } = sourceOf(webhook);
+  const key = keyOf(header, payload);
+  const isOnce = BUILT_IN_SOURCES.includes(webhook.source) && isTimed(payload);
   return {
-    isSigned: (event) => SIGNATURES[signatureScheme](event, signatureHeader),
-    deliveryId: (headers) => (idHeader === null ? null : header(headers, idHeader)),
-    eventKey: (_headers, payload) => {
-      const key = evaluate(eventKeyExpr, payload);
-      return typeof key === 'string' ? key : '';
-    },
-    saysWhen: () => false,
+    deliveryId: (idHeader && header(idHeader).slice(0, MAX_DELIVERY_ID)) || null,
+    bodyDigest: isOnce ? createHash('sha256').update(body).digest('hex') : null,
+    eventKey: (typeof key === 'string' && key.slice(0, MAX_KEY)) || 'unknown',
   };
 }
 
-/** An event without one, such as `workflow_dispatch`, has the time of its repository alone. */
+/**
+ * Whether the body says when what it tells of happened: then it comes once, under whatever delivery id, which most
+ * signatures do not cover. One without, such as `workflow_dispatch`, has the time of its repository alone.
+ */
 function isTimed(payload: unknown): boolean {
   const { repository: _repository, project: _project, ...parts } = Object(payload) as Record<string, unknown>;
   return [payload, ...Object.values(parts)].some((part) =>
@@ -82,14 +127,16 @@ function isTimed(payload: unknown): boolean {
   );
 }
 
-function bounded({ deliveryId, eventKey, ...source }: EventSource): EventSource {
-  return {
-    ...source,
-    deliveryId: (headers) => deliveryId(headers)?.slice(0, MAX_DELIVERY_ID) || null,
-    eventKey: (headers, payload) => eventKey(headers, payload).slice(0, MAX_KEY) || UNKNOWN_KEY,
-  };
+function isRecent(seconds: string, now: number): boolean {
+  return /^\d{1,12}$/.test(seconds) && Math.abs(now / 1000 - Number(seconds)) <= REPLAY_WINDOW_SECONDS;
 }
 
-function joined(type: string, action: string | null): string {
-  return action === null || action === '' ? type : `${type}.${action}`;
+/** In the same time whatever is given; digests have one length. */
+function equals(given: string, expected: string): boolean {
+  const [one, other] = [given, expected].map((text) => createHash('sha256').update(text).digest());
+  return one !== undefined && other !== undefined && timingSafeEqual(one, other);
+}
+
+function joined(...parts: (string | null)[]): string {
+  return parts.filter(Boolean).join('.');
 }

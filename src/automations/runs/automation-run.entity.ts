@@ -3,12 +3,7 @@ import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/su
 import { Automation, type AutomationWork } from '../definitions/automation.entity.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
-export type RunStatus = (typeof RUN_STATUSES)[number];
-
-export const ACTIVE_STATUSES: readonly RunStatus[] = ['PENDING', 'RUNNING'];
-
 export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
-export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 
 /** One occasion on which an automation works. The row is made with its cause, and never twice. */
 @Entity('automation_runs')
@@ -30,8 +25,8 @@ export class AutomationRun {
   @Column('uuid', { name: 'user_id' }) userId: string;
   /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
   @Column('text') cause: string;
-  @Column('text', { name: 'trigger_source' }) triggerSource: RunTrigger;
-  @Column('text') status: RunStatus;
+  @Column('text', { name: 'trigger_source' }) triggerSource: (typeof RUN_TRIGGERS)[number];
+  @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled. */
   @Column('jsonb') work: AutomationWork;
   /** Chosen before the first of them is started. */

@@ -1,21 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, In, Repository } from 'typeorm';
+import { DataSource, type EntityManager, In, IsNull, MoreThan, Not, Raw, Repository } from 'typeorm';
+import type { AuditAction } from '../../audit/audit-action.js';
+import { AuditRepository } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
+import { DomainError } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import type { JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
+import { found, type Owner } from '../current-owner.js';
 import type { Automation } from '../definitions/automation.entity.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
-import { ACTIVE_STATUSES, AutomationRun, type RunStatus, type RunTrigger } from './automation-run.entity.js';
+import { AutomationRun } from './automation-run.entity.js';
 import { filledWork } from './prompt-template.js';
 import { admit, mayBegin, type RunCounts } from './run-admission.js';
 
 export interface RunCause {
-  trigger: RunTrigger;
+  trigger: AutomationRun['triggerSource'];
   /** Unique among those of its kind. */
   id: string;
 }
@@ -25,11 +29,10 @@ export interface MadeRun {
   run: AutomationRun | null;
   /** Why it is not going to begin. */
   reason: string | null;
-  isRepeated: boolean;
 }
 
 export interface RunEnd {
-  status: Extract<RunStatus, 'COMPLETED' | 'FAILED' | 'CANCELLED'>;
+  status: 'COMPLETED' | 'FAILED' | 'CANCELLED';
   detail: string | null;
   cost?: number | null;
   /** Whether its conversations are to be paused; they are by default. */
@@ -66,15 +69,10 @@ const COUNTS = `
 const STATUS_COUNTS = `
   SELECT status, count(*)::int AS count FROM automation_runs WHERE automation_id = $1 GROUP BY status`;
 
-const RECENT_TASKS = `
-  SELECT tasks FROM automation_runs WHERE automation_id = $1 AND created_at > $2 AND tasks IS NOT NULL`;
-
-/** Runs whose end depends on their conversations, or whose conversations have to be paused. */
+/** Each half has an index. */
 const UNSETTLED = `
-  SELECT id FROM (
-    SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
-    UNION SELECT id FROM automation_runs WHERE stop_pending) AS run
-  WHERE id > $1 ORDER BY id LIMIT $2`;
+  SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
+  UNION SELECT id FROM automation_runs WHERE stop_pending`;
 
 const REMOVE_OLD = `
   DELETE FROM automation_runs WHERE id IN (
@@ -83,9 +81,13 @@ const REMOVE_OLD = `
     ORDER BY created_at LIMIT $2)`;
 
 const A_DAY_MS = 86_400_000;
+const IS_ACTIVE = { status: In(['PENDING', 'RUNNING']) };
 const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 
-/** Changes of a run's status are conditional; each happens once, whichever replica makes it. */
+/**
+ * Changes of a run's status are conditional; each happens once, whichever replica makes it. Methods with an owner throw
+ * DomainError not_found for what is not the owner's.
+ */
 @Injectable()
 export class AutomationRunRepository extends Repository<AutomationRun> {
   constructor(
@@ -93,42 +95,71 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     private readonly automations: AutomationRepository,
     private readonly jobs: DurableJobs,
     private readonly webhooks: WebhookDeliveryRepository,
+    private readonly audit: AuditRepository,
     private readonly clock: Clock,
   ) {
     super(AutomationRun, dataSource.manager);
   }
 
-  /** Called before a transaction that makes or ends runs. */
-  async prepare(): Promise<void> {
+  /** For what makes or ends runs, as both send jobs. */
+  async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
     await this.jobs.prepare(RUNS);
+    return this.manager.transaction(work);
+  }
+
+  /** Makes a run by hand, also of an inactive automation. @throws DomainError rate_limited beyond the day's maximum */
+  async dispatch(owner: Owner, automationId: string, key: string | null): Promise<AutomationRun> {
+    return this.transaction(async (manager) => {
+      const automation = found(
+        await this.automations.lock(manager, { ...owner, id: automationId }),
+        'automation',
+      );
+      const cause = { trigger: 'manual', id: key ?? randomUUID() } as const;
+      const { run, reason } = await this.make(manager, automation, cause);
+      if (run === null) {
+        const detail = reason ?? 'It has had too many runs.';
+        throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 3_600 });
+      }
+      return run;
+    });
+  }
+
+  /** Its conversations are paused soon. @throws DomainError conflict for a run that is over */
+  async cancel({ userId }: Owner, id: string): Promise<AutomationRun> {
+    return this.transaction(async (manager) => {
+      const run = found(await manager.findOneBy(AutomationRun, { id, userId }), 'run');
+      if (!(await this.end(manager, id, { status: 'CANCELLED', detail: 'It was cancelled.' }))) {
+        throw new DomainError('conflict', 'conflict', 'This run is over.');
+      }
+      await this.record(manager, 'automation.cancel_run', run);
+      return manager.findOneByOrFail(AutomationRun, { id });
+    });
   }
 
   /** Makes the run of a cause in the cause's transaction, which has locked the automation. */
   async make(
     manager: EntityManager,
-    automation: Automation,
+    { id: automationId, userId, limits, work }: Automation,
     { trigger, id: causeId }: RunCause,
     event: unknown = null,
   ): Promise<MadeRun> {
-    const { id: automationId, userId, limits, work } = automation;
     const cause = `${trigger}:${causeId}`;
     const known = await manager.findOneBy(AutomationRun, { automationId, cause });
     if (known) {
-      return { run: known, reason: known.errorDetail, isRepeated: true };
+      return { run: known, reason: known.errorDetail };
     }
     const now = this.now();
     const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, yesterday(now)]);
     const { admission, reason } = admit(limits, counts);
     if (admission === 'refuse') {
-      return { run: null, reason, isRepeated: false };
+      return { run: null, reason };
     }
     if (admission === 'replace') {
       await this.cancelOldest(manager, automationId, counts.active - limits.limit + 1);
     }
-    const id = randomUUID();
     const isSkipped = admission === 'skip';
-    await manager.insert(AutomationRun, {
-      id,
+    const run = await manager.save(AutomationRun, {
+      id: randomUUID(),
       automationId,
       userId,
       cause,
@@ -141,49 +172,52 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     });
     await this.automations.setTimes(manager, automationId, { lastTriggeredAt: now });
     if (!isSkipped) {
-      await this.send(manager, id);
+      await this.send(manager, run.id);
     }
-    return { run: await manager.findOneByOrFail(AutomationRun, { id }), reason, isRepeated: false };
+    if (trigger === 'manual') {
+      await this.record(manager, 'automation.dispatch', run);
+    }
+    return { run, reason };
   }
 
-  /** Takes a run that waits, if it is its turn; null when it is not, or when the run does not wait any more. */
+  /** Begins a run whose turn it is. Null unless it has begun, and something is left to start. */
   async begin(id: string): Promise<AutomationRun | null> {
-    const waiting = await this.findOneBy({ id, status: 'PENDING' });
-    if (waiting === null) {
-      return null;
-    }
+    const run = await this.findOneBy({ id });
     return this.manager.transaction(async (manager) => {
-      const automation = await this.automations.lock(manager, { id: waiting.automationId });
-      const running = { automationId: waiting.automationId, status: 'RUNNING' } as const;
-      if (
-        automation === null ||
-        !mayBegin(automation.limits.limit, await manager.countBy(AutomationRun, running))
-      ) {
+      const automation = run && (await this.automations.lock(manager, { id: run.automationId }));
+      if (automation === null) {
         return null;
       }
-      const begun = { status: 'RUNNING', startedAt: this.now() } as const;
-      const { affected } = await manager.update(AutomationRun, { id, status: 'PENDING' }, begun);
-      return affected === 1 ? manager.findOneBy(AutomationRun, { id }) : null;
+      const running = { automationId: automation.id, status: 'RUNNING' } as const;
+      if (mayBegin(automation.limits.limit, await manager.countBy(AutomationRun, running))) {
+        const begun = { status: 'RUNNING', startedAt: this.now() } as const;
+        await manager.update(AutomationRun, { id, status: 'PENDING' }, begun);
+      }
+      return manager.findOneBy(AutomationRun, { id, status: 'RUNNING', startTaskIds: IsNull() });
     });
   }
 
-  /** Keeps what the run is going to start, once. `choose` gets the tasks that its automation took up within a day. */
+  /**
+   * Keeps what the run is going to start, once.
+   * @param open null for a run with a prompt; of others, those that a run of this day has taken up are left out
+   */
   async choose(
-    { id, automationId }: AutomationRun,
-    choose: (recent: readonly SuggestedTask[]) => Pick<AutomationRun, 'conversationIds' | 'tasks'>,
+    { id, automationId, work }: AutomationRun,
+    open: readonly SuggestedTask[] | null,
   ): Promise<AutomationRun> {
     return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
       await this.automations.lock(manager, { id: automationId });
-      const values = [automationId, yesterday(this.now())];
-      const rows = await manager.query<{ tasks: SuggestedTask[] }[]>(RECENT_TASKS, values);
-      await manager
-        .createQueryBuilder()
-        .update(AutomationRun)
-        .set(choose(rows.flatMap(({ tasks }) => tasks)))
-        .where({ id, status: 'RUNNING' })
-        .andWhere(`conversation_ids = '{}'`)
-        .execute();
+      const where = { automationId, createdAt: MoreThan(yesterday(this.now())), tasks: Not(IsNull()) };
+      const recent = await manager.find(AutomationRun, { select: { tasks: true }, where });
+      const taken = new Set(recent.flatMap(({ tasks }) => (tasks ?? []).map(taskName)));
+      const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, work.tasks?.limit);
+      const isUnchosen = Raw((column) => `${column} = '{}'`);
+      await manager.update(
+        AutomationRun,
+        { id, status: 'RUNNING', conversationIds: isUnchosen },
+        { tasks, conversationIds: (tasks ?? [null]).map(() => randomUUID()) },
+      );
       return manager.findOneByOrFail(AutomationRun, { id });
     });
   }
@@ -195,64 +229,18 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
 
   /** As `end`, in a transaction of its own. */
   async finish(id: string, end: RunEnd): Promise<void> {
-    await this.prepare();
-    await this.manager.transaction(async (manager) => void (await this.end(manager, id, end)));
+    await this.transaction((manager) => this.end(manager, id, end));
   }
 
-  /** Ends a run, and lets the next one begin; false when it was over. */
-  async end(
-    manager: EntityManager,
-    id: string,
-    { status, detail, cost = null, stops = true }: RunEnd,
-  ): Promise<boolean> {
-    const { affected } = await manager.update(
-      AutomationRun,
-      { id, status: In([...ACTIVE_STATUSES]) },
-      { status, errorDetail: detail, cost, completedAt: this.now() },
-    );
-    if (affected !== 1) {
-      return false;
-    }
-    const { automationId, userId, conversationIds } = await manager.findOneByOrFail(AutomationRun, { id });
-    const [conversationId = null] = conversationIds.map(toHexId);
-    if (stops && conversationId !== null) {
-      await manager.update(AutomationRun, { id }, { stopPending: true });
-    }
-    await this.webhooks.publish(manager, userId, {
-      type: 'automation.run.finished',
-      data: {
-        run_id: id,
-        automation_id: automationId,
-        status,
-        cost,
-        conversation_id: conversationId,
-        error: detail,
-      },
-    });
-    const next = await manager.findOne(AutomationRun, {
-      where: { automationId, status: 'PENDING' },
-      order: OLDEST_FIRST,
-    });
-    if (next !== null) {
-      await this.send(manager, next.id);
-    }
-    return true;
-  }
-
-  async setStopped(id: string): Promise<void> {
-    await this.update({ id }, { stopPending: false });
+  /** In the order of their ids: runs that end as their conversations do, and those whose conversations have to be paused. */
+  async unsettled(afterId: string, take: number): Promise<AutomationRun[]> {
+    const id = Raw((column) => `${column} > :afterId AND ${column} IN (${UNSETTLED})`, { afterId });
+    return this.find({ where: { id }, order: { id: 'ASC' }, take });
   }
 
   async statusCounts(automationId: string): Promise<Record<string, number>> {
     const rows = await this.query<{ status: string; count: number }[]>(STATUS_COUNTS, [automationId]);
     return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
-  }
-
-  /** In the order of their ids, beginning after one of them. */
-  async unsettled(afterId: string, limit: number): Promise<AutomationRun[]> {
-    const rows = await this.query<{ id: string }[]>(UNSETTLED, [afterId, limit]);
-    const ids = rows.map(({ id }) => id);
-    return ids.length === 0 ? [] : this.find({ where: { id: In(ids) }, order: { id: 'ASC' } });
   }
 
   async removeOlderThan(seconds: number, batch: number): Promise<number> {
@@ -261,10 +249,34 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return removed;
   }
 
-  private async cancelOldest(manager: EntityManager, automationId: string, count: number): Promise<void> {
-    const where = { automationId, status: In([...ACTIVE_STATUSES]) };
-    const replaced = await manager.find(AutomationRun, { where, order: OLDEST_FIRST, take: count });
-    for (const { id } of replaced) {
+  /** Ends a run, and lets the next one begin; false when it was over. */
+  private async end(
+    manager: EntityManager,
+    id: string,
+    { status, detail, cost = null, stops = true }: RunEnd,
+  ): Promise<boolean> {
+    const ended = { status, errorDetail: detail, cost, completedAt: this.now(), stopPending: stops };
+    const { affected } = await manager.update(AutomationRun, { id, ...IS_ACTIVE }, ended);
+    if (affected !== 1) {
+      return false;
+    }
+    const { automationId, userId, conversationIds } = await manager.findOneByOrFail(AutomationRun, { id });
+    const [conversation_id = null] = conversationIds.map(toHexId);
+    await this.webhooks.publish(manager, userId, {
+      type: 'automation.run.finished',
+      data: { run_id: id, automation_id: automationId, status, cost, conversation_id, error: detail },
+    });
+    const where = { automationId, status: 'PENDING' } as const;
+    const next = await manager.findOne(AutomationRun, { where, order: OLDEST_FIRST });
+    if (next !== null) {
+      await this.send(manager, next.id);
+    }
+    return true;
+  }
+
+  private async cancelOldest(manager: EntityManager, automationId: string, take: number): Promise<void> {
+    const where = { automationId, ...IS_ACTIVE };
+    for (const { id } of await manager.find(AutomationRun, { where, order: OLDEST_FIRST, take })) {
       await this.end(manager, id, { status: 'CANCELLED', detail: 'A newer run has replaced it.' });
     }
   }
@@ -274,6 +286,14 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     await this.jobs.send(manager, RUNS.name, { runId });
   }
 
+  private async record(
+    manager: EntityManager,
+    action: AuditAction,
+    { id, automationId: resourceId, userId: ownerId }: AutomationRun,
+  ): Promise<void> {
+    await this.audit.append(manager, { action, resourceId, ownerId, details: { run_id: id } });
+  }
+
   private now(): Date {
     return new Date(this.clock.now());
   }
@@ -281,4 +301,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
 
 function yesterday(now: Date): Date {
   return new Date(now.getTime() - A_DAY_MS);
+}
+
+function taskName({ git_provider, repo, task_type, issue_number }: SuggestedTask): string {
+  return `${git_provider} ${repo} ${task_type} ${issue_number}`;
 }

@@ -12,23 +12,17 @@ export interface RunCounts {
   active: number;
   /** Made within a day, without those that were skipped. */
   today: number;
-  /** Made within a day, and skipped. */
   skippedToday: number;
 }
 
-/** `refuse`: as `skip`, but not even a row is kept, since a flood would make as many as it has events. */
-export type Admission = 'make' | 'replace' | 'skip' | 'refuse';
-
-export interface AdmissionResult {
-  admission: Admission;
+interface Admission {
+  /** `refuse`: as `skip`, but not even a row is kept, since a flood would make as many as it has events. */
+  admission: 'make' | 'replace' | 'skip' | 'refuse';
   reason: string | null;
 }
 
 /** Whether a cause makes a run, and what becomes of the ones before. */
-export function admit(
-  { limit, maxRunsPerDay, whenBusy }: AutomationLimits,
-  counts: RunCounts,
-): AdmissionResult {
+export function admit({ limit, maxRunsPerDay, whenBusy }: AutomationLimits, counts: RunCounts): Admission {
   const skip = counts.skippedToday >= maxRunsPerDay ? 'refuse' : 'skip';
   if (counts.today >= maxRunsPerDay) {
     return { admission: skip, reason: `It has had ${maxRunsPerDay} runs within a day (max_runs_per_day).` };

@@ -1,7 +1,12 @@
 import type { ConversationRow } from '../../v1/app-conversations/conversation.queries.js';
 import type { StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
 import type { AutomationWork } from '../definitions/automation.entity.js';
+import type { AutomationRun } from './automation-run.entity.js';
 import type { RunEnd } from './automation-run.repository.js';
+
+type BoundedRun = Pick<AutomationRun, 'startedAt'> & {
+  work: Pick<AutomationWork, 'timeout' | 'max_budget_per_run'>;
+};
 
 /** A conversation of a run as it is now; null for what is not there. */
 export interface ConversationOfRun {
@@ -13,61 +18,48 @@ export interface ConversationOfRun {
     | null;
 }
 
-interface RunBounds {
-  startedAt: Date | null;
-  work: Pick<AutomationWork, 'timeout' | 'max_budget_per_run'>;
-}
-
-type ConversationEnd = { failure: string | null } | null;
-
 /** What a run's conversations make of it; null while one of them goes on within the run's bounds. */
 export function endOfRun(
-  { startedAt, work }: RunBounds,
+  { startedAt, work: { timeout, max_budget_per_run: budget } }: BoundedRun,
   conversations: readonly ConversationOfRun[],
   now: number,
 ): RunEnd | null {
-  const ends = conversations.map(endOf);
-  const cost = costOf(conversations);
-  if (ends.every((end) => end !== null)) {
-    const failure = ends.find((end) => end.failure !== null)?.failure ?? null;
-    return { status: failure === null ? 'COMPLETED' : 'FAILED', detail: failure, cost, stops: false };
+  const costs = conversations.flatMap(({ conversation }) => conversation?.metrics?.accumulated_cost ?? []);
+  const cost = costs.length === 0 ? null : costs.reduce((sum, each) => sum + each, 0);
+  const failures = conversations.map(failureOf);
+  if (!failures.includes(null)) {
+    const detail = failures.find((failure) => failure !== '') ?? null;
+    return { status: detail === null ? 'COMPLETED' : 'FAILED', detail, cost, stops: false };
   }
-  const { timeout, max_budget_per_run: budget } = work;
-  const isOver = budget !== null && (cost ?? 0) > budget;
+  if (budget !== null && (cost ?? 0) > budget) {
+    return stopped(`cost more than ${budget} USD (max_budget_per_run)`, cost);
+  }
   const isLate = timeout !== null && startedAt !== null && now - startedAt.getTime() > timeout * 1000;
-  if (!isOver && !isLate) {
-    return null;
-  }
-  const bound = isOver
-    ? `cost more than ${budget} USD (max_budget_per_run)`
-    : `took longer than ${timeout} s (timeout)`;
-  return { status: 'FAILED', detail: `It ${bound}, and was stopped.`, cost, stops: true };
+  return isLate ? stopped(`took longer than ${timeout} s (timeout)`, cost) : null;
 }
 
-function endOf({ start, conversation }: ConversationOfRun): ConversationEnd {
+function stopped(why: string, cost: number | null): RunEnd {
+  return { status: 'FAILED', detail: `It ${why}, and was stopped.`, cost, stops: true };
+}
+
+/** Empty where nothing went wrong; null while it goes on. */
+function failureOf({ start, conversation }: ConversationOfRun): string | null {
   if (start?.status === 'ERROR') {
-    return { failure: start.detail ?? 'Its conversation could not be started.' };
+    return start.detail || 'Its conversation could not be started.';
   }
   if (conversation === null) {
-    return start === null || start.status === 'READY' ? { failure: 'Its conversation was deleted.' } : null;
+    return start === null || start.status === 'READY' ? 'Its conversation was deleted.' : null;
   }
   const { execution_status: status, error, sandbox_status: sandbox } = conversation;
   switch (status) {
     case 'finished':
-      return { failure: null };
+      return '';
     case 'error':
     case 'stuck':
-      return {
-        failure: error === null ? `Its conversation ended with ${status}.` : `${error.code}: ${error.detail}`,
-      };
+      return error === null ? `Its conversation ended with ${status}.` : `${error.code}: ${error.detail}`;
     default:
       return sandbox === null || ['ERROR', 'MISSING', 'DELETING'].includes(sandbox)
-        ? { failure: 'The sandbox of its conversation is gone.' }
+        ? 'The sandbox of its conversation is gone.'
         : null;
   }
-}
-
-function costOf(conversations: readonly ConversationOfRun[]): number | null {
-  const costs = conversations.flatMap(({ conversation }) => conversation?.metrics?.accumulated_cost ?? []);
-  return costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0);
 }

@@ -141,6 +141,12 @@ export class StartTaskQueries {
     return row;
   }
 
+  /** The last start under the id; null when there is none, or it is another user's. */
+  async newest(userId: string, conversationId: string): Promise<StartTaskRow | null> {
+    const { items } = await this.search(userId, { conversationId }, { order: 'CREATED_AT_DESC', limit: 1 });
+    return items[0] ?? null;
+  }
+
   /** Null for each that is unknown, another user's or invalid. Throws InvalidInputError beyond a page. */
   async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
     const ids = givenIds.map(parseHexId);
