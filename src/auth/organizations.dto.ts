@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Shown } from '../common/openapi/responses.js';
+import { OrNull, Shown } from '../common/openapi/responses.js';
 import { Text } from '../common/validation/text-fields.js';
 import type { AuthUser } from './auth.decorators.js';
 
@@ -12,8 +12,7 @@ export class OrganizationIdDto {
 }
 
 export class OrganizationMemberIdDto extends OrganizationIdDto {
-  @Text('Id of the user.', { required: true, example: USER_ID })
-  user_id: string;
+  @Text('Id of the user.', { required: true, example: USER_ID }) user_id: string;
 }
 
 export class CurrentApiKeyDto {
@@ -25,7 +24,7 @@ export class CurrentApiKeyDto {
 
 /** Always empty: the service has no models of its own, and never shows a key of the settings. */
 export class OwnModelKeyDto {
-  @ApiProperty({ type: String, nullable: true, example: null }) key: null;
+  @OrNull(null) key: null;
 }
 
 class OrganizationDto {

@@ -45,10 +45,8 @@ export class UsersController {
     answer: { type: UserPageDto, description: 'A page of users' },
   })
   async search(@Query() query: SearchUsersQueryDto): Promise<UserPageDto> {
-    return toPageDto(
-      await this.users.search({ email: query.email__eq }, query.limit ?? 100, query.page_id),
-      toUserDto,
-    );
+    const page = await this.users.search({ email: query.email__eq }, query.limit, query.page_id);
+    return toPageDto(page, toUserDto);
   }
 
   @Delete(':id')

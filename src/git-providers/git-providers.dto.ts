@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { OrNull } from '../common/openapi/responses.js';
 import type { DocumentedProblem } from '../common/openapi/api-route.js';
 import {
   PROVIDER_ERROR_CODES,
@@ -31,9 +32,9 @@ export class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' }) id: string;
   @ApiProperty({ example: 'octocat' }) login: string;
   @ApiProperty({ example: 'https://avatars.example.com/u/583231' }) avatar_url: string;
-  @ApiProperty({ type: String, nullable: true, example: 'Example Ltd' }) company: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'The Octocat' }) name: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'octocat@example.com' }) email: string | null;
+  @OrNull('Example Ltd') company: string | null;
+  @OrNull('The Octocat') name: string | null;
+  @OrNull('octocat@example.com') email: string | null;
 }
 
 export function toGitUserDto({ id, login, avatarUrl, company, name, email }: ProviderUser): GitUserDto {

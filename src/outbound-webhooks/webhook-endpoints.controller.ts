@@ -162,7 +162,7 @@ export class WebhookEndpointsController {
   async searchDeliveries(
     @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
-    @Query() { status, page_id: pageId, limit = 50 }: SearchWebhookDeliveriesQueryDto,
+    @Query() { status, page_id: pageId, limit }: SearchWebhookDeliveriesQueryDto,
   ): Promise<WebhookDeliveryPageDto> {
     const page = await this.endpoints.searchDeliveries(userId, id, {
       limit,

@@ -1,4 +1,5 @@
 import { ApiProperty, getSchemaPath, type OpenAPIObject } from '@nestjs/swagger';
+import { OrNull, ShownOrNull, Time } from '../common/openapi/responses.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { TEST_EVENT, type WebhookEventType } from './webhook-event.js';
 
@@ -8,7 +9,7 @@ const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';
 /** What the bodies of all webhooks have. */
 class WebhookBodyDto {
   @ApiProperty({ format: 'uuid', example: 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76' }) id: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) timestamp: string;
+  @Time() timestamp: string;
 }
 
 class ReportedPullRequestDto {
@@ -44,7 +45,7 @@ class ConversationReportDto {
   @ApiProperty({ type: Number, nullable: true, description: 'USD so far.', example: 0.42 })
   cost: number | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) repository: string | null;
+  @OrNull('octo/app') repository: string | null;
 
   @ApiProperty({ type: ReportedPullRequestDto, nullable: true, description: 'The newest.' })
   pull_request: ReportedPullRequestDto | null;
@@ -64,8 +65,7 @@ class ConversationReadyReportDto extends ConversationReportDto {
 }
 
 class StartFailureReportDto extends ConversationReadyReportDto {
-  @ApiProperty({ type: String, nullable: true, example: 'The repository octo/app could not be cloned.' })
-  detail: string | null;
+  @OrNull('The repository octo/app could not be cloned.') detail: string | null;
 }
 
 class PullRequestReportDto extends ReportedPullRequestDto {
@@ -75,8 +75,7 @@ class PullRequestReportDto extends ReportedPullRequestDto {
 
 class FollowReportDto extends PullRequestReportDto {
   @ApiProperty({ type: 'integer', example: 2 }) round: number;
-  @ApiProperty({ type: String, nullable: true, description: 'Why it ended.', example: null })
-  reason: string | null;
+  @ShownOrNull('Why it ended.', null) reason: string | null;
   @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
 }
 
@@ -85,8 +84,8 @@ class AutomationRunReportDto {
   @ApiProperty({ format: 'uuid', example: '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12' }) automation_id: string;
   @ApiProperty({ enum: ['COMPLETED', 'FAILED', 'CANCELLED'], example: 'COMPLETED' }) status: string;
   @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
-  @ApiProperty({ type: String, nullable: true, example: CONVERSATION_ID }) conversation_id: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) error: string | null;
+  @OrNull(CONVERSATION_ID) conversation_id: string | null;
+  @OrNull(null) error: string | null;
 }
 
 class TestReportDto {

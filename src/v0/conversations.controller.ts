@@ -19,7 +19,6 @@ import {
   toConversationInfoDto,
 } from './conversations.dto.js';
 
-const DEFAULT_LIMIT = 20;
 const JSON_TYPE = 'application/json; charset=utf-8';
 const UNKNOWN = documented(
   404,
@@ -53,7 +52,7 @@ export class ConversationInfosController {
     const { items, nextPageId } = await this.queries.search(
       userId,
       { withSubConversations: false },
-      { limit: query.limit ?? DEFAULT_LIMIT, pageId: query.page_id },
+      { limit: query.limit, pageId: query.page_id },
     );
     const infos = items.map((row) => toConversationInfoDto(this.presenter.conversation(row)));
     return { results: infos.filter((info) => isWanted(info, query)), next_page_id: nextPageId };

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Shown } from '../common/openapi/responses.js';
+import { OrNull, Shown, Time } from '../common/openapi/responses.js';
 import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
 import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
@@ -31,23 +31,23 @@ export class SearchConversationInfosQueryDto extends PageQuery('Conversations on
 export class ConversationInfoDto {
   @ApiProperty({ example: ID }) conversation_id: string;
   @ApiProperty({ example: 'Retry card payments' }) title: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:31:00.000Z' }) last_updated_at: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @Time('2026-11-21T09:31:00.000Z') last_updated_at: string;
+  @Time() created_at: string;
   @ApiProperty({ enum: STATUSES, example: 'RUNNING' }) status: ConversationInfoStatus;
 
   @ApiProperty({ enum: [...RUNTIME_STATUSES, null], type: String, nullable: true, example: 'STATUS$READY' })
   runtime_status: (typeof RUNTIME_STATUSES)[number] | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'acme/checkout' }) selected_repository: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
+  @OrNull('acme/checkout') selected_repository: string | null;
+  @OrNull('main') selected_branch: string | null;
 
   @ApiProperty({ enum: [...PROVIDER_TYPES, null], type: String, nullable: true, example: 'github' })
   git_provider: ProviderType | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'gui' }) trigger: string | null;
+  @OrNull('gui') trigger: string | null;
   @Shown('Always 0: connections are not counted.', 0, { type: 'integer' }) num_connections: number;
-  @ApiProperty({ type: String, nullable: true, example: null }) url: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) session_api_key: string | null;
+  @OrNull(null) url: string | null;
+  @OrNull(null) session_api_key: string | null;
   @ApiProperty({ type: [Number], items: { type: 'integer' }, example: [128] }) pr_number: number[];
   @ApiProperty({ enum: ['V1'], example: 'V1' }) conversation_version: 'V1';
 }

@@ -9,7 +9,8 @@ import {
   getSchemaPath,
   type OpenAPIObject,
 } from '@nestjs/swagger';
-import type { ErrorCode, InputProblem } from '../errors/domain-error.js';
+import type { DomainError, ErrorCode, InputProblem } from '../errors/domain-error.js';
+import { statusOf } from '../errors/problem.js';
 import type { DtoClass } from '../validation/field.js';
 
 /** These extensions carry what a route says to the document builder, which removes them. */
@@ -29,6 +30,17 @@ export interface DocumentedProblem {
 /** A problem with the usual code of its status; 409 is a conflict. */
 export function documented(status: number, detail: string, description?: string): DocumentedProblem {
   return { status, detail, description, ...(status === 409 && { code: 'conflict' }) };
+}
+
+/** What a service throws, with what it means to the clients of the route. */
+export function thrown(error: DomainError, description?: string): DocumentedProblem {
+  const { code, message, extensions } = error;
+  return { status: statusOf(error), code, detail: message, description, extensions };
+}
+
+/** @param input where it is, such as `body.name` */
+export function badInput(input: string, msg: string, type = 'value_error'): InputProblem {
+  return { loc: input.split('.'), type, msg };
 }
 
 interface BodyExample {

@@ -30,6 +30,19 @@ export function ShownOrNull(
   return Shown(description, example, Object.assign({ type: String, nullable: true }, more));
 }
 
+/** A text or null, which its name explains. */
+export function OrNull(example: string | null, more: ApiPropertyOptions = {}): PropertyDecorator {
+  return ApiProperty(Object.assign({ type: String, nullable: true }, more, { example }));
+}
+
+export function Time(example = '2026-11-21T09:30:00.000Z'): PropertyDecorator {
+  return ApiProperty({ format: 'date-time', example });
+}
+
+export function TimeOrNull(example: string | null): PropertyDecorator {
+  return OrNull(example, { format: 'date-time' });
+}
+
 /** Documents members of a response that are always the same. */
 export function Always(values: Readonly<Record<string, unknown>>): ClassDecorator {
   return ({ prototype }) => {

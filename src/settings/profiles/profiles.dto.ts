@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { field, must } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
@@ -77,8 +77,8 @@ export class SaveProfileDto {
 
 class ProfileInfoDto {
   @ApiProperty({ example: 'fast' }) name: string;
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' }) model: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) base_url: string | null;
+  @OrNull('anthropic/claude-sonnet-4-5') model: string | null;
+  @OrNull(null) base_url: string | null;
   @ApiProperty({ example: true }) api_key_set: boolean;
 }
 
@@ -120,7 +120,7 @@ export class ProfileSavedDto extends ProfileMutationDto {
 
 @ApiSchema({ name: 'ActivateProfileResponse' })
 export class ActivateProfileDto extends ProfileMutationDto {
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' }) model: string | null;
+  @OrNull('anthropic/claude-sonnet-4-5') model: string | null;
 }
 
 /** A profile's configuration as responses show it. */

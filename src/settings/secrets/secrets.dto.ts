@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { OrNull } from '../../common/openapi/responses.js';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
@@ -110,9 +111,7 @@ export class UpdateSecretDto {
 @ApiSchema({ name: 'CustomSecretDescription' })
 export class SecretDescriptionDto implements SecretDescription {
   @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
-  description: string | null;
+  @OrNull('Token of the deployment service') description: string | null;
 }
 
 /** Response of `GET /api/secrets`: never a value. */

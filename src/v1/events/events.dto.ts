@@ -1,10 +1,10 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import { z } from 'zod';
 import { documented } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { NextPageId, PageId, PageLimit } from '../../common/pagination/page.dto.js';
+import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import { field, must } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
@@ -13,7 +13,6 @@ import type { EventFilter } from './store/event.queries.js';
 import { toInstant } from './store/storable-event.js';
 import type { StreamStart } from './stream/event-streams.service.js';
 
-const DEFAULT_LIMIT = 100;
 const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
 const STREAM_STARTS = ['start', 'now'] as const;
 
@@ -61,12 +60,12 @@ export class EventIdsQueryDto {
   id: string[];
 }
 
-export class SearchEventsQueryDto extends CountEventsQueryDto {
+export class SearchEventsQueryDto extends IntersectionType(
+  CountEventsQueryDto,
+  PageQuery('Events on a page; one of 4 MiB ends earlier.'),
+) {
   @Choice('Oldest or newest first.', { values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
-
-  @PageId() page_id?: string;
-  @PageLimit('Events on a page; one of 4 MiB ends earlier.') limit?: number;
 }
 
 /** The id of an event of a stream, or nothing, as an OpenAPI pattern. */
@@ -116,7 +115,7 @@ export function toEventSearch(query: SearchEventsQueryDto): EventSearch {
     ...toEventFilter(query),
     descending: query.sort_order === 'TIMESTAMP_DESC',
     pageId: query.page_id,
-    limit: query.limit ?? DEFAULT_LIMIT,
+    limit: query.limit,
   };
 }
 

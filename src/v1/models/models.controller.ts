@@ -1,6 +1,7 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
+import { toPageDto } from '../../common/pagination/page.dto.js';
 import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
 import {
@@ -8,8 +9,7 @@ import {
   ProviderPageDto,
   SearchModelsQueryDto,
   SearchProvidersQueryDto,
-  toModelPageDto,
-  toProviderPageDto,
+  toModelDto,
 } from './models.dto.js';
 import { ModelsService } from './models.service.js';
 
@@ -41,7 +41,7 @@ export class ModelsController {
     answer: { type: ModelPageDto, description: 'A page of models, by provider and name' },
   })
   async searchModels(@Query() query: SearchModelsQueryDto): Promise<ModelPageDto> {
-    return toModelPageDto(await this.models.searchModels(query));
+    return toPageDto(await this.models.searchModels(query), toModelDto);
   }
 
   @Get('providers/search')
@@ -50,6 +50,6 @@ export class ModelsController {
     answer: { type: ProviderPageDto, description: 'A page of providers, verified ones first' },
   })
   async searchProviders(@Query() query: SearchProvidersQueryDto): Promise<ProviderPageDto> {
-    return toProviderPageDto(await this.models.searchProviders(query));
+    return toPageDto(await this.models.searchProviders(query), (provider) => provider);
   }
 }

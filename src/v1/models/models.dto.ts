@@ -1,14 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Shown } from '../../common/openapi/responses.js';
+import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import type { Page } from '../../common/pagination/page.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
 
-const DEFAULT_LIMIT = 50;
-
-export class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', DEFAULT_LIMIT) {
+export class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', 50) {
   @Text('Part of the name; upper and lower case do not matter.', { example: 'sonnet' }) query?: string;
   @Flag('Only verified ones, or only the others.', { example: true }) verified__eq?: boolean;
 }
@@ -22,7 +19,7 @@ const VERIFIED =
 
 @ApiSchema({ name: 'LLMModel' })
 class ModelDto {
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic' }) provider: string | null;
+  @OrNull('anthropic') provider: string | null;
   @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' }) name: string;
   @ApiProperty({ description: VERIFIED, example: true }) verified: boolean;
   @Shown('Always false: every listed model may be offered.', false) hidden: boolean;
@@ -32,11 +29,8 @@ class ModelDto {
 @ApiSchema({ name: 'LLMModelPage' })
 export class ModelPageDto extends PageOf(ModelDto) {}
 
-export function toModelPageDto({ items, nextPageId }: Page<ListedModel>): ModelPageDto {
-  return {
-    items: items.map((model) => ({ ...model, hidden: false, canonical: null })),
-    next_page_id: nextPageId,
-  };
+export function toModelDto(model: ListedModel): ModelDto {
+  return { ...model, hidden: false, canonical: null };
 }
 
 class ProviderDto {
@@ -45,7 +39,3 @@ class ProviderDto {
 }
 
 export class ProviderPageDto extends PageOf(ProviderDto) {}
-
-export function toProviderPageDto({ items, nextPageId }: Page<ProviderDto>): ProviderPageDto {
-  return { items, next_page_id: nextPageId };
-}

@@ -1,5 +1,5 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Shown, TEXT_MAP } from '../../common/openapi/responses.js';
+import { ApiSchema } from '@nestjs/swagger';
+import { Shown, TEXT_MAP, Time } from '../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import type { SandboxSpec } from './sandbox-specs.js';
 
@@ -17,7 +17,7 @@ export class SandboxSpecDto {
   })
   command: string[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @Time() created_at: string;
 
   @Shown('Variables that the program gets. Everybody can read them: they hold no secrets.', {}, TEXT_MAP)
   initial_env: Record<string, string>;

@@ -3,7 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { listWithNulls } from '../../common/openapi/responses.js';
 import { toPageDto } from '../../common/pagination/page.dto.js';
-import { parsePageId, toPage } from '../../common/pagination/page.js';
+import { pageOfAll } from '../../common/pagination/page.js';
 import {
   SandboxSpecDto,
   SandboxSpecIdsQueryDto,
@@ -12,8 +12,6 @@ import {
   toSandboxSpecDto,
 } from './sandbox-spec.dto.js';
 import { SandboxSpecs } from './sandbox-specs.js';
-
-const DEFAULT_LIMIT = 100;
 
 @ApiTags('Sandboxes')
 @Controller('api/v1/sandbox-specs')
@@ -25,15 +23,9 @@ export class SandboxSpecsController {
     description: 'What a sandbox can be, in the order of the operator; the first is the default.',
     answer: { type: SandboxSpecPageDto, description: 'A page of specifications' },
   })
-  search(
-    @Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSandboxSpecsQueryDto,
-  ): SandboxSpecPageDto {
-    const all = this.specs.all();
-    const start =
-      parsePageId('sandbox-specs', pageId, (after) => all.findIndex(({ id }) => id === after) + 1 || null) ??
-      0;
+  search(@Query() query: SearchSandboxSpecsQueryDto): SandboxSpecPageDto {
     return toPageDto(
-      toPage('sandbox-specs', all.slice(start, start + limit + 1), limit, ({ id }) => id),
+      pageOfAll('sandbox-specs', this.specs.all(), query, ({ id }) => id),
       toSandboxSpecDto,
     );
   }

@@ -1,7 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import type { Page } from '../../common/pagination/page.js';
 import type { OperatorSkill } from './operator-skills.js';
 
 export class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}
@@ -21,14 +20,12 @@ class SkillInfoDto {
 
 export class SkillPageDto extends PageOf(SkillInfoDto) {}
 
-export function toSkillPageDto({ items, nextPageId }: Page<OperatorSkill>): SkillPageDto {
+export function toSkillInfoDto({ name, triggers }: OperatorSkill): SkillInfoDto {
+  const isAlways = triggers.length === 0;
   return {
-    items: items.map(({ name, triggers }) => ({
-      name,
-      type: triggers.length === 0 ? 'repo' : 'knowledge',
-      source: 'global',
-      triggers: triggers.length === 0 ? null : triggers,
-    })),
-    next_page_id: nextPageId,
+    name,
+    type: isAlways ? 'repo' : 'knowledge',
+    source: 'global',
+    triggers: isAlways ? null : triggers,
   };
 }

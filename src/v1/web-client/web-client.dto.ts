@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Always, Shown } from '../../common/openapi/responses.js';
+import { Always, Shown, TEXT_MAP } from '../../common/openapi/responses.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 
 const FEATURE_FLAGS = {
@@ -46,10 +46,7 @@ export class WebClientConfigDto {
 
   @ApiProperty({ type: [String], example: [] }) faulty_models: string[];
   @Shown('Start of the replica.', '2026-11-21T09:30:00.000Z', { format: 'date-time' }) updated_at: string;
-
-  @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
-  provider_default_hosts: Record<string, string>;
-
+  @ApiProperty({ ...TEXT_MAP, example: {} }) provider_default_hosts: Record<string, string>;
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) acp_providers: [];
 }
 

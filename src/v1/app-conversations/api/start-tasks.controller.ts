@@ -4,6 +4,7 @@ import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
 import { listWithNulls } from '../../../common/openapi/responses.js';
+import { toPageDto } from '../../../common/pagination/page.dto.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
 import { StartTaskQueries } from '../start-task.queries.js';
@@ -19,8 +20,6 @@ import {
   StartTaskPageDto,
   toStartTaskFilter,
 } from './dto/start-task.dto.js';
-
-const DEFAULT_LIMIT = 100;
 
 const DESCRIPTION =
   'Answers at once with a start task; a sandbox is made, the repository cloned and the agent started in the ' +
@@ -157,12 +156,9 @@ export class StartTasksController {
     @UserId() userId: string,
     @Query() query: SearchStartTasksQueryDto,
   ): Promise<StartTaskPageDto> {
-    const { items, nextPageId } = await this.queries.search(userId, toStartTaskFilter(query), {
-      order: query.sort_order ?? 'CREATED_AT_DESC',
-      limit: query.limit ?? DEFAULT_LIMIT,
-      pageId: query.page_id,
-    });
-    return { items: items.map((row) => this.presenter.startTask(row)), next_page_id: nextPageId };
+    const { sort_order: order = 'CREATED_AT_DESC', limit, page_id: pageId } = query;
+    const page = await this.queries.search(userId, toStartTaskFilter(query), { order, limit, pageId });
+    return toPageDto(page, (row) => this.presenter.startTask(row));
   }
 
   @Get('start-tasks/count')

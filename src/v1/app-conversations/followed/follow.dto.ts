@@ -71,7 +71,6 @@ export class FollowStateDto {
   state: FollowState;
 
   @Shown('How often it made the agent go on.', 1, { type: 'integer' }) round: number;
-
   @ShownOrNull('Why it ended, or cannot be read at the moment.', null) reason: string | null;
 
   @Shown('Null until the conversation has one.', null, { type: FollowedPullRequestDto, nullable: true })

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { DocumentedProblem } from '../../../common/openapi/api-route.js';
-import { Shown, ShownOrNull } from '../../../common/openapi/responses.js';
+import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import { Flag } from '../../../common/validation/number-fields.js';
 import { Text } from '../../../common/validation/text-fields.js';
@@ -80,7 +80,7 @@ export class SandboxDto {
   })
   exposed_urls: ExposedUrlDto[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @Time() created_at: string;
 }
 
 export class SandboxPageDto extends PageOf(SandboxDto) {}

@@ -23,8 +23,6 @@ import {
 } from './sandbox.dto.js';
 import { SandboxPresenter } from './sandbox.presenter.js';
 
-const DEFAULT_LIMIT = 100;
-
 const CREATE =
   'Answers at once with a sandbox that is STARTING; ask `GET /api/v1/sandboxes?id=` until it is RUNNING, or ERROR ' +
   'and says why. Where as many run as may, the longest idle one is paused, and `status_detail` of the new one ' +
@@ -99,7 +97,7 @@ export class SandboxesController {
   })
   async search(
     @CurrentUser() user: AuthUser,
-    @Query() { limit = DEFAULT_LIMIT, page_id: pageId, all = false }: SearchSandboxesQueryDto,
+    @Query() { limit, page_id: pageId, all = false }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
     if (all) {
       return this.presenter.pageOfAll(user.id, await this.sandboxes.searchAll(user, limit, pageId));

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import type { DocumentedProblem } from '../../../../common/openapi/api-route.js';
-import { Shown } from '../../../../common/openapi/responses.js';
+import { OrNull, Shown } from '../../../../common/openapi/responses.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import type { FieldOptions } from '../../../../common/validation/field.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
@@ -112,7 +112,7 @@ export class MessageSentDto {
   @ApiProperty({ enum: SANDBOX_STATUSES, enumName: 'SandboxStatus', example: 'RUNNING' })
   sandbox_status: SandboxStatus;
 
-  @ApiProperty({ type: String, nullable: true, example: null }) message: string | null;
+  @OrNull(null) message: string | null;
 }
 
 @ApiSchema({ name: 'PendingMessageRequest' })
