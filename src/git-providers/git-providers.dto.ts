@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { OrNull } from '../common/openapi/responses.js';
-import type { DocumentedProblem } from '../common/openapi/api-route.js';
+import { thrown } from '../common/openapi/api-route.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -8,6 +8,7 @@ import {
   type ProviderType,
   type ProviderUser,
 } from './git-provider.js';
+import { invalidGitToken } from './git-provider-problem.js';
 
 export class ProviderTokenWarningDto {
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' }) provider: ProviderType;
@@ -21,12 +22,10 @@ export class ProviderTokenWarningDto {
   detail: string;
 }
 
-export const INVALID_TOKEN: DocumentedProblem = {
-  status: 401,
-  code: 'invalid_git_token',
-  detail: 'Invalid token. Please make sure it is a valid github token.',
-  description: 'No valid API key, or a token that its provider rejects',
-};
+export const INVALID_TOKEN = thrown(
+  invalidGitToken('github'),
+  'No valid API key, or a token that its provider rejects',
+);
 
 export class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' }) id: string;

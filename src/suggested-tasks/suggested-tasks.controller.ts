@@ -3,7 +3,7 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiHeader, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { ifNoneMatch } from '../common/requests/response-headers.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { TASK_TYPES } from './candidate.js';
@@ -58,11 +58,7 @@ export class SuggestedTasksController {
       example: SUGGESTED_TASKS_EXAMPLE,
     },
     problems: SUGGESTED_TASKS_PROBLEMS,
-    invalid: {
-      loc: ['query', 'task_types'],
-      type: 'enum',
-      msg: `Expected a comma list of: ${TASK_TYPES.join(', ')}.`,
-    },
+    invalid: badInput('query.task_types', `Expected a comma list of: ${TASK_TYPES.join(', ')}.`, 'enum'),
   })
   async find(
     @UserId() userId: string,

@@ -1,12 +1,19 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { isArray, isIn } from 'class-validator';
-import type { DocumentedProblem } from '../common/openapi/api-route.js';
+import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
 import { field, type FieldOptions, maxItems, must } from '../common/validation/field.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { MAX_TEXT } from '../common/validation/text-fields.js';
-import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
+import {
+  GitProviderError,
+  PROVIDER_TYPES,
+  type ProviderErrorCode,
+  type ProviderType,
+} from '../git-providers/git-provider.js';
+import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
+import { allProvidersFailed, type ProviderFailure } from './provider-status.js';
 
 export class SuggestedTaskDto {
   @Shown('Where the repository is.', 'github', { enum: PROVIDER_TYPES, enumName: 'ProviderType' })
@@ -53,45 +60,23 @@ export const PROVIDER_STATUS_HEADER = {
   example: 'github;status=ok;count=2, gitlab;status=error;code=rate_limited;retry_after=41',
 };
 
+const failed = (code: ProviderErrorCode, provider: ProviderType = 'github'): ProviderFailure => ({
+  provider,
+  error: new GitProviderError(code, code === 'rate_limited' ? { retryAfterSeconds: 41 } : {}),
+});
+
 export const SUGGESTED_TASKS_PROBLEMS: DocumentedProblem[] = [
-  {
-    status: 401,
-    code: 'no_git_provider',
-    detail: 'No providers set.',
-    description: 'No valid API key, no stored token, or every provider refused its token',
-  },
-  {
-    status: 401,
-    code: 'git_providers_failed',
-    detail: 'Every git provider refused its token; store new ones with POST /api/v1/secrets/git-providers.',
-    extensions: { errors: [{ provider: 'github', code: 'unauthorized', retry_after: null }] },
-  },
-  {
-    status: 429,
-    code: 'git_providers_failed',
-    detail: 'Every git provider limits requests at the moment; wait as long as Retry-After says.',
-    description: 'Too many requests of this user, or every provider limits requests',
-    extensions: { errors: [{ provider: 'github', code: 'rate_limited', retry_after: 41 }] },
-  },
-  {
-    status: 502,
-    code: 'git_providers_failed',
-    detail: 'No git provider gave a usable answer; `errors` says why for each.',
-    description: 'No provider answered',
-    extensions: {
-      errors: [
-        { provider: 'github', code: 'unavailable', retry_after: null },
-        { provider: 'gitlab', code: 'rate_limited', retry_after: 41 },
-      ],
-    },
-  },
-  {
-    status: 504,
-    code: 'git_providers_failed',
-    detail: 'No git provider answered in time; try again.',
-    description: 'No provider answered in time',
-    extensions: { errors: [{ provider: 'github', code: 'timeout', retry_after: null }] },
-  },
+  thrown(noGitProvider(), 'No valid API key, no stored token, or every provider refused its token'),
+  thrown(allProvidersFailed([failed('unauthorized')])),
+  thrown(
+    allProvidersFailed([failed('rate_limited')]),
+    'Too many requests of this user, or every provider limits requests',
+  ),
+  thrown(
+    allProvidersFailed([failed('unavailable'), failed('rate_limited', 'gitlab')]),
+    'No provider answered',
+  ),
+  thrown(allProvidersFailed([failed('timeout')]), 'No provider answered in time'),
 ];
 
 export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Header, Param, Patch, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, documented } from '../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '../common/openapi/api-route.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
   CHANGES_OF_CONVERSATIONS,
@@ -10,6 +10,7 @@ import {
 } from '../v1/app-conversations/api/dto/conversation.dto.js';
 import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';
 import { ConversationsService } from '../v1/app-conversations/conversations.service.js';
+import { unknownConversation } from '../v1/events/events.service.js';
 import {
   ConversationInfoDto,
   ConversationInfoPageDto,
@@ -20,11 +21,7 @@ import {
 } from './conversations.dto.js';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-const UNKNOWN = documented(
-  404,
-  'There is no conversation with this id.',
-  'Unknown conversation, or not yours',
-);
+const UNKNOWN = thrown(unknownConversation(), 'Unknown conversation, or not yours');
 
 /** V1's conversations in the format of the older web application. */
 @ApiTags('Conversations')
@@ -91,7 +88,7 @@ export class ConversationInfosController {
     answer: { schema: { type: 'boolean' }, description: 'Renamed', example: true },
     examples: CHANGES_OF_CONVERSATIONS,
     problems: [UNKNOWN],
-    invalid: { loc: ['body', 'title'], type: 'value_error', msg: 'Expected a title that is not blank.' },
+    invalid: badInput('body.title', 'Expected a title that is not blank.'),
   })
   async rename(
     @UserId() userId: string,

@@ -1,7 +1,7 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { RepositoryListsService } from '../git-providers/repository-lists.service.js';
 import {
@@ -30,11 +30,7 @@ const LISTED = 'As the provider lists them';
 const LIST = {
   description: 'Read from the git provider and kept for a minute.',
   problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
-  invalid: {
-    loc: ['query', 'provider'],
-    type: 'enum',
-    msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
-  },
+  invalid: badInput('query.provider', `Expected one of: ${PROVIDER_TYPES.join(', ')}.`, 'enum'),
 };
 
 /** V1's lists in the format of the older web application. */

@@ -11,7 +11,7 @@ import { fieldSchema, LLM_ECHOES, LLM_FIELDS, MAX_MODEL_TEXT } from '../nested/s
 import { masked, shownLlm } from '../nested/nested-settings.js';
 
 /** Profile names are part of URLs. */
-const PROFILE_NAME = {
+export const PROFILE_NAME = {
   regex: /^[A-Za-z0-9._-]{1,64}$/,
   expected: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
 };

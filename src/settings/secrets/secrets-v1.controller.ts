@@ -53,7 +53,7 @@ export class SecretsV1Controller {
       'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
     status: 201,
     answer: { type: EditResponseDto, description: 'Stored' },
-    invalid: badSecretName('body', 'name'),
+    invalid: badSecretName('body.name'),
   })
   async store(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
     await this.secrets.store(userId, body);
@@ -86,7 +86,7 @@ export class SecretsV1Controller {
       example: { message: 'Secret updated successfully' },
     },
     problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
-    invalid: badSecretName('body', 'name'),
+    invalid: badSecretName('body.name'),
   })
   async update(
     @UserId() userId: string,
@@ -106,7 +106,7 @@ export class SecretsV1Controller {
       example: { message: 'Secret deleted successfully' },
     },
     problems: [UNKNOWN_SECRET],
-    invalid: badSecretName('path', 'secret_id'),
+    invalid: badSecretName('path.secret_id'),
   })
   async remove(
     @UserId() userId: string,

@@ -36,7 +36,7 @@ export class SecretsController {
     status: 201,
     answer: { type: SecretMessageDto, description: 'Stored' },
     problems: [SECRET_NAME_TAKEN],
-    invalid: badSecretName('body', 'name'),
+    invalid: badSecretName('body.name'),
   })
   async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
     await this.secrets.create(userId, body);
@@ -48,7 +48,7 @@ export class SecretsController {
     description: 'Renames it, describes it anew, and replaces its value if one is given.',
     answer: { type: SecretMessageDto, description: 'Changed', example: { message: 'Secret changed' } },
     problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
-    invalid: badSecretName('body', 'name'),
+    invalid: badSecretName('body.name'),
   })
   async update(
     @UserId() userId: string,
@@ -64,7 +64,7 @@ export class SecretsController {
     description: 'Its value is gone for good.',
     answer: { type: SecretMessageDto, description: 'Removed', example: { message: 'Secret removed' } },
     problems: [UNKNOWN_SECRET],
-    invalid: badSecretName('path', 'name'),
+    invalid: badSecretName('path.name'),
   })
   async remove(@UserId() userId: string, @Param() { name }: SecretNameDto): Promise<SecretMessageDto> {
     await this.secrets.remove(userId, name);

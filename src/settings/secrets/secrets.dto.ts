@@ -2,9 +2,10 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { OrNull } from '../../common/openapi/responses.js';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { badInput, thrown } from '../../common/openapi/api-route.js';
 import { Secret, Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
+import { secretNameTaken, unknownSecret } from './secrets.service.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
 const NAME_PATTERN = {
@@ -27,19 +28,12 @@ export function customSecretNameProblem(name: string): string | null {
   return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
 }
 
-export const SECRET_NAME_TAKEN: DocumentedProblem = {
-  status: 400,
-  code: 'conflict',
-  detail: 'A secret named DEPLOY_TOKEN exists already.',
-  description: 'The name is taken',
-  extensions: { message: 'A secret named DEPLOY_TOKEN exists already.' },
-};
+export const SECRET_NAME_TAKEN = thrown(secretNameTaken('DEPLOY_TOKEN'), 'The name is taken');
+export const UNKNOWN_SECRET = thrown(unknownSecret('DEPLOY_TOKEN'), 'Unknown name');
 
-export const UNKNOWN_SECRET = documented(404, 'There is no secret named DEPLOY_TOKEN.', 'Unknown name');
-
-/** What is said of a name that no secret can have. */
-export function badSecretName(place: 'body' | 'path', member: string): InputProblem {
-  return { loc: [place, member], type: 'value_error', msg: NAME_PATTERN.expected };
+/** @param input where it is, such as `body.name` */
+export function badSecretName(input: string): InputProblem {
+  return badInput(input, NAME_PATTERN.expected);
 }
 
 /** The name of a custom secret. */

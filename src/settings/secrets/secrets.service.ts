@@ -41,7 +41,7 @@ export class SecretsService {
   /** @throws DomainError conflict when the name is taken */
   async create(userId: string, { name, value, description = null }: CreateSecretDto): Promise<void> {
     if (!(await this.secrets.add(userId, { name, value, description }))) {
-      throw nameTaken(name);
+      throw secretNameTaken(name);
     }
   }
 
@@ -55,7 +55,7 @@ export class SecretsService {
       case 'unknown':
         throw unknownSecret(name);
       case 'taken':
-        throw nameTaken(change.name);
+        throw secretNameTaken(change.name);
       case 'changed':
     }
   }
@@ -81,11 +81,11 @@ export class SecretsService {
   }
 }
 
-function nameTaken(name: string): DomainError {
+export function secretNameTaken(name: string): DomainError {
   const message = `A secret named ${name} exists already.`;
   return new DomainError('bad_request', 'conflict', message, { extensions: { message } });
 }
 
-function unknownSecret(name: string): DomainError {
+export function unknownSecret(name: string): DomainError {
   return new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
 }

@@ -3,7 +3,7 @@ import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
 import {
   ConversationEventDto,
   ConversationPathDto,
@@ -91,11 +91,10 @@ export class EventsController {
       content: { 'text/event-stream': { schema: { type: 'string' }, example: STREAM_EXAMPLE } },
     },
     problems: [UNKNOWN_CONVERSATION],
-    invalid: {
-      loc: ['header', 'last-event-id'],
-      type: 'value_error',
-      msg: 'Expected the id of an event of this stream, which is a number.',
-    },
+    invalid: badInput(
+      'header.last-event-id',
+      'Expected the id of an event of this stream, which is a number.',
+    ),
   })
   async stream(
     @CurrentUser() user: AuthUser,

@@ -2,13 +2,13 @@ import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import { z } from 'zod';
-import { documented } from '../../common/openapi/api-route.js';
+import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import { field, must } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
-import type { EventSearch } from './events.service.js';
+import { type EventSearch, unknownConversation } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
 import { toInstant } from './store/storable-event.js';
 import type { StreamStart } from './stream/event-streams.service.js';
@@ -26,11 +26,7 @@ export const EVENT_EXAMPLE: MessageEvent = {
   extended_content: [],
 };
 
-export const UNKNOWN_CONVERSATION = documented(
-  404,
-  'There is no conversation with this id.',
-  'Unknown, or not yours',
-);
+export const UNKNOWN_CONVERSATION = thrown(unknownConversation(), 'Unknown, or not yours');
 
 function ConversationId(): PropertyDecorator {
   const example = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';

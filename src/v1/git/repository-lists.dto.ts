@@ -1,25 +1,17 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { documented, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, TimeOrNull } from '../../common/openapi/responses.js';
 import { NextPageId, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { invalidGitToken, noGitProvider } from '../../git-providers/git-provider-problem.js';
 import { REPOSITORY_SORTS, type RepositorySort } from '../../git-providers/repository-lists.js';
 
 const MAX_QUERY_LENGTH = 256;
 
 export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
-  {
-    status: 401,
-    code: 'no_git_provider',
-    detail: 'No providers set.',
-    description: 'No valid API key, no stored token for the provider, or one that it refuses',
-  },
-  {
-    status: 401,
-    code: 'invalid_git_token',
-    detail: 'Invalid token. Please make sure it is a valid github token.',
-  },
+  thrown(noGitProvider(), 'No valid API key, no stored token for the provider, or one that it refuses'),
+  thrown(invalidGitToken('github')),
   502,
   504,
 ];

@@ -2,9 +2,9 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, documented, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
-import { ConversationWorkspaceService } from '../conversation-workspace.service.js';
+import { ConversationWorkspaceService, fileTooLarge } from '../conversation-workspace.service.js';
 import { DownloadSender } from './download.sender.js';
 import { FileQueryDto, GitQueryDto, SANDBOX_PROBLEMS } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
@@ -14,9 +14,8 @@ const PROBLEMS: DocumentedProblem[] = [
   UNKNOWN_CONVERSATION,
   ...SANDBOX_PROBLEMS,
 ];
-const FILE_TOO_LARGE = documented(
-  413,
-  "The file has 300 MiB; at most 256 MiB can be read as a JSON string. Download it with the sandbox's session_api_key: GET /api/v1/sandboxes/3Yv5mQ8hZk2LrTnBx7Wc0d/agent-server/api/file/download?path=…",
+const FILE_TOO_LARGE = thrown(
+  fileTooLarge(300 * 1024 * 1024, '3Yv5mQ8hZk2LrTnBx7Wc0d'),
   'The file is too large for one JSON string',
 );
 const READ_FILE =

@@ -2,13 +2,14 @@ import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestj
 import { ApiHeader, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '../../../common/openapi/api-route.js';
 import { listWithNulls } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
 import { idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
+import { quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import { StartTaskQueries } from '../start-task.queries.js';
-import { ConversationStarter } from '../start/conversation-starter.js';
+import { ConversationStarter, tooManyConversations } from '../start/conversation-starter.js';
 import { StartStream } from '../start/start-stream.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
@@ -65,32 +66,22 @@ const EXAMPLES = {
   },
 };
 
-const QUOTA_EXCEEDED: DocumentedProblem = {
-  status: 429,
-  code: 'sandbox_limit',
-  detail: 'As many of your sandboxes run as may at a time (5). Pause or delete one, then try again.',
-  description:
-    'Too many requests, too many starts that wait for a place, or no place at all where none is made ' +
-    '(SANDBOX_LIMIT_POLICY)',
-};
-
-const TOO_MANY_CONVERSATIONS: DocumentedProblem = {
-  status: 409,
-  code: 'conversation_limit',
-  detail:
-    'You have 10000 conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
-  description:
-    'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
-};
+const QUOTA_EXCEEDED = thrown(
+  quotaExceeded({ maxRunning: 5, limitPolicy: 'reject' }),
+  'Too many requests, too many starts that wait for a place, or no place at all where none is made (SANDBOX_LIMIT_POLICY)',
+);
+const TOO_MANY_CONVERSATIONS = thrown(
+  tooManyConversations(10_000),
+  'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
+);
 
 const START = {
   examples: EXAMPLES,
   problems: [TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, QUOTA_EXCEEDED],
-  invalid: {
-    loc: ['body', 'selected_repository'],
-    type: 'value_error',
-    msg: 'Expected the full name of a repository, such as octo/app, not its address.',
-  },
+  invalid: badInput(
+    'body.selected_repository',
+    'Expected the full name of a repository, such as octo/app, not its address.',
+  ),
 };
 
 function StartKey(): MethodDecorator {
