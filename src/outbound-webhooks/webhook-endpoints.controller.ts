@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiExtraModels, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
@@ -17,7 +17,7 @@ import {
   WebhookEndpointIdDto,
   WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
-import { WEBHOOK_MODELS, WEBHOOKS } from './webhook-event.dto.js';
+import { WEBHOOKS } from './webhook-event.dto.js';
 import { tooManyEndpoints, unknownEndpoint, WebhookEndpointsService } from './webhook-endpoints.service.js';
 
 const CREATE =
@@ -46,7 +46,6 @@ const BAD_URL = badInput(
 );
 
 @ApiTags('Webhook endpoints')
-@ApiExtraModels(...WEBHOOK_MODELS)
 @Controller('api/v1/webhook-endpoints')
 export class WebhookEndpointsController {
   constructor(private readonly endpoints: WebhookEndpointsService) {}
@@ -59,7 +58,7 @@ export class WebhookEndpointsController {
     examples: NEW_ENDPOINTS,
     problems: [TOO_MANY],
     invalid: BAD_URL,
-    webhooks: WEBHOOKS,
+    sends: WEBHOOKS,
   })
   async create(
     @UserId() userId: string,

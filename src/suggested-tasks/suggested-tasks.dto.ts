@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { isArray, isIn } from 'class-validator';
 import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
-import { field, type FieldOptions, maxItems, must } from '../common/validation/field.js';
+import { field, maxItems, must } from '../common/validation/field.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { MAX_TEXT } from '../common/validation/text-fields.js';
 import {
@@ -89,41 +89,40 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
   };
 }
 
-export const MAX_WORDS = 100;
+const MAX_WORDS = 100;
 
 /** A query parameter with a comma list of known words; arrives as an array. */
-function CommaList(
-  description: string,
-  { values, ...options }: FieldOptions & { values: readonly string[] },
-): PropertyDecorator {
+function CommaList(description: string, values: readonly string[]): PropertyDecorator {
   const areKnown = (words: unknown): boolean =>
     Array.isArray(words) && words.every((word) => isIn(word, values));
-  return field(description, options, {
-    schema: { type: String, maxLength: MAX_TEXT },
-    coerce: (value) =>
-      typeof value === 'string' && value.length <= MAX_TEXT
-        ? value.split(',').map((word) => word.trim())
-        : value,
-    rules: {
-      isArray: must(isArray, 'string_type', 'Expected one comma-separated list.'),
-      arrayMaxSize: maxItems(MAX_WORDS, 'words'),
-      isIn: must(areKnown, 'enum', `Expected a comma list of: ${values.join(', ')}.`),
+  return field(
+    description,
+    {},
+    {
+      schema: {
+        type: 'array',
+        style: 'form',
+        explode: false,
+        minItems: 1,
+        maxItems: MAX_WORDS,
+        items: { type: 'string', enum: [...values] },
+        example: [...values],
+      },
+      coerce: (value) =>
+        typeof value === 'string' && value.length <= MAX_TEXT
+          ? value.split(',').map((word) => word.trim())
+          : value,
+      rules: {
+        isArray: must(isArray, 'string_type', 'Expected one comma-separated list.'),
+        arrayMaxSize: maxItems(MAX_WORDS, 'words'),
+        isIn: must(areKnown, 'enum', `Expected a comma list of: ${values.join(', ')}.`),
+      },
     },
-  });
+  );
 }
 
 export class SuggestedTasksQueryDto {
-  @CommaList(`Only tasks of these types, comma-separated. All by default: ${TASK_TYPES.join(', ')}.`, {
-    values: TASK_TYPES,
-    example: 'MERGE_CONFLICTS,FAILING_CHECKS',
-  })
-  task_types?: TaskType[];
-
-  @CommaList(`Ask only these providers, comma-separated: ${PROVIDER_TYPES.join(', ')}.`, {
-    values: PROVIDER_TYPES,
-    example: 'github,gitlab',
-  })
-  providers?: ProviderType[];
-
+  @CommaList('Only tasks of these types; all by default.', TASK_TYPES) task_types?: TaskType[];
+  @CommaList('Ask only these providers; all by default.', PROVIDER_TYPES) providers?: ProviderType[];
   @Integer('Tasks in the answer at most.', { minimum: 1, maximum: 200, default: 100 }) limit?: number;
 }

@@ -58,7 +58,10 @@ export class SuccessDto {
   success: boolean;
 }
 
-export const SUCCESS: SuccessDto = { success: true };
+export async function succeeded(work: Promise<unknown>): Promise<SuccessDto> {
+  await work;
+  return { success: true };
+}
 
 export function listWithNulls(type: DtoClass): ApiResponseSchemaHost['schema'] {
   return {

@@ -1,10 +1,37 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
-import { toPageDto } from '../../common/pagination/page.dto.js';
+import { Shown } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
 import { pageOfAll } from '../../common/pagination/page.js';
-import { OperatorSkills } from './operator-skills.js';
-import { SearchSkillsQueryDto, SkillPageDto, toSkillInfoDto } from './skills.dto.js';
+import { type OperatorSkill, OperatorSkills } from './operator-skills.js';
+
+class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}
+
+class SkillInfoDto {
+  @ApiProperty({ example: 'release-notes' }) name: string;
+
+  @Shown(
+    'repo: always part of the prompt. knowledge: given to the agent with a message that has a trigger.',
+    'knowledge',
+  )
+  type: string;
+
+  @ApiProperty({ description: 'Who has it: the operator, for everybody.', example: 'global' }) source: string;
+  @ApiProperty({ type: [String], nullable: true, example: ['changelog'] }) triggers: string[] | null;
+}
+
+class SkillPageDto extends PageOf(SkillInfoDto) {}
+
+function toSkillInfoDto({ name, triggers }: OperatorSkill): SkillInfoDto {
+  const isAlways = triggers.length === 0;
+  return {
+    name,
+    type: isAlways ? 'repo' : 'knowledge',
+    source: 'global',
+    triggers: isAlways ? null : triggers,
+  };
+}
 
 @ApiTags('Skills')
 @Controller('api/v1/skills')

@@ -2,7 +2,7 @@ import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiBody, ApiTags } from '@nestjs/swagger';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
-import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
+import { succeeded, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
 import { ConversationPathDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
@@ -51,8 +51,7 @@ export class AgentServerWebhooksController {
     @CurrentSandbox() sandbox: SandboxKeyHolder,
     @Body() info: unknown,
   ): Promise<SuccessDto> {
-    await this.webhooks.conversationChanged(sandbox, info);
-    return SUCCESS;
+    return succeeded(this.webhooks.conversationChanged(sandbox, info));
   }
 
   @Post('events/:id')
@@ -76,7 +75,6 @@ export class AgentServerWebhooksController {
     @Param() { id }: ConversationPathDto,
     @Body() events: BodyKind | null | undefined,
   ): Promise<SuccessDto> {
-    await this.webhooks.eventsArrived(sandbox, id, events);
-    return SUCCESS;
+    return succeeded(this.webhooks.eventsArrived(sandbox, id, events));
   }
 }

@@ -3,7 +3,7 @@ import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
-import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationExportService } from '../conversation-export.service.js';
@@ -105,8 +105,7 @@ export class AppConversationsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async remove(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.conversations.remove(userId, id);
-    return SUCCESS;
+    return succeeded(this.conversations.remove(userId, id));
   }
 
   @Get(':id/download')

@@ -2,7 +2,7 @@ import { Body, Controller, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
-import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { acpAgentSilent, AcpModelService } from '../acp-model.service.js';
@@ -96,11 +96,12 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { accept, reason }: ConfirmationResponseDto,
   ): Promise<SuccessDto> {
-    await this.actions.respondToConfirmation(userId, id, {
-      accept,
-      ...(reason !== undefined && reason !== null && { reason }),
-    });
-    return SUCCESS;
+    return succeeded(
+      this.actions.respondToConfirmation(userId, id, {
+        accept,
+        ...(reason !== undefined && reason !== null && { reason }),
+      }),
+    );
   }
 
   @Post('pause')
@@ -110,8 +111,7 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async pause(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.pause(userId, id);
-    return SUCCESS;
+    return succeeded(this.actions.pause(userId, id));
   }
 
   @Post('run')
@@ -121,8 +121,7 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async run(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.run(userId, id);
-    return SUCCESS;
+    return succeeded(this.actions.run(userId, id));
   }
 
   @Post('switch_profile')
@@ -137,8 +136,7 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { profile_name: name }: SwitchProfileDto,
   ): Promise<SuccessDto> {
-    await this.profiles.switchProfile(userId, id, name);
-    return SUCCESS;
+    return succeeded(this.profiles.switchProfile(userId, id, name));
   }
 
   @Post('switch_acp_model')
@@ -153,7 +151,6 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { model }: SwitchAcpModelDto,
   ): Promise<SuccessDto> {
-    await this.models.switchAcpModel(userId, id, model);
-    return SUCCESS;
+    return succeeded(this.models.switchAcpModel(userId, id, model));
   }
 }

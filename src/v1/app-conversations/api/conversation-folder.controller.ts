@@ -1,12 +1,69 @@
 import { Controller, Get, Param, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
+import { Shown } from '../../../common/openapi/responses.js';
+import {
+  ConversationFolderService,
+  type ConversationSkill,
+  type HookEvent,
+} from '../conversation-folder.service.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
-import { ConversationFolderService } from '../conversation-folder.service.js';
-import { SANDBOX_PROBLEMS } from './dto/conversation-actions.dto.js';
-import { FilesQueryDto, HooksDto, SkillsDto } from './dto/conversation-folder.dto.js';
+import { SANDBOX_PROBLEMS, WorkspacePath } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
+
+class FilesQueryDto {
+  @WorkspacePath("Folder: absolute, or below the conversation's folder, which is the default.", {
+    default: '.',
+    example: '/workspace/project',
+  })
+  path?: string;
+}
+
+@ApiSchema({ name: 'SkillResponse' })
+class SkillDto implements ConversationSkill {
+  @ApiProperty({ example: 'release-notes' }) name: string;
+
+  @Shown(
+    'repo: always part of the prompt. knowledge: given to the agent with a message that has one of its words. agentskills: read by the agent when it needs it.',
+    'knowledge',
+    { enum: ['repo', 'knowledge', 'agentskills'] },
+  )
+  type: ConversationSkill['type'];
+
+  @ApiProperty({ example: 'Write one line per change, the user first.' }) content: string;
+  @ApiProperty({ type: [String], example: ['changelog'] }) triggers: string[];
+}
+
+@ApiSchema({ name: 'GetSkillsResponse' })
+class SkillsDto {
+  @ApiProperty({ type: [SkillDto] }) skills: ConversationSkill[];
+}
+
+@ApiSchema({ name: 'HookDefinitionResponse' })
+class HookDto {
+  @ApiProperty({ example: 'command' }) type: string;
+  @ApiProperty({ example: '.openhands/hooks/check.sh' }) command: string;
+  @ApiProperty({ description: 'Seconds.', example: 60 }) timeout: number;
+  @ApiProperty({ example: false }) async: boolean;
+}
+
+@ApiSchema({ name: 'HookMatcherResponse' })
+class HookMatcherDto {
+  @Shown('Which tools: `*`, a name or a pattern.', 'terminal') matcher: string;
+  @ApiProperty({ type: [HookDto] }) hooks: HookDto[];
+}
+
+@ApiSchema({ name: 'HookEventResponse' })
+class HookEventDto implements HookEvent {
+  @ApiProperty({ example: 'pre_tool_use' }) event_type: string;
+  @ApiProperty({ type: [HookMatcherDto] }) matchers: HookMatcherDto[];
+}
+
+@ApiSchema({ name: 'GetHooksResponse' })
+class HooksDto {
+  @ApiProperty({ type: [HookEventDto] }) hooks: HookEvent[];
+}
 
 /** A sandbox that does not run has nothing to show, which is no failure. */
 const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);

@@ -1,11 +1,11 @@
 import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestjs/common';
-import { ApiHeader, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, badInput, thrown } from '../../../common/openapi/api-route.js';
 import { listWithNulls } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
-import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
 import { quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import { StartTaskQueries } from '../start-task.queries.js';
@@ -84,15 +84,6 @@ const START = {
   ),
 };
 
-function StartKey(): MethodDecorator {
-  return ApiHeader({
-    name: 'Idempotency-Key',
-    description: 'A repetition of the request under this key answers the same task, for 24 hours.',
-    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
-    example: 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b',
-  });
-}
-
 @ApiTags('Conversations')
 @Controller('api/v1/app-conversations')
 export class StartTasksController {
@@ -104,7 +95,7 @@ export class StartTasksController {
   ) {}
 
   @Post()
-  @StartKey()
+  @ApiIdempotencyKey('task', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b')
   @ApiRoute('start_app_conversation', 'Start a conversation', {
     ...START,
     description: DESCRIPTION,
@@ -119,7 +110,7 @@ export class StartTasksController {
   }
 
   @Post('stream-start')
-  @StartKey()
+  @ApiIdempotencyKey('task', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b')
   @ApiRoute('stream_app_conversation_start', 'Start a conversation and watch', {
     ...START,
     description:

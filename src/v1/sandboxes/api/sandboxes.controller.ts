@@ -1,10 +1,10 @@
 import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
-import { ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../../common/openapi/api-route.js';
-import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
-import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { quotaExceeded } from '../sandbox-quota.js';
 import { SandboxQueries } from '../sandbox.queries.js';
 import {
@@ -105,12 +105,7 @@ export class SandboxesController {
   }
 
   @Post()
-  @ApiHeader({
-    name: 'Idempotency-Key',
-    description: 'A repetition of the request under this key answers the same sandbox, for 24 hours.',
-    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
-    example: '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b',
-  })
+  @ApiIdempotencyKey('sandbox', '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b')
   @ApiRoute('create_sandbox', 'Start a sandbox', {
     description: CREATE,
     answer: { type: SandboxDto, description: 'The sandbox' },
@@ -143,8 +138,7 @@ export class SandboxesController {
     problems: [UNKNOWN],
   })
   async pause(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
-    await this.sandboxes.pause(await this.sandboxes.ownerFor(user, id), id);
-    return SUCCESS;
+    return succeeded(this.sandboxes.pause(await this.sandboxes.ownerFor(user, id), id));
   }
 
   @Post(':id/resume')
@@ -155,8 +149,7 @@ export class SandboxesController {
     problems: [NOT_SEPARATED, UNKNOWN, ALL_BUSY],
   })
   async resume(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
-    await this.sandboxes.resume(await this.sandboxes.ownerFor(user, id), id);
-    return SUCCESS;
+    return succeeded(this.sandboxes.resume(await this.sandboxes.ownerFor(user, id), id));
   }
 
   @Delete(':id')
@@ -175,7 +168,6 @@ export class SandboxesController {
     @Query() { sandbox_id: repeatedId }: DeleteSandboxQueryDto,
   ): Promise<SuccessDto> {
     requireSameId(id, repeatedId);
-    await this.sandboxes.remove(await this.sandboxes.ownerFor(user, id), id);
-    return SUCCESS;
+    return succeeded(this.sandboxes.remove(await this.sandboxes.ownerFor(user, id), id));
   }
 }
