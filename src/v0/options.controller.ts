@@ -36,40 +36,31 @@ class ServerConfigDto {
   @ApiProperty({ type: ServerFeatureFlagsDto }) FEATURE_FLAGS: typeof FEATURE_FLAGS;
 }
 
-function toServerConfigDto(providers: readonly ProviderType[]): ServerConfigDto {
-  return {
-    APP_MODE: 'oss',
-    GITHUB_CLIENT_ID: '',
-    POSTHOG_CLIENT_KEY: '',
-    PROVIDERS_CONFIGURED: [...providers],
-    FEATURE_FLAGS,
-  };
-}
-
-/** Without a response, the older web application overwrites the user's settings with its defaults. */
 @ApiTags('Config')
-@Public()
 @Controller('api/options')
-export class ServerConfigController {
-  constructor(private readonly registry: GitProviderRegistry) {}
+export class OptionsController {
+  constructor(
+    private readonly registry: GitProviderRegistry,
+    private readonly models: ModelCatalogue,
+    private readonly agents: AcpAgents,
+  ) {}
 
+  // Without a response, the older web application overwrites the user's settings with its defaults.
   @Get('config')
+  @Public()
   @ApiRoute('get_config_api_options_config_get', 'What the older web application shows and hides', {
     description: 'Open to everyone: it asks before it has a key.',
     answer: { type: ServerConfigDto, description: 'The same for everybody' },
   })
   config(): ServerConfigDto {
-    return toServerConfigDto(this.registry.usable);
+    return {
+      APP_MODE: 'oss',
+      GITHUB_CLIENT_ID: '',
+      POSTHOG_CLIENT_KEY: '',
+      PROVIDERS_CONFIGURED: [...this.registry.usable],
+      FEATURE_FLAGS,
+    };
   }
-}
-
-@ApiTags('Config')
-@Controller('api/options')
-export class OptionsController {
-  constructor(
-    private readonly models: ModelCatalogue,
-    private readonly agents: AcpAgents,
-  ) {}
 
   @Get('models')
   @ApiRoute('get_litellm_models_api_options_models_get', 'Models to choose from', {

@@ -30,6 +30,11 @@ export function ShownOrNull(
   return Shown(description, example, Object.assign({ type: String, nullable: true }, more));
 }
 
+/** What was stored all the same; absent when there are none. */
+export function WarningsOf(type: DtoClass, description: string): PropertyDecorator {
+  return ApiProperty({ type: [type], required: false, description });
+}
+
 /** A text or null, which its name explains. */
 export function OrNull(example: string | null, more: ApiPropertyOptions = {}): PropertyDecorator {
   return ApiProperty(Object.assign({ type: String, nullable: true }, more, { example }));

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
-import { ApiExcludeController, ApiTags } from '@nestjs/swagger';
+import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
@@ -26,6 +26,10 @@ const NOTHING_TO_SAVE = thrown(settingsNotFound(), 'Nothing is stored that could
 const TOO_MANY = thrown(tooManyProfiles(), 'Too many profiles');
 const NAME_TAKEN = thrown(profileNameTaken('quick'), 'The name is taken');
 const BAD_NAME = badInput('path.name', PROFILE_NAME.expected);
+
+function changed(description: string, name: string, message: string): ApiResponseNoStatusOptions {
+  return { type: ProfileMutationDto, description, example: { name, message } };
+}
 
 @ApiTags('Settings')
 @Controller('api/v1/settings/profiles')
@@ -80,11 +84,7 @@ export class ProfilesController {
   @ApiRoute('delete_profile_api_v1_settings_profiles__name__delete', 'Delete a stored model', {
     description:
       'An unknown name is no error. When the settings follow the profile, they follow the oldest other one from then on.',
-    answer: {
-      type: ProfileMutationDto,
-      description: 'Deleted',
-      example: { name: 'fast', message: "Profile 'fast' deleted" },
-    },
+    answer: changed('Deleted', 'fast', "Profile 'fast' deleted"),
     invalid: BAD_NAME,
   })
   async remove(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ProfileMutationDto> {
@@ -120,11 +120,7 @@ export class ProfilesController {
   @Post(':name/rename')
   @ApiRoute('rename_profile_api_v1_settings_profiles__name__rename_post', 'Rename a stored model', {
     description: 'Its configuration and key stay.',
-    answer: {
-      type: ProfileMutationDto,
-      description: 'Renamed',
-      example: { name: 'quick', message: "Profile 'fast' renamed to 'quick'" },
-    },
+    answer: changed('Renamed', 'quick', "Profile 'fast' renamed to 'quick'"),
     problems: [UNKNOWN, NAME_TAKEN],
     invalid: { ...BAD_NAME, loc: ['body', 'new_name'] },
   })

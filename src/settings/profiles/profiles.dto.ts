@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { ANY_OBJECT, OrNull, Shown, ShownOrNull } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull, WarningsOf } from '../../common/openapi/responses.js';
 import { field, must } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
@@ -16,7 +16,6 @@ export const PROFILE_NAME = {
   expected: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
 };
 
-/** The name of a profile. */
 function ProfileName(description: string): PropertyDecorator {
   return Text(description, { required: true, example: 'example', pattern: PROFILE_NAME });
 }
@@ -110,11 +109,7 @@ export class ProfileMutationDto {
 
 @ApiSchema({ name: 'ProfileSavedResponse' })
 export class ProfileSavedDto extends ProfileMutationDto {
-  @ApiProperty({
-    type: [ModelWarningDto],
-    required: false,
-    description: 'Says why the model was stored unverified; absent when it was not.',
-  })
+  @WarningsOf(ModelWarningDto, 'Says why the model was stored unverified; absent when it was not.')
   warnings?: ModelWarningDto[];
 }
 

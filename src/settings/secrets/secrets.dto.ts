@@ -1,8 +1,9 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { OrNull } from '../../common/openapi/responses.js';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import { badInput, thrown } from '../../common/openapi/api-route.js';
+import { OrNull, Shown } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Secret, Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 import { secretNameTaken, unknownSecret } from './secrets.service.js';
@@ -36,7 +37,6 @@ export function badSecretName(input: string): InputProblem {
   return badInput(input, NAME_PATTERN.expected);
 }
 
-/** The name of a custom secret. */
 export function CustomSecretName(description: string): PropertyDecorator {
   return Text(description, {
     required: true,
@@ -74,15 +74,13 @@ export class SecretMessageDto {
 
 /** The member about a value that was stored and will be seen. */
 export function SecretWarningProperty(): PropertyDecorator {
-  return ApiProperty({
-    required: false,
-    description:
-      'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
-    example: unmaskableWarning('DEPLOY_TOKEN', 'word'),
-  });
+  return Shown(
+    'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
+    unmaskableWarning('DEPLOY_TOKEN', 'word'),
+    { required: false },
+  );
 }
 
-/** The member, if there is anything to say. */
 export function secretWarning(name: string, value: string | null | undefined): { warning?: string } {
   const reason = unmaskableReason(value ?? '');
   return value && reason !== null ? { warning: unmaskableWarning(name, reason) } : {};
@@ -108,11 +106,30 @@ export class SecretDescriptionDto implements SecretDescription {
   @OrNull('Token of the deployment service') description: string | null;
 }
 
-/** Response of `GET /api/secrets`: never a value. */
 export class CustomSecretsDto {
   @ApiProperty({ type: [SecretDescriptionDto] }) custom_secrets: SecretDescriptionDto[];
 }
 
-export function toCustomSecretsDto(secrets: readonly SecretDescription[]): CustomSecretsDto {
-  return { custom_secrets: secrets.map(({ name, description }) => ({ name, description })) };
+export function toSecretDescriptionDto({ name, description }: SecretDescription): SecretDescriptionDto {
+  return { name, description };
+}
+
+export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'TOKEN' })
+  name__contains?: string;
+}
+
+export class SecretIdDto {
+  @CustomSecretName('Name of the secret.') secret_id: string;
+}
+
+@ApiSchema({ name: 'CustomSecretWithoutValue' })
+class SecretWithoutValueDto extends SecretDescriptionDto {}
+
+@ApiSchema({ name: 'CustomSecretPage' })
+export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}
+
+export class EditResponseDto {
+  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' }) message: string;
+  @SecretWarningProperty() warning?: string;
 }

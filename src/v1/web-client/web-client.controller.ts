@@ -54,50 +54,39 @@ class WebClientConfigDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) acp_providers: [];
 }
 
-/** Always empty: agents work with the settings of their user. */
 class AgentProfilesDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) profiles: [];
   @ApiProperty({ type: 'null', example: null }) active_agent_profile_id: null;
 }
 
-/** `providers` are those that users can store a token for. */
-function toWebClientConfigDto(providers: readonly ProviderType[], startedAt: Date): WebClientConfigDto {
-  return {
-    ...CONSTANTS,
-    app_mode: 'oss',
-    posthog_client_key: null,
-    feature_flags: FEATURE_FLAGS,
-    providers_configured: [...providers],
-    faulty_models: [],
-    updated_at: startedAt.toISOString(),
-    provider_default_hosts: {},
-    acp_providers: [],
-  };
-}
-
-/** The response says nothing about users or about the machine. */
 @ApiTags('Config')
-@Public()
-@Controller('api/v1/web-client')
-export class WebClientConfigController {
+@Controller('api')
+export class WebClientController {
   private readonly startedAt = new Date();
 
   constructor(private readonly registry: GitProviderRegistry) {}
 
-  @Get('config')
+  @Get('v1/web-client/config')
+  @Public()
   @ApiRoute('get_web_client_config_api_v1_web_client_config_get', 'What a web application shows and hides', {
     description: 'Open to everyone: web applications ask before they have a key.',
     answer: { type: WebClientConfigDto, description: 'The same for everybody' },
   })
   config(): WebClientConfigDto {
-    return toWebClientConfigDto(this.registry.usable, this.startedAt);
+    return {
+      ...CONSTANTS,
+      app_mode: 'oss',
+      posthog_client_key: null,
+      feature_flags: FEATURE_FLAGS,
+      providers_configured: [...this.registry.usable],
+      faulty_models: [],
+      updated_at: this.startedAt.toISOString(),
+      provider_default_hosts: {},
+      acp_providers: [],
+    };
   }
-}
 
-/** Features that this service does not have. The responses make the web application hide them. */
-@ApiTags('Config')
-@Controller('api')
-export class AbsentFeaturesController {
+  // Makes the web application hide the feature, which this service does not have.
   @Get('agent-profiles')
   @ApiRoute('list_agent_profiles', 'List agent profiles', {
     description: 'There are none: agents work with the settings of their user.',
