@@ -105,7 +105,6 @@ export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) 
   [preference: string]: unknown;
 }
 
-/** Everything that `GET /api/v1/settings` shows. */
 export interface NestedSettings {
   row: SettingsRow;
   details: SettingsDetails;

@@ -118,7 +118,6 @@ export class ActivateProfileDto extends ProfileMutationDto {
   @OrNull('anthropic/claude-sonnet-4-5') model: string | null;
 }
 
-/** A profile's configuration as responses show it. */
 export function shownProfileConfig(config: JsonObject): JsonObject {
   const { llm } = masked({ llm: config });
   return shownLlm(isJsonObject(llm) ? llm : {}, config['model'] ?? null, config['base_url'] ?? null);

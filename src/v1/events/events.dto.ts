@@ -64,7 +64,6 @@ export class SearchEventsQueryDto extends IntersectionType(
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
 }
 
-/** The id of an event of a stream, or nothing, as an OpenAPI pattern. */
 export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
 
 export class StreamQueryDto {

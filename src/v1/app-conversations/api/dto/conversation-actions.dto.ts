@@ -17,7 +17,6 @@ const MAX_REASON = 65_536;
 export const MAX_MESSAGE_TEXT = 262_144;
 /** An image as a data URL may fill a body. */
 const MAX_IMAGE_URL = 1_048_576;
-/** Problems of routes that need a running sandbox. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
   thrown(
     sandboxNotRunning('PAUSED', SANDBOX_ID),
