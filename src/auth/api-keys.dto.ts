@@ -1,6 +1,5 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
-import { Shown, ShownOrNull } from '../common/openapi/responses.js';
-import { USER_ID } from '../common/openapi/responses.js';
+import { Shown, ShownOrNull, Time, TimeOrNull, USER_ID } from '../common/openapi/responses.js';
 import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
@@ -12,16 +11,13 @@ export class ApiKeyIdDto {
 export class ApiKeyDto {
   @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' }) id: string;
   @ApiProperty({ example: 'ci' }) name: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
-
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
-  expires_at: string | null;
+  @Time() created_at: string;
+  @TimeOrNull(null) expires_at: string | null;
 
   @ShownOrNull('Up to a minute old.', '2026-11-21T09:31:00.000Z', { format: 'date-time' })
   last_used_at: string | null;
 
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
-  revoked_at: string | null;
+  @TimeOrNull(null) revoked_at: string | null;
 }
 
 export function toApiKeyDto(key: ApiKey): ApiKeyDto {

@@ -1,21 +1,69 @@
 import { Controller, Get, Param, UseGuards } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
+import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
+import { Text } from '../common/validation/text-fields.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 import { OwnOrganizationGuard } from './auth.guard.js';
-import {
-  CurrentApiKeyDto,
-  OrganizationIdDto,
-  OrganizationMemberDto,
-  OrganizationMemberIdDto,
-  OrganizationPageDto,
-  OwnModelKeyDto,
-  ProviderConnectionsDto,
-  toCurrentApiKeyDto,
-  toOrganizationMemberDto,
-  toOrganizationPageDto,
-} from './organizations.dto.js';
+
+const PERMISSIONS = ['edit_org_settings', 'view_automations', 'manage_automations'];
+
+class OrganizationIdDto {
+  @Text('Id of the organization: that of the user.', { required: true, example: USER_ID })
+  organization_id: string;
+}
+
+class OrganizationMemberIdDto extends OrganizationIdDto {
+  @Text('Id of the user.', { required: true, example: USER_ID }) user_id: string;
+}
+
+class CurrentApiKeyDto {
+  @Shown('Id of the key: its first part, after `slw_`.', '4nKxq0Zt') id: string;
+  @Shown('The space that the key is for.', USER_ID, { format: 'uuid' }) org_id: string;
+  @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID }) user_id: string;
+  @ApiProperty({ enum: ['bearer'], example: 'bearer' }) auth_type: 'bearer';
+}
+
+/** Always empty: the service has no models of its own, and never shows a key of the settings. */
+class OwnModelKeyDto {
+  @OrNull(null) key: null;
+}
+
+class OrganizationDto {
+  @ApiProperty({ format: 'uuid', example: USER_ID }) id: string;
+  @ApiProperty({ example: 'ada@example.com' }) name: string;
+  @ApiProperty({ description: 'Always true: nobody shares a space.', example: true }) is_personal: boolean;
+}
+
+class OrganizationPageDto {
+  @ApiProperty({ type: [OrganizationDto] }) items: OrganizationDto[];
+  @ApiProperty({ format: 'uuid', example: USER_ID }) current_org_id: string;
+}
+
+class OrganizationMemberDto {
+  @ApiProperty({ format: 'uuid', example: USER_ID }) org_id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) user_id: string;
+  @ApiProperty({ example: 'ada@example.com' }) email: string;
+  @ApiProperty({ enum: ['owner'], example: 'owner' }) role: 'owner';
+  @ApiProperty({ type: [String], example: PERMISSIONS }) permissions: string[];
+}
+
+class ProviderConnectionsDto {
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) connections: [];
+}
+
+function toCurrentApiKeyDto({ id, keyId }: AuthUser): CurrentApiKeyDto {
+  return { id: keyId, org_id: id, user_id: id, auth_type: 'bearer' };
+}
+
+function toOrganizationPageDto({ id, email }: AuthUser): OrganizationPageDto {
+  return { items: [{ id, name: email, is_personal: true }], current_org_id: id };
+}
+
+function toOrganizationMemberDto({ id, email }: AuthUser): OrganizationMemberDto {
+  return { org_id: id, user_id: id, email, role: 'owner', permissions: PERMISSIONS };
+}
 
 const UNKNOWN = documented(404, 'There is no organization with this id.', 'Unknown, or not yours');
 

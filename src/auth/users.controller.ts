@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute, documented } from '../common/openapi/api-route.js';
+import { ApiRoute, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
 import { AdministratorsOnly } from './auth.guard.js';
 import {
@@ -11,15 +11,11 @@ import {
   UserIdDto,
   UserPageDto,
 } from './users.dto.js';
-import { UsersService } from './users.service.js';
+import { lastAdministrator, UsersService } from './users.service.js';
 
 const UNKNOWN = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
 const TAKEN = documented(409, 'A user with this email address exists already.', 'The address is taken');
-const LAST_ADMINISTRATOR = documented(
-  409,
-  'The last administrator cannot be removed.',
-  'Nobody could get in any more',
-);
+const LAST_ADMINISTRATOR = thrown(lastAdministrator(), 'Nobody could get in any more');
 
 @ApiTags('Users')
 @AdministratorsOnly()
@@ -45,10 +41,8 @@ export class UsersController {
     answer: { type: UserPageDto, description: 'A page of users' },
   })
   async search(@Query() query: SearchUsersQueryDto): Promise<UserPageDto> {
-    return toPageDto(
-      await this.users.search({ email: query.email__eq }, query.limit ?? 100, query.page_id),
-      toUserDto,
-    );
+    const page = await this.users.search({ email: query.email__eq }, query.limit, query.page_id);
+    return toPageDto(page, toUserDto);
   }
 
   @Delete(':id')

@@ -1,4 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { OrNull, Time } from '../common/openapi/responses.js';
 import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { Identifier, MAX_EMAIL, Text } from '../common/validation/text-fields.js';
@@ -31,9 +32,9 @@ export class UserIdDto {
 export class UserDto {
   @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' }) id: string;
   @ApiProperty({ example: 'ada@example.com' }) email: string;
-  @ApiProperty({ type: String, nullable: true, example: 'Ada' }) name: string | null;
+  @OrNull('Ada') name: string | null;
   @ApiProperty({ example: false }) is_admin: boolean;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @Time() created_at: string;
 }
 
 export function toUserDto(user: User): UserDto {

@@ -39,11 +39,15 @@ export class UsersService {
   async remove(id: string): Promise<void> {
     switch (await this.users.removeUnlessLastAdministrator(id)) {
       case 'last_administrator':
-        throw new DomainError('conflict', 'conflict', 'The last administrator cannot be removed.');
+        throw lastAdministrator();
       case 'unknown':
         throw new DomainError('not_found', 'not_found', 'There is no user with this id.');
       case 'removed':
         this.verifier.forget();
     }
   }
+}
+
+export function lastAdministrator(): DomainError {
+  return new DomainError('conflict', 'conflict', 'The last administrator cannot be removed.');
 }

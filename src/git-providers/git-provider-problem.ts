@@ -16,6 +16,15 @@ export function invalidGitToken(
   );
 }
 
+export function noGitProvider(): DomainError {
+  return new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+}
+
+export function noTokenOf(provider: ProviderType, kind: 'unauthorized' | 'conflict'): DomainError {
+  const detail = `There is no ${provider} token: store one with POST /api/v1/secrets/git-providers.`;
+  return new DomainError(kind, 'no_git_provider', detail);
+}
+
 /** For a provider that limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 

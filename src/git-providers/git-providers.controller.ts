@@ -1,17 +1,16 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../common/openapi/api-route.js';
+import { ApiRoute, thrown } from '../common/openapi/api-route.js';
 import { GitUserDto, INVALID_TOKEN, toGitUserDto } from './git-providers.dto.js';
 import { PROVIDER_TYPES } from './git-provider.js';
+import { noGitProvider } from './git-provider-problem.js';
 import { GitProvidersService } from './git-providers.service.js';
 
-const NO_TOKEN: DocumentedProblem = {
-  status: 401,
-  code: 'no_git_provider',
-  detail: 'No providers set.',
-  description: 'No valid API key, no stored token, or one that its provider rejects',
-};
+const NO_TOKEN = thrown(
+  noGitProvider(),
+  'No valid API key, no stored token, or one that its provider rejects',
+);
 
 const SHOW_ACCOUNT = {
   summary: 'Show the account at the git provider',

@@ -1,5 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
-import type { DocumentedProblem } from '../common/openapi/api-route.js';
+import { OrNull } from '../common/openapi/responses.js';
+import { thrown } from '../common/openapi/api-route.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -7,6 +8,7 @@ import {
   type ProviderType,
   type ProviderUser,
 } from './git-provider.js';
+import { invalidGitToken } from './git-provider-problem.js';
 
 export class ProviderTokenWarningDto {
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' }) provider: ProviderType;
@@ -20,20 +22,18 @@ export class ProviderTokenWarningDto {
   detail: string;
 }
 
-export const INVALID_TOKEN: DocumentedProblem = {
-  status: 401,
-  code: 'invalid_git_token',
-  detail: 'Invalid token. Please make sure it is a valid github token.',
-  description: 'No valid API key, or a token that its provider rejects',
-};
+export const INVALID_TOKEN = thrown(
+  invalidGitToken('github'),
+  'No valid API key, or a token that its provider rejects',
+);
 
 export class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' }) id: string;
   @ApiProperty({ example: 'octocat' }) login: string;
   @ApiProperty({ example: 'https://avatars.example.com/u/583231' }) avatar_url: string;
-  @ApiProperty({ type: String, nullable: true, example: 'Example Ltd' }) company: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'The Octocat' }) name: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'octocat@example.com' }) email: string | null;
+  @OrNull('Example Ltd') company: string | null;
+  @OrNull('The Octocat') name: string | null;
+  @OrNull('octocat@example.com') email: string | null;
 }
 
 export function toGitUserDto({ id, login, avatarUrl, company, name, email }: ProviderUser): GitUserDto {

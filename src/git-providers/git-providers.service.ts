@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { DomainError } from '../common/errors/domain-error.js';
-import { gitProviderProblem } from './git-provider-problem.js';
+import { gitProviderProblem, noGitProvider } from './git-provider-problem.js';
 import { GitProviderError, type ProviderUser } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { ProviderCalls } from './provider-calls.js';
@@ -25,7 +24,7 @@ export class GitProvidersService {
   async findAccount(userId: string): Promise<ProviderUser> {
     const [credential] = await this.credentials.list(userId);
     if (!credential) {
-      throw new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+      throw noGitProvider();
     }
     const { provider, host } = credential;
     try {

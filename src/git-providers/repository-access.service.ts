@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { DomainError } from '../common/errors/domain-error.js';
-import { gitProviderProblem } from './git-provider-problem.js';
+import { gitProviderProblem, noTokenOf } from './git-provider-problem.js';
 import {
   type GitCredential,
   type GitProvider,
@@ -89,11 +88,7 @@ export class RepositoryAccessService {
     const chosen = await this.choose(userId, provider, repository);
     const { credential } = chosen;
     if (!credential) {
-      throw new DomainError(
-        'conflict',
-        'no_git_provider',
-        `There is no ${chosen.provider} token: store one with POST /api/v1/secrets/git-providers.`,
-      );
+      throw noTokenOf(chosen.provider, 'conflict');
     }
     try {
       const adapter = await this.registry.providerFor(chosen.provider, credential.host);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { gitProviderProblem } from './git-provider-problem.js';
+import { gitProviderProblem, noGitProvider, noTokenOf } from './git-provider-problem.js';
 import { type GitProvider, GitProviderError, type ProviderCall, type ProviderType } from './git-provider.js';
 import { type Cached, ProviderCache } from './provider-cache.js';
 import { isNotFound } from './provider-errors.js';
@@ -109,13 +109,9 @@ export class RepositoryListsService {
     const credentials = await this.tokens.list(userId);
     const found = provider === null ? credentials[0] : credentials.find((each) => each.provider === provider);
     if (!found) {
-      throw new DomainError(
-        'unauthorized',
-        'no_git_provider',
-        credentials.length === 0
-          ? 'No providers set.'
-          : `There is no ${provider} token: store one with POST /api/v1/secrets/git-providers.`,
-      );
+      throw provider === null || credentials.length === 0
+        ? noGitProvider()
+        : noTokenOf(provider, 'unauthorized');
     }
     return found;
   }

@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiExtraModels, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, documented } from '../common/openapi/api-route.js';
+import { ApiRoute, badInput, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
 import {
   CreateWebhookEndpointDto,
@@ -17,8 +17,8 @@ import {
   WebhookEndpointIdDto,
   WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
-import { WEBHOOK_MODELS, WEBHOOKS } from './webhook-event.dto.js';
-import { WebhookEndpointsService } from './webhook-endpoints.service.js';
+import { WEBHOOKS } from './webhook-event.dto.js';
+import { tooManyEndpoints, unknownEndpoint, WebhookEndpointsService } from './webhook-endpoints.service.js';
 
 const CREATE =
   'From now on the events of your conversations are sent there with POST, signed as [Standard Webhooks]' +
@@ -37,25 +37,15 @@ const NEW_ENDPOINTS = {
     },
   },
 };
-const UNKNOWN = documented(
-  404,
-  'There is no webhook endpoint with this id.',
-  'Unknown endpoint, or not yours',
-);
-const TOO_MANY = documented(
-  409,
-  'A user may have 10 webhook endpoints; delete one first.',
-  'As many endpoints as may be',
-);
+const UNKNOWN = thrown(unknownEndpoint(), 'Unknown endpoint, or not yours');
+const TOO_MANY = thrown(tooManyEndpoints(), 'As many endpoints as may be');
 const TOO_MANY_TESTS = documented(429, 'A user may send 60 test deliveries a minute, four at a time.');
-const BAD_URL = {
-  loc: ['body', 'url'],
-  type: 'value_error',
-  msg: 'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.',
-};
+const BAD_URL = badInput(
+  'body.url',
+  'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.',
+);
 
 @ApiTags('Webhook endpoints')
-@ApiExtraModels(...WEBHOOK_MODELS)
 @Controller('api/v1/webhook-endpoints')
 export class WebhookEndpointsController {
   constructor(private readonly endpoints: WebhookEndpointsService) {}
@@ -68,7 +58,7 @@ export class WebhookEndpointsController {
     examples: NEW_ENDPOINTS,
     problems: [TOO_MANY],
     invalid: BAD_URL,
-    webhooks: WEBHOOKS,
+    sends: WEBHOOKS,
   })
   async create(
     @UserId() userId: string,
@@ -162,13 +152,9 @@ export class WebhookEndpointsController {
   async searchDeliveries(
     @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
-    @Query() { status, page_id: pageId, limit = 50 }: SearchWebhookDeliveriesQueryDto,
+    @Query() { status, page_id: pageId, limit }: SearchWebhookDeliveriesQueryDto,
   ): Promise<WebhookDeliveryPageDto> {
-    const page = await this.endpoints.searchDeliveries(userId, id, {
-      limit,
-      ...(status !== undefined && { status }),
-      ...(pageId !== undefined && { pageId }),
-    });
+    const page = await this.endpoints.searchDeliveries(userId, id, { status, pageId, limit });
     return toPageDto(page, toWebhookDeliveryDto);
   }
 

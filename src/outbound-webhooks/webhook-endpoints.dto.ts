@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
-import { ANY_OBJECT, Shown, ShownOrNull } from '../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull, Time, TimeOrNull } from '../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { SchemaRules } from '../common/openapi/schema-rules.js';
 import { customRule } from '../common/validation/field.js';
@@ -93,15 +93,15 @@ export class SearchWebhookDeliveriesQueryDto extends PageQuery('Deliveries on a 
 export class WebhookEndpointDto {
   @ApiProperty({ format: 'uuid', example: ENDPOINT_ID }) id: string;
   @ApiProperty({ example: URL_EXAMPLE }) url: string;
-  @ApiProperty({ type: String, nullable: true, example: 'CI' }) description: string | null;
+  @OrNull('CI') description: string | null;
   @ApiProperty({ type: [String], example: ['conversation.finished', 'conversation.error'] }) events: string[];
   @ApiProperty({ example: true }) enabled: boolean;
 
   @ShownOrNull('Why the service has disabled the endpoint; null when it has not.', null)
   disabled_reason: string | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) updated_at: string;
+  @Time() created_at: string;
+  @Time() updated_at: string;
 }
 
 /** The only responses that hold the secret. */
@@ -126,13 +126,9 @@ export class WebhookDeliveryDto {
 
   @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' }) status: DeliveryStatus;
   @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 }) attempts: number;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
-
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: null })
-  next_attempt_at: string | null;
-
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-21T09:30:00.200Z' })
-  last_attempt_at: string | null;
+  @Time() created_at: string;
+  @TimeOrNull(null) next_attempt_at: string | null;
+  @TimeOrNull('2026-11-21T09:30:00.200Z') last_attempt_at: string | null;
 
   @Shown('HTTP status of the last attempt; null when there was no response.', 204, {
     type: 'integer',

@@ -63,11 +63,7 @@ export class WebhookEndpointsService {
       secret,
     });
     if (endpoint === null) {
-      throw new DomainError(
-        'conflict',
-        'conflict',
-        `A user may have ${MAX_ENDPOINTS} webhook endpoints; delete one first.`,
-      );
+      throw tooManyEndpoints();
     }
     return { endpoint, secret };
   }
@@ -139,6 +135,11 @@ function found<T>(row: T | null): T {
   return row;
 }
 
-function unknownEndpoint(): DomainError {
+export function tooManyEndpoints(): DomainError {
+  const detail = `A user may have ${MAX_ENDPOINTS} webhook endpoints; delete one first.`;
+  return new DomainError('conflict', 'conflict', detail);
+}
+
+export function unknownEndpoint(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no webhook endpoint with this id.');
 }

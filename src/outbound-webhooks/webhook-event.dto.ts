@@ -1,15 +1,10 @@
-import { ApiProperty, getSchemaPath, type OpenAPIObject } from '@nestjs/swagger';
-import type { DtoClass } from '../common/validation/field.js';
+import { ApiProperty } from '@nestjs/swagger';
+import { OrNull, ShownOrNull, TEXT_MAP } from '../common/openapi/responses.js';
+import type { SentWebhook } from '../common/openapi/webhooks.js';
 import { TEST_EVENT, type WebhookEventType } from './webhook-event.js';
 
 const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
 const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';
-
-/** What the bodies of all webhooks have. */
-class WebhookBodyDto {
-  @ApiProperty({ format: 'uuid', example: 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76' }) id: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) timestamp: string;
-}
 
 class ReportedPullRequestDto {
   @ApiProperty({ type: 'integer', example: 17 }) number: number;
@@ -38,13 +33,12 @@ class ConversationReportDto {
   @ApiProperty({ type: ConversationFailureReportDto, nullable: true, description: 'Why it failed.' })
   error: ConversationFailureReportDto | null;
 
-  @ApiProperty({ type: Object, additionalProperties: { type: 'string' }, example: { team: 'checkout' } })
-  tags: Record<string, string>;
+  @ApiProperty({ ...TEXT_MAP, example: { team: 'checkout' } }) tags: Record<string, string>;
 
   @ApiProperty({ type: Number, nullable: true, description: 'USD so far.', example: 0.42 })
   cost: number | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) repository: string | null;
+  @OrNull('octo/app') repository: string | null;
 
   @ApiProperty({ type: ReportedPullRequestDto, nullable: true, description: 'The newest.' })
   pull_request: ReportedPullRequestDto | null;
@@ -64,8 +58,7 @@ class ConversationReadyReportDto extends ConversationReportDto {
 }
 
 class StartFailureReportDto extends ConversationReadyReportDto {
-  @ApiProperty({ type: String, nullable: true, example: 'The repository octo/app could not be cloned.' })
-  detail: string | null;
+  @OrNull('The repository octo/app could not be cloned.') detail: string | null;
 }
 
 class PullRequestReportDto extends ReportedPullRequestDto {
@@ -75,8 +68,7 @@ class PullRequestReportDto extends ReportedPullRequestDto {
 
 class FollowReportDto extends PullRequestReportDto {
   @ApiProperty({ type: 'integer', example: 2 }) round: number;
-  @ApiProperty({ type: String, nullable: true, description: 'Why it ended.', example: null })
-  reason: string | null;
+  @ShownOrNull('Why it ended.', null) reason: string | null;
   @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
 }
 
@@ -85,15 +77,15 @@ class AutomationRunReportDto {
   @ApiProperty({ format: 'uuid', example: '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12' }) automation_id: string;
   @ApiProperty({ enum: ['COMPLETED', 'FAILED', 'CANCELLED'], example: 'COMPLETED' }) status: string;
   @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
-  @ApiProperty({ type: String, nullable: true, example: CONVERSATION_ID }) conversation_id: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) error: string | null;
+  @OrNull(CONVERSATION_ID) conversation_id: string | null;
+  @OrNull(null) error: string | null;
 }
 
 class TestReportDto {
   @ApiProperty({ format: 'uuid', example: '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d' }) endpoint_id: string;
 }
 
-const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data: DtoClass]> = {
+export const WEBHOOKS: Record<WebhookEventType | typeof TEST_EVENT, SentWebhook> = {
   'conversation.ready': ['A conversation has started', ConversationReadyReportDto],
   'conversation.start_failed': ['A conversation could not be started', StartFailureReportDto],
   'conversation.running': ['The agent works', ConversationStatusReportDto],
@@ -113,53 +105,3 @@ const SENT: Record<WebhookEventType | typeof TEST_EVENT, [summary: string, data:
   'automation.run.finished': ['A run of an automation is over', AutomationRunReportDto],
   [TEST_EVENT]: ['A test that was asked for', TestReportDto],
 };
-
-export const WEBHOOK_MODELS: DtoClass[] = [
-  WebhookBodyDto,
-  ...new Set(Object.values(SENT).map(([, data]) => data)),
-];
-
-/** What is sent to webhook endpoints, by type. */
-export const WEBHOOKS: NonNullable<OpenAPIObject['webhooks']> = Object.fromEntries(
-  Object.entries(SENT).map(([type, [summary, data]]) => [
-    type,
-    {
-      post: {
-        operationId: `webhook_${type.replace('.', '_')}`,
-        summary,
-        tags: ['Webhook endpoints'],
-        parameters: ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => ({
-          name,
-          in: 'header' as const,
-          required: true,
-          schema: { type: 'string' },
-        })),
-        requestBody: {
-          required: true,
-          content: {
-            'application/json': {
-              schema: {
-                allOf: [
-                  { $ref: getSchemaPath(WebhookBodyDto) },
-                  {
-                    type: 'object',
-                    properties: {
-                      type: { type: 'string', enum: [type] },
-                      data: { $ref: getSchemaPath(data) },
-                    },
-                    required: ['type', 'data'],
-                  },
-                ],
-              },
-            },
-          },
-        },
-        responses: {
-          '2XX': { description: 'Taken' },
-          410: { description: 'Not wanted any more: the endpoint is disabled' },
-          default: { description: 'Sent again later' },
-        },
-      },
-    },
-  ]),
-);

@@ -3,7 +3,7 @@ import { DomainError, type ErrorKind } from '../common/errors/domain-error.js';
 import type { GitProviderError, ProviderErrorCode, ProviderType } from '../git-providers/git-provider.js';
 import type { ProviderOutcome } from './work.reader.js';
 
-interface ProviderFailure {
+export interface ProviderFailure {
   provider: ProviderType;
   error: GitProviderError;
 }

@@ -1,15 +1,12 @@
-import { hash } from 'node:crypto';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import { ApiHeader, ApiQuery, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiHeader, ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
-import { ifNoneMatch } from '../common/requests/response-headers.js';
-import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
+import { ApiRoute, badInput } from '../common/openapi/api-route.js';
+import { answerJson } from '../common/requests/response-headers.js';
 import { TASK_TYPES } from './candidate.js';
 import { providerStatusHeader } from './provider-status.js';
 import {
-  MAX_WORDS,
   PROVIDER_STATUS_HEADER,
   SUGGESTED_TASKS_EXAMPLE,
   SUGGESTED_TASKS_PROBLEMS,
@@ -36,8 +33,6 @@ export class SuggestedTasksController {
   constructor(private readonly service: SuggestedTasksService) {}
 
   @Get()
-  @CommaListQuery('task_types', TASK_TYPES, 'Only tasks of these types; all by default.')
-  @CommaListQuery('providers', PROVIDER_TYPES, 'Ask only these providers; all by default.')
   @ApiHeader({
     name: 'If-None-Match',
     description: 'The ETag of an earlier answer: 304 while nothing has changed.',
@@ -58,54 +53,19 @@ export class SuggestedTasksController {
       example: SUGGESTED_TASKS_EXAMPLE,
     },
     problems: SUGGESTED_TASKS_PROBLEMS,
-    invalid: {
-      loc: ['query', 'task_types'],
-      type: 'enum',
-      msg: `Expected a comma list of: ${TASK_TYPES.join(', ')}.`,
-    },
+    invalid: badInput('query.task_types', `Expected a comma list of: ${TASK_TYPES.join(', ')}.`, 'enum'),
   })
   async find(
     @UserId() userId: string,
-    @Query() query: SuggestedTasksQueryDto,
+    @Query() { task_types: taskTypes, providers, limit }: SuggestedTasksQueryDto,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const { tasks, statuses } = await this.service.find(userId, {
-      taskTypes: query.task_types,
-      providers: query.providers,
-      limit: query.limit,
-    });
-    const body = JSON.stringify(tasks.map(toSuggestedTaskDto));
-    const etag = `"${hash('sha256', body, 'base64url')}"`;
-    response.setHeader('Cache-Control', 'private, no-cache');
-    response.setHeader('Content-Type', 'application/json; charset=utf-8');
-    response.setHeader('ETag', etag);
+    const { tasks, statuses } = await this.service.find(userId, { taskTypes, providers, limit });
     if (statuses.length > 0) {
       // An empty list is a missing header (RFC 9651 section 3.1).
       response.setHeader('X-Provider-Status', providerStatusHeader(statuses));
     }
-    if (ifNoneMatch(request.headers['if-none-match'], etag)) {
-      response.status(304).end();
-      return;
-    }
-    response.end(body);
+    answerJson(request, response, JSON.stringify(tasks.map(toSuggestedTaskDto)));
   }
-}
-
-/** Offers all values in the documents. */
-function CommaListQuery(name: string, values: readonly string[], description: string): MethodDecorator {
-  return ApiQuery({
-    name,
-    required: false,
-    description,
-    style: 'form',
-    explode: false,
-    schema: {
-      type: 'array',
-      minItems: 1,
-      maxItems: MAX_WORDS,
-      items: { type: 'string', enum: [...values] },
-      example: [...values],
-    },
-  });
 }

@@ -1,12 +1,19 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { isArray, isIn } from 'class-validator';
-import type { DocumentedProblem } from '../common/openapi/api-route.js';
+import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
-import { field, type FieldOptions, maxItems, must } from '../common/validation/field.js';
+import { field, maxItems, must } from '../common/validation/field.js';
 import { Integer } from '../common/validation/number-fields.js';
 import { MAX_TEXT } from '../common/validation/text-fields.js';
-import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
+import {
+  GitProviderError,
+  PROVIDER_TYPES,
+  type ProviderErrorCode,
+  type ProviderType,
+} from '../git-providers/git-provider.js';
+import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
+import { allProvidersFailed, type ProviderFailure } from './provider-status.js';
 
 export class SuggestedTaskDto {
   @Shown('Where the repository is.', 'github', { enum: PROVIDER_TYPES, enumName: 'ProviderType' })
@@ -53,45 +60,23 @@ export const PROVIDER_STATUS_HEADER = {
   example: 'github;status=ok;count=2, gitlab;status=error;code=rate_limited;retry_after=41',
 };
 
+const failed = (code: ProviderErrorCode, provider: ProviderType = 'github'): ProviderFailure => ({
+  provider,
+  error: new GitProviderError(code, code === 'rate_limited' ? { retryAfterSeconds: 41 } : {}),
+});
+
 export const SUGGESTED_TASKS_PROBLEMS: DocumentedProblem[] = [
-  {
-    status: 401,
-    code: 'no_git_provider',
-    detail: 'No providers set.',
-    description: 'No valid API key, no stored token, or every provider refused its token',
-  },
-  {
-    status: 401,
-    code: 'git_providers_failed',
-    detail: 'Every git provider refused its token; store new ones with POST /api/v1/secrets/git-providers.',
-    extensions: { errors: [{ provider: 'github', code: 'unauthorized', retry_after: null }] },
-  },
-  {
-    status: 429,
-    code: 'git_providers_failed',
-    detail: 'Every git provider limits requests at the moment; wait as long as Retry-After says.',
-    description: 'Too many requests of this user, or every provider limits requests',
-    extensions: { errors: [{ provider: 'github', code: 'rate_limited', retry_after: 41 }] },
-  },
-  {
-    status: 502,
-    code: 'git_providers_failed',
-    detail: 'No git provider gave a usable answer; `errors` says why for each.',
-    description: 'No provider answered',
-    extensions: {
-      errors: [
-        { provider: 'github', code: 'unavailable', retry_after: null },
-        { provider: 'gitlab', code: 'rate_limited', retry_after: 41 },
-      ],
-    },
-  },
-  {
-    status: 504,
-    code: 'git_providers_failed',
-    detail: 'No git provider answered in time; try again.',
-    description: 'No provider answered in time',
-    extensions: { errors: [{ provider: 'github', code: 'timeout', retry_after: null }] },
-  },
+  thrown(noGitProvider(), 'No valid API key, no stored token, or every provider refused its token'),
+  thrown(allProvidersFailed([failed('unauthorized')])),
+  thrown(
+    allProvidersFailed([failed('rate_limited')]),
+    'Too many requests of this user, or every provider limits requests',
+  ),
+  thrown(
+    allProvidersFailed([failed('unavailable'), failed('rate_limited', 'gitlab')]),
+    'No provider answered',
+  ),
+  thrown(allProvidersFailed([failed('timeout')]), 'No provider answered in time'),
 ];
 
 export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
@@ -104,41 +89,40 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
   };
 }
 
-export const MAX_WORDS = 100;
+const MAX_WORDS = 100;
 
 /** A query parameter with a comma list of known words; arrives as an array. */
-function CommaList(
-  description: string,
-  { values, ...options }: FieldOptions & { values: readonly string[] },
-): PropertyDecorator {
+function CommaList(description: string, values: readonly string[]): PropertyDecorator {
   const areKnown = (words: unknown): boolean =>
     Array.isArray(words) && words.every((word) => isIn(word, values));
-  return field(description, options, {
-    schema: { type: String, maxLength: MAX_TEXT },
-    coerce: (value) =>
-      typeof value === 'string' && value.length <= MAX_TEXT
-        ? value.split(',').map((word) => word.trim())
-        : value,
-    rules: {
-      isArray: must(isArray, 'string_type', 'Expected one comma-separated list.'),
-      arrayMaxSize: maxItems(MAX_WORDS, 'words'),
-      isIn: must(areKnown, 'enum', `Expected a comma list of: ${values.join(', ')}.`),
+  return field(
+    description,
+    {},
+    {
+      schema: {
+        type: 'array',
+        style: 'form',
+        explode: false,
+        minItems: 1,
+        maxItems: MAX_WORDS,
+        items: { type: 'string', enum: [...values] },
+        example: [...values],
+      },
+      coerce: (value) =>
+        typeof value === 'string' && value.length <= MAX_TEXT
+          ? value.split(',').map((word) => word.trim())
+          : value,
+      rules: {
+        isArray: must(isArray, 'string_type', 'Expected one comma-separated list.'),
+        arrayMaxSize: maxItems(MAX_WORDS, 'words'),
+        isIn: must(areKnown, 'enum', `Expected a comma list of: ${values.join(', ')}.`),
+      },
     },
-  });
+  );
 }
 
 export class SuggestedTasksQueryDto {
-  @CommaList(`Only tasks of these types, comma-separated. All by default: ${TASK_TYPES.join(', ')}.`, {
-    values: TASK_TYPES,
-    example: 'MERGE_CONFLICTS,FAILING_CHECKS',
-  })
-  task_types?: TaskType[];
-
-  @CommaList(`Ask only these providers, comma-separated: ${PROVIDER_TYPES.join(', ')}.`, {
-    values: PROVIDER_TYPES,
-    example: 'github,gitlab',
-  })
-  providers?: ProviderType[];
-
+  @CommaList('Only tasks of these types; all by default.', TASK_TYPES) task_types?: TaskType[];
+  @CommaList('Ask only these providers; all by default.', PROVIDER_TYPES) providers?: ProviderType[];
   @Integer('Tasks in the answer at most.', { minimum: 1, maximum: 200, default: 100 }) limit?: number;
 }

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DomainError } from '../common/errors/domain-error.js';
+import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import type { ProviderType } from '../git-providers/git-provider.js';
 import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.repository.js';
 import { type Candidate, rankTasks, type TaskType } from './candidate.js';
@@ -30,7 +30,7 @@ export class SuggestedTasksService {
   async find(userId: string, selection: TaskSelection): Promise<SuggestedTasks> {
     const credentials = await this.tokens.list(userId);
     if (credentials.length === 0) {
-      throw new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+      throw noGitProvider();
     }
     const asked = credentials.filter(({ provider }) => selection.providers?.includes(provider) ?? true);
     const outcomes = await Promise.all(asked.map((credential) => this.reader.read(userId, credential)));

@@ -1,37 +1,66 @@
 import { Controller, Get } from '@nestjs/common';
-import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
+import { ApiProperty, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { Public } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
+import { Always, Shown } from '../common/openapi/responses.js';
+import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
 import { ModelCatalogue } from '../v1/app-conversations/agent-request/model-catalogue.js';
-import { ServerConfigDto, toServerConfigDto } from './options.dto.js';
 
-/** Without a response, the older web application overwrites the user's settings with its defaults. */
-@ApiTags('Config')
-@Public()
-@Controller('api/options')
-export class ServerConfigController {
-  constructor(private readonly registry: GitProviderRegistry) {}
+const FEATURE_FLAGS = {
+  ENABLE_BILLING: false,
+  HIDE_LLM_SETTINGS: false,
+  ENABLE_JIRA: false,
+  ENABLE_JIRA_DC: false,
+  ENABLE_LINEAR: false,
+};
 
-  @Get('config')
-  @ApiRoute('get_config_api_options_config_get', 'What the older web application shows and hides', {
-    description: 'Open to everyone: it asks before it has a key.',
-    answer: { type: ServerConfigDto, description: 'The same for everybody' },
+@Always(FEATURE_FLAGS)
+class ServerFeatureFlagsDto {}
+
+class ServerConfigDto {
+  @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) APP_MODE: 'oss';
+  @Shown('Empty: there is no sign-in with GitHub.', '') GITHUB_CLIENT_ID: string;
+  @ApiProperty({ description: 'Empty: nothing is measured.', example: '' }) POSTHOG_CLIENT_KEY: string;
+
+  @ApiProperty({
+    enum: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    isArray: true,
+    example: ['github', 'gitlab', 'bitbucket'],
   })
-  config(): ServerConfigDto {
-    return toServerConfigDto(this.registry.usable);
-  }
+  PROVIDERS_CONFIGURED: ProviderType[];
+
+  @ApiProperty({ type: ServerFeatureFlagsDto }) FEATURE_FLAGS: typeof FEATURE_FLAGS;
 }
 
 @ApiTags('Config')
 @Controller('api/options')
 export class OptionsController {
   constructor(
+    private readonly registry: GitProviderRegistry,
     private readonly models: ModelCatalogue,
     private readonly agents: AcpAgents,
   ) {}
+
+  // Without a response, the older web application overwrites the user's settings with its defaults.
+  @Get('config')
+  @Public()
+  @ApiRoute('get_config_api_options_config_get', 'What the older web application shows and hides', {
+    description: 'Open to everyone: it asks before it has a key.',
+    answer: { type: ServerConfigDto, description: 'The same for everybody' },
+  })
+  config(): ServerConfigDto {
+    return {
+      APP_MODE: 'oss',
+      GITHUB_CLIENT_ID: '',
+      POSTHOG_CLIENT_KEY: '',
+      PROVIDERS_CONFIGURED: [...this.registry.usable],
+      FEATURE_FLAGS,
+    };
+  }
 
   @Get('models')
   @ApiRoute('get_litellm_models_api_options_models_get', 'Models to choose from', {

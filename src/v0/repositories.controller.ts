@@ -1,40 +1,140 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute } from '../common/openapi/api-route.js';
-import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
-import { RepositoryListsService } from '../git-providers/repository-lists.service.js';
+import { ApiRoute, badInput } from '../common/openapi/api-route.js';
+import { Shown } from '../common/openapi/responses.js';
+import { Integer } from '../common/validation/number-fields.js';
+import { Choice, Text } from '../common/validation/text-fields.js';
+import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
+import type { FoundBranch, FoundRepository, RepositorySort } from '../git-providers/repository-lists.js';
+import { type ProviderListing, RepositoryListsService } from '../git-providers/repository-lists.service.js';
 import {
   BranchDto,
+  BranchPart,
+  Installation,
   LIST_PROBLEMS,
+  Repository,
   RepositoryDto,
   UNKNOWN_REPOSITORY,
 } from '../v1/git/repository-lists.dto.js';
-import { toBranchDto } from '../v1/git/repository-lists.mapper.js';
-import {
-  BranchesPageDto,
-  MAX_LIMIT,
-  RepositoryBranchesQueryDto,
-  SearchUserBranchesQueryDto,
-  SearchUserRepositoriesQueryDto,
-  toBranchesPageDto,
-  toLinkedRepositoryDtos,
-  toSearchSort,
-  UserInstallationsQueryDto,
-  UserRepositoriesQueryDto,
-} from './repositories.dto.js';
+import { toBranchDto, toRepositoryDto } from '../v1/git/repository-lists.mapper.js';
 
 const DEFAULT_LIMIT = 30;
+const MAX_LIMIT = 100;
+const MAX_QUERY_LENGTH = 256;
+const SORT_FIELDS = ['stars', 'forks', 'updated'] as const;
+const MAX_PAGE = 999_999_999;
+
+function SelectedProvider(): PropertyDecorator {
+  return Choice('Which provider; by default the first that the user has a token for.', {
+    values: PROVIDER_TYPES,
+    example: 'github',
+  });
+}
+
+function PerPage(): PropertyDecorator {
+  return Integer('Entries at most.', { minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT });
+}
+
+function PageNumber(): PropertyDecorator {
+  return Integer('Which page: 1, or what the page before named.', {
+    minimum: 1,
+    maximum: MAX_PAGE,
+    default: 1,
+  });
+}
+
+class UserRepositoriesQueryDto {
+  @SelectedProvider() selected_provider?: ProviderType;
+  @Text('Taken and not used: the most recently active come first.', { example: 'pushed' }) sort?: string;
+  @PageNumber() page = 1;
+  @PerPage() per_page = DEFAULT_LIMIT;
+  @Installation() installation_id?: string;
+}
+
+class SearchUserRepositoriesQueryDto {
+  @Text('Part of a name, `owner/` and part of a name, or the address of a repository.', {
+    required: true,
+    maxLength: MAX_QUERY_LENGTH,
+    trim: true,
+    example: 'checkout',
+  })
+  query: string;
+
+  @SelectedProvider() selected_provider?: ProviderType;
+
+  // The older web application asks for 500 where it wants all.
+  @Integer(`Repositories at most; more than ${MAX_LIMIT} are as many as ${MAX_LIMIT}.`, {
+    minimum: 1,
+    maximum: 1_000,
+    default: DEFAULT_LIMIT,
+  })
+  per_page = DEFAULT_LIMIT;
+
+  @Choice('What to order by.', { values: SORT_FIELDS, example: 'stars' }) sort?: (typeof SORT_FIELDS)[number];
+  @Choice('Which way to order.', { values: ['asc', 'desc'], example: 'desc' }) order?: 'asc' | 'desc';
+}
+
+class SearchUserBranchesQueryDto {
+  @Repository() repository: string;
+  @BranchPart('Part of a name.') query: string;
+  @SelectedProvider() selected_provider?: ProviderType;
+  @PerPage() per_page = DEFAULT_LIMIT;
+}
+
+class RepositoryBranchesQueryDto {
+  @Repository() repository: string;
+  @PageNumber() page = 1;
+  @PerPage() per_page = DEFAULT_LIMIT;
+}
+
+class UserInstallationsQueryDto {
+  @Choice('Which provider.', { required: true, values: PROVIDER_TYPES, example: 'github' })
+  provider: ProviderType;
+}
+
+@ApiSchema({ name: 'PaginatedBranchesResponse' })
+class BranchesPageDto {
+  @ApiProperty({ type: [BranchDto] }) branches: BranchDto[];
+  @ApiProperty({ example: false }) has_next_page: boolean;
+  @Shown('The next page has the number after it.', 1, { type: 'integer' }) current_page: number;
+  @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT }) per_page: number;
+  @ApiProperty({ type: 'null', description: 'Not counted.', example: null }) total_count: null;
+}
+
+function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): RepositorySort | null {
+  return sort === undefined ? null : `${sort}-${order ?? 'desc'}`;
+}
+
+/** Each names the next page, as GitHub's `Link` header would. */
+function toLinkedRepositoryDtos({ provider, read }: ProviderListing<FoundRepository>): RepositoryDto[] {
+  const { items, next } = read.value;
+  const link = next === null ? null : `</api/user/repositories?page=${next}>; rel="next"`;
+  return items.map((found) => toRepositoryDto(found, provider, link));
+}
+
+/** Clients add one to `current_page` for the next page, so this is one less than the provider's next position. */
+function toBranchesPageDto(
+  { read }: ProviderListing<FoundBranch>,
+  page: number,
+  perPage: number,
+): BranchesPageDto {
+  const { items, next } = read.value;
+  return {
+    branches: items.map(toBranchDto),
+    has_next_page: next !== null,
+    current_page: next === null ? page : next - 1,
+    per_page: perPage,
+    total_count: null,
+  };
+}
+
 const MAX_INSTALLATIONS = 100;
 const LISTED = 'As the provider lists them';
 const LIST = {
   description: 'Read from the git provider and kept for a minute.',
   problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
-  invalid: {
-    loc: ['query', 'provider'],
-    type: 'enum',
-    msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
-  },
+  invalid: badInput('query.provider', `Expected one of: ${PROVIDER_TYPES.join(', ')}.`, 'enum'),
 };
 
 /** V1's lists in the format of the older web application. */
@@ -52,8 +152,8 @@ export class UserRepositoriesController {
     @UserId() userId: string,
     @Query() { selected_provider: provider, ...query }: UserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
-    const { installation_id: installation = null, page = 1, per_page: limit = DEFAULT_LIMIT } = query;
-    const wanted = { text: null, sort: null, installation, position: page, limit };
+    const { installation_id: installation = null, page: position, per_page: limit } = query;
+    const wanted = { text: null, sort: null, installation, position, limit };
     return toLinkedRepositoryDtos(await this.lists.findRepositories(userId, provider ?? null, wanted));
   }
 
@@ -66,7 +166,7 @@ export class UserRepositoriesController {
     @UserId() userId: string,
     @Query() query: SearchUserRepositoriesQueryDto,
   ): Promise<RepositoryDto[]> {
-    const { query: text, per_page: limit = DEFAULT_LIMIT, selected_provider: provider = null } = query;
+    const { query: text, per_page: limit, selected_provider: provider = null } = query;
     const range = { installation: null, position: 1, limit: Math.min(limit, MAX_LIMIT) };
     const wanted = { ...range, text: text === '' ? null : text, sort: toSearchSort(query) };
     return toLinkedRepositoryDtos(await this.lists.findRepositories(userId, provider, wanted));
@@ -79,7 +179,7 @@ export class UserRepositoriesController {
   })
   async branches(
     @UserId() userId: string,
-    @Query() { repository, page = 1, per_page: limit = DEFAULT_LIMIT }: RepositoryBranchesQueryDto,
+    @Query() { repository, page, per_page: limit }: RepositoryBranchesQueryDto,
   ): Promise<BranchesPageDto> {
     const wanted = { repository, text: null, position: page, limit };
     return toBranchesPageDto(await this.lists.findBranches(userId, null, wanted), page, limit);
@@ -94,7 +194,7 @@ export class UserRepositoriesController {
     @UserId() userId: string,
     @Query() query: SearchUserBranchesQueryDto,
   ): Promise<BranchDto[]> {
-    const { repository, query: text, per_page: limit = DEFAULT_LIMIT, selected_provider: provider } = query;
+    const { repository, query: text, per_page: limit, selected_provider: provider } = query;
     const wanted = { repository, text: text === '' ? null : text, position: 1, limit };
     const { read } = await this.lists.findBranches(userId, provider ?? null, wanted);
     return read.value.items.map(toBranchDto);

@@ -29,9 +29,7 @@ export class AuditController {
     invalid: 'since',
   })
   async search(@Query() query: AuditQueryDto): Promise<AuditPageDto> {
-    return toPageDto(
-      await this.entries.page(toAuditFilter(query), query.limit ?? 100, query.page_id),
-      toAuditEntryDto,
-    );
+    const page = await this.entries.page(toAuditFilter(query), query.limit, query.page_id);
+    return toPageDto(page, toAuditEntryDto);
   }
 }

@@ -57,8 +57,12 @@ export function problem(
   };
 }
 
+export function statusOf({ kind }: DomainError): number {
+  return STATUS_OF_KIND[kind];
+}
+
 export function problemOf(error: DomainError, requestId: string | null): Problem {
-  return problem(STATUS_OF_KIND[error.kind], error.code, error.message, requestId, error.extensions);
+  return problem(statusOf(error), error.code, error.message, requestId, error.extensions);
 }
 
 /** Many clients parse only `application/json`, so RFC 9457's type goes to those who name it; wildcards do not. */

@@ -9,8 +9,10 @@ import {
   getSchemaPath,
   type OpenAPIObject,
 } from '@nestjs/swagger';
-import type { ErrorCode, InputProblem } from '../errors/domain-error.js';
+import type { DomainError, ErrorCode, InputProblem } from '../errors/domain-error.js';
+import { statusOf } from '../errors/problem.js';
 import type { DtoClass } from '../validation/field.js';
+import { type SentWebhook, webhookItems } from './webhooks.js';
 
 /** These extensions carry what a route says to the document builder, which removes them. */
 export const ROUTE_RULES = 'x-route-rules';
@@ -31,6 +33,17 @@ export function documented(status: number, detail: string, description?: string)
   return { status, detail, description, ...(status === 409 && { code: 'conflict' }) };
 }
 
+/** What a service throws, with what it means to the clients of the route. */
+export function thrown(error: DomainError, description?: string): DocumentedProblem {
+  const { code, message, extensions } = error;
+  return { status: statusOf(error), code, detail: message, description, extensions };
+}
+
+/** @param input where it is, such as `body.name` */
+export function badInput(input: string, msg: string, type = 'value_error'): InputProblem {
+  return { loc: input.split('.'), type, msg };
+}
+
 interface BodyExample {
   summary: string;
   value: object;
@@ -43,7 +56,6 @@ export interface RouteRules {
   invalid?: InputProblem | string;
   /** "Try it out" offers the first. */
   examples?: Record<string, BodyExample>;
-  /** What is sent later because of the request. */
   webhooks?: OpenAPIObject['webhooks'];
 }
 
@@ -52,6 +64,8 @@ interface RouteDocumentation extends RouteRules {
   status?: number;
   answer: ApiResponseNoStatusOptions;
   optionalBody?: DtoClass;
+  /** Sent later because of the request, by type. */
+  sends?: Readonly<Record<string, SentWebhook>>;
 }
 
 /**
@@ -61,13 +75,15 @@ interface RouteDocumentation extends RouteRules {
 export function ApiRoute(
   id: string,
   summary: string,
-  { description, status = 200, answer, optionalBody, ...rules }: RouteDocumentation,
+  { description, status = 200, answer, optionalBody, sends = {}, ...rules }: RouteDocumentation,
 ): MethodDecorator {
+  const sent = Object.values(sends).map(([, data]) => data);
   return applyDecorators(
     HttpCode(status),
     ApiOperation({ operationId: id, summary, description }),
     ApiResponse({ ...answer, status }),
-    ApiExtension(ROUTE_RULES, rules),
+    ApiExtension(ROUTE_RULES, { ...rules, webhooks: webhookItems(sends) }),
+    ...(sent.length > 0 ? [ApiExtraModels(...sent)] : []),
     ...(optionalBody ? [ApiExtraModels(optionalBody), ApiBody(orNull(optionalBody))] : []),
   );
 }

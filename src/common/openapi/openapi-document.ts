@@ -15,6 +15,7 @@ import {
 import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
 import { withSchemaRules } from './schema-rules.js';
 import { withSharedParts } from './shared-parts.js';
+import { WebhookBodyDto } from './webhooks.js';
 
 const REQUEST_ID = 'X-Request-Id';
 const RETRY_AFTER = 'Retry-After';
@@ -57,7 +58,7 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
     builder.addTag(tag, description);
   }
   const document = SwaggerModule.createDocument(app, builder.build(), {
-    extraModels: [ProblemDto, ValidationErrorDto],
+    extraModels: [ProblemDto, ValidationErrorDto, WebhookBodyDto],
   });
   document.components = {
     ...document.components,

@@ -30,6 +30,24 @@ export function ShownOrNull(
   return Shown(description, example, Object.assign({ type: String, nullable: true }, more));
 }
 
+/** What was stored all the same; absent when there are none. */
+export function WarningsOf(type: DtoClass, description: string): PropertyDecorator {
+  return ApiProperty({ type: [type], required: false, description });
+}
+
+/** A text or null, which its name explains. */
+export function OrNull(example: string | null, more: ApiPropertyOptions = {}): PropertyDecorator {
+  return ApiProperty(Object.assign({ type: String, nullable: true }, more, { example }));
+}
+
+export function Time(example = '2026-11-21T09:30:00.000Z'): PropertyDecorator {
+  return ApiProperty({ format: 'date-time', example });
+}
+
+export function TimeOrNull(example: string | null): PropertyDecorator {
+  return OrNull(example, { format: 'date-time' });
+}
+
 /** Documents members of a response that are always the same. */
 export function Always(values: Readonly<Record<string, unknown>>): ClassDecorator {
   return ({ prototype }) => {
@@ -45,7 +63,10 @@ export class SuccessDto {
   success: boolean;
 }
 
-export const SUCCESS: SuccessDto = { success: true };
+export async function succeeded(work: Promise<unknown>): Promise<SuccessDto> {
+  await work;
+  return { success: true };
+}
 
 export function listWithNulls(type: DtoClass): ApiResponseSchemaHost['schema'] {
   return {

@@ -1,26 +1,14 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { ShownOrNull } from '../openapi/responses.js';
 import type { DtoClass } from '../validation/field.js';
 import { Integer } from '../validation/number-fields.js';
 import { RepeatedText, Text } from '../validation/text-fields.js';
-import type { Page } from './page.js';
+import type { Page, PageRequest } from './page.js';
 
 const MAX_LIMIT = 100;
 
-export function PageId(): PropertyDecorator {
-  return Text('`next_page_id` of the page before; empty for the first one.', { example: '' });
-}
-
 export function NextPageId(): PropertyDecorator {
-  return ApiProperty({
-    type: String,
-    nullable: true,
-    description: 'Pass it as `page_id` for the next page.',
-    example: null,
-  });
-}
-
-export function PageLimit(description: string, usual = MAX_LIMIT): PropertyDecorator {
-  return Integer(description, { minimum: 1, maximum: MAX_LIMIT, default: usual });
+  return ShownOrNull('Pass it as `page_id` for the next page.', null);
 }
 
 export function LookupIds(what: string, example: string): PropertyDecorator {
@@ -31,15 +19,11 @@ export function LookupIds(what: string, example: string): PropertyDecorator {
   });
 }
 
-interface PageQueryMembers {
-  page_id?: string;
-  limit?: number;
-}
-
-export function PageQuery(limit: string, usual = MAX_LIMIT): DtoClass<PageQueryMembers> {
-  class PageQueryDto implements PageQueryMembers {
-    @PageId() page_id?: string;
-    @Integer(limit, { minimum: 1, maximum: MAX_LIMIT, default: usual }) limit?: number;
+/** @param limit what it counts; the usual one is set when none is given */
+export function PageQuery(limit: string, usual = MAX_LIMIT): DtoClass<PageRequest> {
+  class PageQueryDto implements PageRequest {
+    @Text('`next_page_id` of the page before; empty for the first one.', { example: '' }) page_id?: string;
+    @Integer(limit, { minimum: 1, maximum: MAX_LIMIT, default: usual }) limit = usual;
   }
   return PageQueryDto;
 }

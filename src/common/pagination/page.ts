@@ -6,6 +6,11 @@ export interface Page<T> {
   nextPageId: string | null;
 }
 
+export interface PageRequest {
+  page_id?: string;
+  limit: number;
+}
+
 const SEAL_BYTES = 6;
 
 /** Cuts `limit + 1` rows to a page of `list`; `found` counts rows, if a bound in bytes cut them. */
@@ -52,6 +57,18 @@ export function parsePageId<T>(
 
 function seal(list: string, cursor: string): Buffer {
   return createHash('sha256').update(`${list}\n${cursor}`).digest().subarray(0, SEAL_BYTES);
+}
+
+/** Cuts a page out of a list that is in memory as a whole. */
+export function pageOfAll<T>(
+  list: string,
+  all: readonly T[],
+  { page_id: pageId, limit }: PageRequest,
+  idOf: (item: T) => string,
+): Page<T> {
+  const after = (id: string): number | null => all.findIndex((item) => idOf(item) === id) + 1 || null;
+  const start = parsePageId(list, pageId, after) ?? 0;
+  return toPage(list, all.slice(start, start + limit + 1), limit, idOf);
 }
 
 /** Clients that name rows get all of them or none. @throws InvalidInputError when only some fit a page */

@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Request, Response } from 'express';
 import type { Next } from '@slipway/common/requests/middleware.js';
 
 /** RFC 9110 section 13.1.2, weak comparison; other cache headers do not matter for a tag of this very response. */
@@ -8,6 +10,19 @@ export function ifNoneMatch(header: string | undefined, etag: string): boolean {
   }
   const tags: string[] = header.match(/"[^"]*"/g) ?? [];
   return header.trim() === '*' || tags.includes(etag);
+}
+
+/** Answers 304 to a client that has this JSON already. */
+export function answerJson({ headers }: Request, response: Response, json: string): void {
+  const etag = `"${hash('sha256', json, 'base64url')}"`;
+  response.setHeader('Cache-Control', 'private, no-cache');
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('ETag', etag);
+  if (ifNoneMatch(headers['if-none-match'], etag)) {
+    response.status(304).end();
+    return;
+  }
+  response.end(json);
 }
 
 const HEADERS = new Map([

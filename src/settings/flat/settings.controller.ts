@@ -1,13 +1,13 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
 import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
 import { SHOWN_ONLY, unknownMembers } from '../member-warnings.js';
 import { SETTINGS } from '../settings-table.js';
 import { SettingsDto, SettingsStoredDto, toSettingsStoredDto } from './settings.dto.js';
-import { SettingsService } from './settings.service.js';
+import { settingsNotFound, SettingsService } from './settings.service.js';
 import { StoredSettingsDto, toStoredSettingsDto } from './stored-settings.dto.js';
 
 const STORE =
@@ -67,11 +67,7 @@ export class SettingsController {
     },
     examples: SETTINGS_EXAMPLES,
     problems: [INVALID_TOKEN],
-    invalid: {
-      loc: ['body', 'max_iterations'],
-      type: 'int_parsing',
-      msg: 'Expected a whole number; this text is not one.',
-    },
+    invalid: badInput('body.max_iterations', 'Expected a whole number; this text is not one.', 'int_parsing'),
   })
   async store(
     @UserId() userId: string,
@@ -91,7 +87,7 @@ export class SettingsController {
   @ApiRoute('load_settings_api_settings_get', 'Show settings', {
     description: 'Keys, tokens and secrets are never shown, only that they are set.',
     answer: { type: StoredSettingsDto, description: 'The settings' },
-    problems: [{ status: 404, detail: 'Settings not found', description: 'Nothing was stored yet' }],
+    problems: [thrown(settingsNotFound(), 'Nothing was stored yet')],
   })
   async find(@UserId() userId: string): Promise<StoredSettingsDto> {
     return toStoredSettingsDto(await this.settings.find(userId));

@@ -54,7 +54,6 @@ export class ModelWarningDto implements ModelWarning {
   detail: string;
 }
 
-/** Something that was stored without a verdict, or not at all. */
 export type StoredWarning = ProviderTokenWarning | ModelWarning | MemberWarningDto;
 
 @ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto, MemberWarningDto)
@@ -108,31 +107,34 @@ function Switch(description: string): PropertyDecorator {
   };
 }
 
-function Image(description: string, example: string): PropertyDecorator {
-  return Text(description, { nullable: true, example });
+function TextOrNull(description: string, example: string, maxLength?: number): PropertyDecorator {
+  return Text(description, { nullable: true, example, ...(maxLength && { maxLength }) });
+}
+
+function KeyOrNull(description: string, example: string): PropertyDecorator {
+  return Secret(description, example, { nullable: true });
 }
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored, and named in `warnings`. */
 export class SettingsDto {
-  @Text('Language of the user interface.', { nullable: true, example: 'en' }) language?: string | null;
+  @TextOrNull('Language of the user interface.', 'en') language?: string | null;
 
-  @Text('Agent that works in new conversations.', { nullable: true, example: 'CodeActAgent' })
+  @TextOrNull('Agent that works in new conversations.', 'CodeActAgent')
   agent?: string | null;
 
   @Integer('Most steps of one run of the agent.', { nullable: true, minimum: 1, example: 100 })
   max_iterations?: number | null;
 
-  @Text('Judge of the risk of actions.', { nullable: true, example: 'llm' })
+  @TextOrNull('Judge of the risk of actions.', 'llm')
   security_analyzer?: string | null;
 
   @Flag('Whether risky actions wait for the user.', { nullable: true, example: false })
   confirmation_mode?: boolean | null;
 
-  @Text(`Model of new conversations. ${KEPT}`, { nullable: true, example: 'provider/model-1' })
+  @TextOrNull(`Model of new conversations. ${KEPT}`, 'provider/model-1')
   llm_model?: string | null;
 
-  @Secret(`Key for the model. ${KEY_KEPT}`, 'llm-key-example', { nullable: true }) llm_api_key?:
-    string | null;
+  @KeyOrNull(`Key for the model. ${KEY_KEPT}`, 'llm-key-example') llm_api_key?: string | null;
 
   @Text(`Absolute http or https address of the model's API, without credentials in it. ${KEPT}`, {
     nullable: true,
@@ -165,47 +167,45 @@ export class SettingsDto {
   })
   user_consents_to_analytics?: boolean | null;
 
-  @Image(
+  @TextOrNull(
     'Image that sandboxes run where `sandbox_runtime_container_image` names none.',
     'docker.io/library/debian:13',
   )
   sandbox_base_container_image?: string | null;
 
-  @Text('Image that sandboxes run. One without an agent server gets that of the service.', {
-    nullable: true,
-    example: 'registry.example.com/sandbox:1',
-  })
+  @TextOrNull(
+    'Image that sandboxes run. One without an agent server gets that of the service.',
+    'registry.example.com/sandbox:1',
+  )
   sandbox_runtime_container_image?: string | null;
 
   @McpConfigField() mcp_config?: McpConfigDto | null;
 
-  @Secret(
+  @KeyOrNull(
     `Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`,
     'search-key-example',
-    { nullable: true },
   )
   search_api_key?: string | null;
 
-  @Secret(
+  @KeyOrNull(
     `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`,
     'sandbox-key-example',
-    { nullable: true },
   )
   sandbox_api_key?: string | null;
 
   @Decimal('Most that one task may cost, in US dollars.', { nullable: true, minimum: 0, example: 2.5 })
   max_budget_per_task?: number | null;
 
-  @Text('Email address of the user.', { nullable: true, example: 'ada@example.com', maxLength: MAX_EMAIL })
+  @TextOrNull('Email address of the user.', 'ada@example.com', MAX_EMAIL)
   email?: string | null;
 
   @Flag('Whether the address is confirmed.', { nullable: true, example: true })
   email_verified?: boolean | null;
 
-  @Text('Author name of commits.', { nullable: true, example: 'Ada Lovelace', maxLength: 255 })
+  @TextOrNull('Author name of commits.', 'Ada Lovelace', 255)
   git_user_name?: string | null;
 
-  @Text('Author address of commits.', { nullable: true, example: 'ada@example.com', maxLength: MAX_EMAIL })
+  @TextOrNull('Author address of commits.', 'ada@example.com', MAX_EMAIL)
   git_user_email?: string | null;
 
   // Nothing of it is kept, so all that matters is how much of it there is.

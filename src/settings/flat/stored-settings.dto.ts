@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Shown } from '../../common/openapi/responses.js';
+import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
 
@@ -14,17 +14,14 @@ class ShownSecretsStoreDto {
 
 /** Response of `GET /api/settings`: every member of the settings; secrets only as "is set". */
 export class StoredSettingsDto implements ShownSettings {
-  @ApiProperty({ type: String, nullable: true, example: 'en' }) language: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'CodeActAgent' }) agent: string | null;
+  @OrNull('en') language: string | null;
+  @OrNull('CodeActAgent') agent: string | null;
   @ApiProperty({ type: 'integer', nullable: true, example: 100 }) max_iterations: number | null;
-  @ApiProperty({ type: String, nullable: true, example: 'llm' }) security_analyzer: string | null;
+  @OrNull('llm') security_analyzer: string | null;
   @ApiProperty({ type: Boolean, nullable: true, example: false }) confirmation_mode: boolean | null;
-  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' }) llm_model: string | null;
+  @OrNull('provider/model-1') llm_model: string | null;
   @Shown('Always null; see llm_api_key_set.', null, { type: 'null' }) llm_api_key: null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'https://llm.example.com/v1' })
-  llm_base_url: string | null;
-
+  @OrNull('https://llm.example.com/v1') llm_base_url: string | null;
   @ApiProperty({ type: 'integer', nullable: true, example: 1 }) remote_runtime_resource_factor: number | null;
 
   @ApiProperty({ type: ShownSecretsStoreDto, description: 'Always empty; see provider_tokens_set.' })
@@ -35,21 +32,16 @@ export class StoredSettingsDto implements ShownSettings {
   @ApiProperty({ example: true }) enable_proactive_conversation_starters: boolean;
   @ApiProperty({ example: true }) enable_solvability_analysis: boolean;
   @ApiProperty({ type: Boolean, nullable: true, example: false }) user_consents_to_analytics: boolean | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'docker.io/library/debian:13' })
-  sandbox_base_container_image: string | null;
-
-  @ApiProperty({ type: String, nullable: true, example: 'registry.example.com/sandbox:1' })
-  sandbox_runtime_container_image: string | null;
-
+  @OrNull('docker.io/library/debian:13') sandbox_base_container_image: string | null;
+  @OrNull('registry.example.com/sandbox:1') sandbox_runtime_container_image: string | null;
   @ApiProperty({ type: StoredMcpConfigDto, nullable: true }) mcp_config: StoredMcpConfigDto | null;
   @Shown('Always null; see search_api_key_set.', null, { type: 'null' }) search_api_key: null;
   @Shown('Always null; see sandbox_api_key_set.', null, { type: 'null' }) sandbox_api_key: null;
   @ApiProperty({ type: Number, nullable: true, example: 2.5 }) max_budget_per_task: number | null;
-  @ApiProperty({ type: String, nullable: true, example: 'ada@example.com' }) email: string | null;
+  @OrNull('ada@example.com') email: string | null;
   @ApiProperty({ type: Boolean, nullable: true, example: true }) email_verified: boolean | null;
-  @ApiProperty({ type: String, nullable: true, example: 'Ada Lovelace' }) git_user_name: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'ada@example.com' }) git_user_email: string | null;
+  @OrNull('Ada Lovelace') git_user_name: string | null;
+  @OrNull('ada@example.com') git_user_email: string | null;
   @ApiProperty({ example: true }) llm_api_key_set: boolean;
   @ApiProperty({ example: false }) search_api_key_set: boolean;
   @ApiProperty({ example: false }) sandbox_api_key_set: boolean;

@@ -69,7 +69,6 @@ const ADDRESS_FORM = {
   pattern: String.raw`^\s*(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?)://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*\s*$`,
 };
 
-/** A server's `tools`. */
 function AllowedTools(): PropertyDecorator {
   return TextList(
     "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
@@ -176,7 +175,6 @@ export class McpConfigDto {
   shttp_servers?: RemoteMcpServerDto[];
 }
 
-/** The only members an MCP configuration may have. */
 const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
 
 /** Problems of elements whose identifying member already occurs in an earlier element. */

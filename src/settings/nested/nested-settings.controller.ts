@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
 import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
 import {
@@ -65,11 +65,7 @@ export class NestedSettingsController {
     },
     examples: EXAMPLES,
     problems: [INVALID_TOKEN],
-    invalid: {
-      loc: ['body', 'agent_settings'],
-      type: 'value_error',
-      msg: 'Expected the changes alone: send them as agent_settings_diff.',
-    },
+    invalid: badInput('body.agent_settings', 'Expected the changes alone: send them as agent_settings_diff.'),
   })
   async store(
     @UserId() userId: string,

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-merge.js';
-import { ANY_OBJECT, Shown } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown } from '../../common/openapi/responses.js';
 import { FreeObject } from '../../common/validation/nested-fields.js';
 import { SettingsDto } from '../flat/settings.dto.js';
 import { StoredSettingsDto } from '../flat/stored-settings.dto.js';
@@ -52,7 +52,7 @@ export const APP_DEFAULTS = {
 @ApiSchema({ name: 'LLMProfiles' })
 export class ShownProfilesDto {
   @Shown('By name; keys are never shown.', {}, ANY_OBJECT) profiles: JsonObject;
-  @ApiProperty({ type: String, nullable: true, example: null }) active: string | null;
+  @OrNull(null) active: string | null;
 }
 
 /** Members of the flat settings that are nested here. */
@@ -88,12 +88,8 @@ function Preference(name: keyof typeof APP_DEFAULTS): PropertyDecorator {
 /** Response of `GET /api/v1/settings`: preferences beyond these members are shown as they were stored. */
 @ApiSchema({ name: 'GETSettingsModel' })
 export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) {
-  @ApiProperty({ type: 'object', additionalProperties: true, example: { agent: 'CodeActAgent' } })
-  agent_settings: JsonObject;
-
-  @ApiProperty({ type: 'object', additionalProperties: true, example: { max_iterations: 500 } })
-  conversation_settings: JsonObject;
-
+  @ApiProperty({ ...ANY_OBJECT, example: { agent: 'CodeActAgent' } }) agent_settings: JsonObject;
+  @ApiProperty({ ...ANY_OBJECT, example: { max_iterations: 500 } }) conversation_settings: JsonObject;
   @ApiProperty({ type: ShownProfilesDto }) llm_profiles: ShownProfilesDto;
   @Preference('user_version') user_version: unknown;
   @Preference('disabled_skills') disabled_skills: unknown;
@@ -109,7 +105,6 @@ export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) 
   [preference: string]: unknown;
 }
 
-/** Everything that `GET /api/v1/settings` shows. */
 export interface NestedSettings {
   row: SettingsRow;
   details: SettingsDetails;

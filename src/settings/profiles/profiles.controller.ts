@@ -1,11 +1,13 @@
 import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
-import { ApiExcludeController, ApiTags } from '@nestjs/swagger';
+import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
+import { settingsNotFound } from '../flat/settings.service.js';
 import {
   ActivateProfileDto,
+  PROFILE_NAME,
   ProfileDetailDto,
   ProfileListDto,
   ProfileMutationDto,
@@ -17,21 +19,17 @@ import {
   toProfileDetailDto,
   toProfileListDto,
 } from './profiles.dto.js';
-import { ProfilesService } from './profiles.service.js';
+import { ProfilesService, profileNameTaken, tooManyProfiles, unknownProfile } from './profiles.service.js';
 
-const UNKNOWN = { status: 404, detail: "Profile 'fast' not found", description: 'Unknown name' };
-const NOTHING_TO_SAVE = documented(404, 'Settings not found', 'Nothing is stored that could be saved');
-const TOO_MANY = documented(
-  409,
-  'Profile limit reached (100). Delete a profile before saving a new one.',
-  'Too many profiles',
-);
-const NAME_TAKEN = documented(409, "Profile 'quick' already exists", 'The name is taken');
-const BAD_NAME = {
-  loc: ['path', 'name'],
-  type: 'value_error',
-  msg: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
-};
+const UNKNOWN = thrown(unknownProfile('fast'), 'Unknown name');
+const NOTHING_TO_SAVE = thrown(settingsNotFound(), 'Nothing is stored that could be saved');
+const TOO_MANY = thrown(tooManyProfiles(), 'Too many profiles');
+const NAME_TAKEN = thrown(profileNameTaken('quick'), 'The name is taken');
+const BAD_NAME = badInput('path.name', PROFILE_NAME.expected);
+
+function changed(description: string, name: string, message: string): ApiResponseNoStatusOptions {
+  return { type: ProfileMutationDto, description, example: { name, message } };
+}
 
 @ApiTags('Settings')
 @Controller('api/v1/settings/profiles')
@@ -71,7 +69,7 @@ export class ProfilesController {
       settings: { summary: "The settings' own, without its key", value: { include_secrets: false } },
     },
     problems: [NOTHING_TO_SAVE, TOO_MANY],
-    invalid: { loc: ['body', 'llm', 'model'], type: 'missing', msg: 'This member is required.' },
+    invalid: badInput('body.llm.model', 'This member is required.', 'missing'),
   })
   async save(
     @UserId() userId: string,
@@ -86,11 +84,7 @@ export class ProfilesController {
   @ApiRoute('delete_profile_api_v1_settings_profiles__name__delete', 'Delete a stored model', {
     description:
       'An unknown name is no error. When the settings follow the profile, they follow the oldest other one from then on.',
-    answer: {
-      type: ProfileMutationDto,
-      description: 'Deleted',
-      example: { name: 'fast', message: "Profile 'fast' deleted" },
-    },
+    answer: changed('Deleted', 'fast', "Profile 'fast' deleted"),
     invalid: BAD_NAME,
   })
   async remove(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ProfileMutationDto> {
@@ -126,11 +120,7 @@ export class ProfilesController {
   @Post(':name/rename')
   @ApiRoute('rename_profile_api_v1_settings_profiles__name__rename_post', 'Rename a stored model', {
     description: 'Its configuration and key stay.',
-    answer: {
-      type: ProfileMutationDto,
-      description: 'Renamed',
-      example: { name: 'quick', message: "Profile 'fast' renamed to 'quick'" },
-    },
+    answer: changed('Renamed', 'quick', "Profile 'fast' renamed to 'quick'"),
     problems: [UNKNOWN, NAME_TAKEN],
     invalid: { ...BAD_NAME, loc: ['body', 'new_name'] },
   })

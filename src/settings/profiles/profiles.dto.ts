@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, ShownOrNull, WarningsOf } from '../../common/openapi/responses.js';
 import { field, must } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
@@ -11,12 +11,11 @@ import { fieldSchema, LLM_ECHOES, LLM_FIELDS, MAX_MODEL_TEXT } from '../nested/s
 import { masked, shownLlm } from '../nested/nested-settings.js';
 
 /** Profile names are part of URLs. */
-const PROFILE_NAME = {
+export const PROFILE_NAME = {
   regex: /^[A-Za-z0-9._-]{1,64}$/,
   expected: 'Expected a name of 1 to 64 letters, digits, dots, hyphens and underscores.',
 };
 
-/** The name of a profile. */
 function ProfileName(description: string): PropertyDecorator {
   return Text(description, { required: true, example: 'example', pattern: PROFILE_NAME });
 }
@@ -77,8 +76,8 @@ export class SaveProfileDto {
 
 class ProfileInfoDto {
   @ApiProperty({ example: 'fast' }) name: string;
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' }) model: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) base_url: string | null;
+  @OrNull('anthropic/claude-sonnet-4-5') model: string | null;
+  @OrNull(null) base_url: string | null;
   @ApiProperty({ example: true }) api_key_set: boolean;
 }
 
@@ -110,20 +109,15 @@ export class ProfileMutationDto {
 
 @ApiSchema({ name: 'ProfileSavedResponse' })
 export class ProfileSavedDto extends ProfileMutationDto {
-  @ApiProperty({
-    type: [ModelWarningDto],
-    required: false,
-    description: 'Says why the model was stored unverified; absent when it was not.',
-  })
+  @WarningsOf(ModelWarningDto, 'Says why the model was stored unverified; absent when it was not.')
   warnings?: ModelWarningDto[];
 }
 
 @ApiSchema({ name: 'ActivateProfileResponse' })
 export class ActivateProfileDto extends ProfileMutationDto {
-  @ApiProperty({ type: String, nullable: true, example: 'anthropic/claude-sonnet-4-5' }) model: string | null;
+  @OrNull('anthropic/claude-sonnet-4-5') model: string | null;
 }
 
-/** A profile's configuration as responses show it. */
 export function shownProfileConfig(config: JsonObject): JsonObject {
   const { llm } = masked({ llm: config });
   return shownLlm(isJsonObject(llm) ? llm : {}, config['model'] ?? null, config['base_url'] ?? null);

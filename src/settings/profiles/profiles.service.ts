@@ -111,11 +111,7 @@ export class ProfilesService {
         return;
       }
       if ((await this.profiles.countOf(userId, manager)) >= MAX_PROFILES) {
-        throw new DomainError(
-          'conflict',
-          'conflict',
-          `Profile limit reached (${MAX_PROFILES}). Delete a profile before saving a new one.`,
-        );
+        throw tooManyProfiles();
       }
       await this.profiles.add(manager, userId, name, config);
     });
@@ -164,7 +160,7 @@ export class ProfilesService {
         return;
       }
       if ((await this.profiles.findNamed(userId, newName, manager)) !== null) {
-        throw new DomainError('conflict', 'conflict', `Profile '${newName}' already exists`);
+        throw profileNameTaken(newName);
       }
       await this.profiles.renameTo(manager, userId, profile, newName);
     });
@@ -284,9 +280,22 @@ function withoutSecrets(config: JsonObject): JsonObject {
   return withoutBlanks(copy as JsonObject);
 }
 
+export function tooManyProfiles(): DomainError {
+  const detail = `Profile limit reached (${MAX_PROFILES}). Delete a profile before saving a new one.`;
+  return new DomainError('conflict', 'conflict', detail);
+}
+
+export function unknownProfile(name: string): DomainError {
+  return new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+}
+
+export function profileNameTaken(name: string): DomainError {
+  return new DomainError('conflict', 'conflict', `Profile '${name}' already exists`);
+}
+
 function required(profile: ClearLlmProfile | null, name: string): ClearLlmProfile {
   if (profile === null) {
-    throw new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+    throw unknownProfile(name);
   }
   return profile;
 }

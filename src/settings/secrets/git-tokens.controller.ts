@@ -9,7 +9,7 @@ import {
   REMOVE_TOKENS,
   STORE_TOKENS,
   toGitProvidersStoredDto,
-  toGitProvidersUnsetDto,
+  TOKENS_REMOVED,
 } from './git-tokens.dto.js';
 import { GitTokensService } from './git-tokens.service.js';
 
@@ -28,6 +28,6 @@ export class GitTokensController {
   @ApiRoute('unset_provider_tokens_api_unset_provider_tokens_post', REMOVE_TOKENS.summary, REMOVE_TOKENS)
   async unset(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
     await this.tokens.removeAll(userId);
-    return toGitProvidersUnsetDto();
+    return TOKENS_REMOVED;
   }
 }

@@ -1,4 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { badInput } from '../../common/openapi/api-route.js';
+import { WarningsOf } from '../../common/openapi/responses.js';
 import { PROVIDER_TYPES } from '../../git-providers/git-provider.js';
 import { INVALID_TOKEN, ProviderTokenWarningDto } from '../../git-providers/git-providers.dto.js';
 import type {
@@ -16,11 +18,7 @@ export class AddGitProvidersDto {
 export class GitProvidersStoredDto {
   @ApiProperty({ example: 'Git providers stored' }) message: string;
 
-  @ApiProperty({
-    type: [ProviderTokenWarningDto],
-    required: false,
-    description: 'Tokens that were stored unverified; absent when there are none.',
-  })
+  @WarningsOf(ProviderTokenWarningDto, 'Tokens that were stored unverified; absent when there are none.')
   warnings?: ProviderTokenWarningDto[];
 }
 
@@ -28,7 +26,6 @@ export function toGitProvidersStoredDto(warnings: readonly ProviderTokenWarning[
   return { message: 'Git providers stored', ...(warnings.length > 0 && { warnings: [...warnings] }) };
 }
 
-/** Bodies of `POST /api/add-git-providers` that the documents show. */
 export const ADD_GIT_PROVIDERS_EXAMPLES = {
   blank: {
     summary: 'Put a token between the quotes; blank text keeps the stored one',
@@ -78,11 +75,11 @@ export const STORE_TOKENS = {
   },
   examples: ADD_GIT_PROVIDERS_EXAMPLES,
   problems: [INVALID_TOKEN],
-  invalid: {
-    loc: ['body', 'provider_tokens', 'gitea', '[key]'],
-    type: 'enum',
-    msg: `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
-  },
+  invalid: badInput(
+    'body.provider_tokens.gitea.[key]',
+    `Expected one of: ${PROVIDER_TYPES.join(', ')}.`,
+    'enum',
+  ),
 };
 
 export class GitProvidersUnsetDto {
@@ -97,6 +94,4 @@ export const REMOVE_TOKENS = {
   problems: [413, 415, 422],
 };
 
-export function toGitProvidersUnsetDto(): GitProvidersUnsetDto {
-  return { message: 'Unset Git provider tokens' };
-}
+export const TOKENS_REMOVED: GitProvidersUnsetDto = { message: 'Unset Git provider tokens' };

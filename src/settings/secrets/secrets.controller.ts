@@ -1,20 +1,39 @@
-import { Body, Controller, Delete, Get, Param, Post, Put } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
+import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
+import { toPageDto } from '../../common/pagination/page.dto.js';
+import {
+  AddGitProvidersDto,
+  type GitProvidersStoredDto,
+  type GitProvidersUnsetDto,
+  REMOVE_TOKENS,
+  STORE_TOKENS,
+  toGitProvidersStoredDto,
+  TOKENS_REMOVED,
+} from './git-tokens.dto.js';
+import { GitTokensService } from './git-tokens.service.js';
 import {
   badSecretName,
   CreateSecretDto,
   CustomSecretsDto,
+  EditResponseDto,
   SECRET_NAME_TAKEN,
+  SecretIdDto,
   SecretMessageDto,
   SecretNameDto,
+  SecretPageDto,
+  SecretSearchDto,
   secretWarning,
-  toCustomSecretsDto,
+  toSecretDescriptionDto,
   UNKNOWN_SECRET,
   UpdateSecretDto,
 } from './secrets.dto.js';
 import { SecretsService } from './secrets.service.js';
+
+function edited(description: string, message: string): ApiResponseNoStatusOptions {
+  return { type: EditResponseDto, description, example: { message } };
+}
 
 @ApiTags('Custom secrets')
 @Controller('api/secrets')
@@ -27,7 +46,7 @@ export class SecretsController {
     answer: { type: CustomSecretsDto, description: 'The secrets; an empty list when there are none' },
   })
   async list(@UserId() userId: string): Promise<CustomSecretsDto> {
-    return toCustomSecretsDto(await this.secrets.list(userId));
+    return { custom_secrets: (await this.secrets.list(userId)).map(toSecretDescriptionDto) };
   }
 
   @Post()
@@ -36,7 +55,7 @@ export class SecretsController {
     status: 201,
     answer: { type: SecretMessageDto, description: 'Stored' },
     problems: [SECRET_NAME_TAKEN],
-    invalid: badSecretName('body', 'name'),
+    invalid: badSecretName('body.name'),
   })
   async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
     await this.secrets.create(userId, body);
@@ -48,7 +67,7 @@ export class SecretsController {
     description: 'Renames it, describes it anew, and replaces its value if one is given.',
     answer: { type: SecretMessageDto, description: 'Changed', example: { message: 'Secret changed' } },
     problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
-    invalid: badSecretName('body', 'name'),
+    invalid: badSecretName('body.name'),
   })
   async update(
     @UserId() userId: string,
@@ -64,10 +83,90 @@ export class SecretsController {
     description: 'Its value is gone for good.',
     answer: { type: SecretMessageDto, description: 'Removed', example: { message: 'Secret removed' } },
     problems: [UNKNOWN_SECRET],
-    invalid: badSecretName('path', 'name'),
+    invalid: badSecretName('path.name'),
   })
   async remove(@UserId() userId: string, @Param() { name }: SecretNameDto): Promise<SecretMessageDto> {
     await this.secrets.remove(userId, name);
     return { message: 'Secret removed' };
+  }
+}
+
+/** Custom secrets and git tokens at the addresses of newer clients: the same rows as under `/api/secrets`. */
+@ApiTags('Custom secrets')
+@Controller('api/v1/secrets')
+export class SecretsV1Controller {
+  constructor(
+    private readonly secrets: SecretsService,
+    private readonly gitTokens: GitTokensService,
+  ) {}
+
+  @Get('search')
+  @ApiRoute('search_custom_secrets_api_v1_secrets_search_get', 'Search custom secrets', {
+    description: 'Names and descriptions in pages, by name; never a value.',
+    answer: { type: SecretPageDto, description: 'A page of secrets' },
+  })
+  async search(@UserId() userId: string, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
+    return toPageDto(await this.secrets.search(userId, query), toSecretDescriptionDto);
+  }
+
+  @Post()
+  @ApiRoute('create_custom_secret_api_v1_secrets_post', 'Store a custom secret, or replace it', {
+    description:
+      'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
+    status: 201,
+    answer: { type: EditResponseDto, description: 'Stored' },
+    invalid: badSecretName('body.name'),
+  })
+  async store(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
+    await this.secrets.store(userId, body);
+    return { message: 'Secret created successfully', ...secretWarning(body.name, body.value) };
+  }
+
+  // Declared before the routes with a name, which would match it too.
+  @Post('git-providers')
+  @ApiRoute('store_provider_tokens_api_v1_secrets_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
+  async storeGitProviders(
+    @UserId() userId: string,
+    @Body() body: AddGitProvidersDto,
+  ): Promise<GitProvidersStoredDto> {
+    return toGitProvidersStoredDto(await this.gitTokens.add(userId, body));
+  }
+
+  @Delete('git-providers')
+  @ApiRoute('unset_provider_tokens_api_v1_secrets_git_providers_delete', REMOVE_TOKENS.summary, REMOVE_TOKENS)
+  async unsetGitProviders(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
+    await this.gitTokens.removeAll(userId);
+    return TOKENS_REMOVED;
+  }
+
+  @Put(':secret_id')
+  @ApiRoute('update_custom_secret_api_v1_secrets__secret_id__put', 'Rename or describe a custom secret', {
+    description: 'Replaces its value too if one is given.',
+    answer: edited('Changed', 'Secret updated successfully'),
+    problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
+    invalid: badSecretName('body.name'),
+  })
+  async update(
+    @UserId() userId: string,
+    @Param() { secret_id: name }: SecretIdDto,
+    @Body() body: UpdateSecretDto,
+  ): Promise<EditResponseDto> {
+    await this.secrets.update(userId, name, body);
+    return { message: 'Secret updated successfully', ...secretWarning(body.name, body.value) };
+  }
+
+  @Delete(':secret_id')
+  @ApiRoute('delete_custom_secret_api_v1_secrets__secret_id__delete', 'Delete a custom secret', {
+    description: 'Its value is gone for good.',
+    answer: edited('Removed', 'Secret deleted successfully'),
+    problems: [UNKNOWN_SECRET],
+    invalid: badSecretName('path.secret_id'),
+  })
+  async remove(
+    @UserId() userId: string,
+    @Param() { secret_id: name }: SecretIdDto,
+  ): Promise<EditResponseDto> {
+    await this.secrets.remove(userId, name);
+    return { message: 'Secret deleted successfully' };
   }
 }

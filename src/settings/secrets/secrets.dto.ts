@@ -1,9 +1,12 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { badInput, thrown } from '../../common/openapi/api-route.js';
+import { OrNull, Shown } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Secret, Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
+import { secretNameTaken, unknownSecret } from './secrets.service.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
 const NAME_PATTERN = {
@@ -26,22 +29,14 @@ export function customSecretNameProblem(name: string): string | null {
   return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
 }
 
-export const SECRET_NAME_TAKEN: DocumentedProblem = {
-  status: 400,
-  code: 'conflict',
-  detail: 'A secret named DEPLOY_TOKEN exists already.',
-  description: 'The name is taken',
-  extensions: { message: 'A secret named DEPLOY_TOKEN exists already.' },
-};
+export const SECRET_NAME_TAKEN = thrown(secretNameTaken('DEPLOY_TOKEN'), 'The name is taken');
+export const UNKNOWN_SECRET = thrown(unknownSecret('DEPLOY_TOKEN'), 'Unknown name');
 
-export const UNKNOWN_SECRET = documented(404, 'There is no secret named DEPLOY_TOKEN.', 'Unknown name');
-
-/** What is said of a name that no secret can have. */
-export function badSecretName(place: 'body' | 'path', member: string): InputProblem {
-  return { loc: [place, member], type: 'value_error', msg: NAME_PATTERN.expected };
+/** @param input where it is, such as `body.name` */
+export function badSecretName(input: string): InputProblem {
+  return badInput(input, NAME_PATTERN.expected);
 }
 
-/** The name of a custom secret. */
 export function CustomSecretName(description: string): PropertyDecorator {
   return Text(description, {
     required: true,
@@ -79,15 +74,13 @@ export class SecretMessageDto {
 
 /** The member about a value that was stored and will be seen. */
 export function SecretWarningProperty(): PropertyDecorator {
-  return ApiProperty({
-    required: false,
-    description:
-      'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
-    example: unmaskableWarning('DEPLOY_TOKEN', 'word'),
-  });
+  return Shown(
+    'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
+    unmaskableWarning('DEPLOY_TOKEN', 'word'),
+    { required: false },
+  );
 }
 
-/** The member, if there is anything to say. */
 export function secretWarning(name: string, value: string | null | undefined): { warning?: string } {
   const reason = unmaskableReason(value ?? '');
   return value && reason !== null ? { warning: unmaskableWarning(name, reason) } : {};
@@ -110,16 +103,33 @@ export class UpdateSecretDto {
 @ApiSchema({ name: 'CustomSecretDescription' })
 export class SecretDescriptionDto implements SecretDescription {
   @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
-
-  @ApiProperty({ type: String, nullable: true, example: 'Token of the deployment service' })
-  description: string | null;
+  @OrNull('Token of the deployment service') description: string | null;
 }
 
-/** Response of `GET /api/secrets`: never a value. */
 export class CustomSecretsDto {
   @ApiProperty({ type: [SecretDescriptionDto] }) custom_secrets: SecretDescriptionDto[];
 }
 
-export function toCustomSecretsDto(secrets: readonly SecretDescription[]): CustomSecretsDto {
-  return { custom_secrets: secrets.map(({ name, description }) => ({ name, description })) };
+export function toSecretDescriptionDto({ name, description }: SecretDescription): SecretDescriptionDto {
+  return { name, description };
+}
+
+export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'TOKEN' })
+  name__contains?: string;
+}
+
+export class SecretIdDto {
+  @CustomSecretName('Name of the secret.') secret_id: string;
+}
+
+@ApiSchema({ name: 'CustomSecretWithoutValue' })
+class SecretWithoutValueDto extends SecretDescriptionDto {}
+
+@ApiSchema({ name: 'CustomSecretPage' })
+export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}
+
+export class EditResponseDto {
+  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' }) message: string;
+  @SecretWarningProperty() warning?: string;
 }

@@ -1,18 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { type Page, parsePageId, toPage } from '../../common/pagination/page.js';
+import { type Page, type PageRequest, parsePageId, toPage } from '../../common/pagination/page.js';
 import { CustomSecretRepository, type SecretDescription } from './custom-secret.repository.js';
 import type { CreateSecretDto, CustomSecretValueDto, UpdateSecretDto } from './secrets.dto.js';
 
-const MAX_PAGE = 100;
-
-/** Which secrets of a user, and which page of them. */
-interface SecretSearch {
+interface SecretSearch extends PageRequest {
   /** Part of the name; upper and lower case do not matter. */
   name__contains?: string;
-  page_id?: string;
-  limit?: number;
 }
 
 /** Users' custom secrets. Values go in here and never come out. */
@@ -28,7 +23,7 @@ export class SecretsService {
   /** A page of them, by name. */
   async search(
     userId: string,
-    { name__contains: part = '', page_id: pageId, limit = MAX_PAGE }: SecretSearch,
+    { name__contains: part = '', page_id: pageId, limit }: SecretSearch,
   ): Promise<Page<SecretDescription>> {
     const rows = await this.secrets.describePage(userId, {
       part,
@@ -46,7 +41,7 @@ export class SecretsService {
   /** @throws DomainError conflict when the name is taken */
   async create(userId: string, { name, value, description = null }: CreateSecretDto): Promise<void> {
     if (!(await this.secrets.add(userId, { name, value, description }))) {
-      throw nameTaken(name);
+      throw secretNameTaken(name);
     }
   }
 
@@ -60,7 +55,7 @@ export class SecretsService {
       case 'unknown':
         throw unknownSecret(name);
       case 'taken':
-        throw nameTaken(change.name);
+        throw secretNameTaken(change.name);
       case 'changed':
     }
   }
@@ -86,11 +81,11 @@ export class SecretsService {
   }
 }
 
-function nameTaken(name: string): DomainError {
+export function secretNameTaken(name: string): DomainError {
   const message = `A secret named ${name} exists already.`;
   return new DomainError('bad_request', 'conflict', message, { extensions: { message } });
 }
 
-function unknownSecret(name: string): DomainError {
+export function unknownSecret(name: string): DomainError {
   return new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
 }

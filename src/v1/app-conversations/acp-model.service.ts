@@ -36,13 +36,13 @@ function switchProblem(error: AgentServerError): Error {
     case 400:
       return new DomainError('bad_request', 'conflict', error.detail, { cause: error });
     case 504:
-      return new DomainError(
-        'gateway_timeout',
-        'upstream_error',
-        'The program of the agent did not answer in time: try again.',
-        { cause: error },
-      );
+      return acpAgentSilent(error);
     default:
       return error;
   }
+}
+
+export function acpAgentSilent(cause?: AgentServerError): DomainError {
+  const detail = 'The program of the agent did not answer in time: try again.';
+  return new DomainError('gateway_timeout', 'upstream_error', detail, { cause });
 }

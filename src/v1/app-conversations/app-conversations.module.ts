@@ -29,7 +29,6 @@ import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
 import { ConversationActionsController } from './api/conversation-actions.controller.js';
 import { ConversationFolderController } from './api/conversation-folder.controller.js';
-import { ConversationWorkspaceController } from './api/conversation-workspace.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { PendingMessagesController } from './api/pending-messages.controller.js';
@@ -98,7 +97,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     AppConversationsController,
     StartTasksController,
     ConversationActionsController,
-    ConversationWorkspaceController,
     PendingMessagesController,
     ConversationFolderController,
   ],

@@ -287,12 +287,17 @@ function agentServerProblem(error: AgentServerError): DomainError {
       { cause: error },
     );
   }
-  return new DomainError(
-    'bad_gateway',
-    'upstream_error',
-    error.status === null
-      ? 'The agent server of the sandbox did not answer; try again.'
-      : `The agent server of the sandbox refused the request (${error.status}): ${error.detail}`,
-    { cause: error },
-  );
+  return error.status === null
+    ? agentServerSilent(error)
+    : new DomainError(
+        'bad_gateway',
+        'upstream_error',
+        `The agent server of the sandbox refused the request (${error.status}): ${error.detail}`,
+        { cause: error },
+      );
+}
+
+export function agentServerSilent(cause?: AgentServerError): DomainError {
+  const detail = 'The agent server of the sandbox did not answer; try again.';
+  return new DomainError('bad_gateway', 'upstream_error', detail, { cause });
 }

@@ -51,7 +51,7 @@ export class ConversationWorkspaceService {
         });
         if (bytes !== null && bytes > MAX_FILE_BYTES) {
           body.destroy();
-          throw tooLarge(bytes, target.sandboxId);
+          throw fileTooLarge(bytes, target.sandboxId);
         }
         if (asBytes) {
           return { headers: BYTES, content: body };
@@ -127,7 +127,7 @@ async function lookInto(body: Readable): Promise<{ isText: boolean; content: Rea
   return { isText: isText(whole, true), content: Readable.from([whole]) };
 }
 
-function tooLarge(bytes: number, sandboxId: string): DomainError {
+export function fileTooLarge(bytes: number, sandboxId: string): DomainError {
   return new DomainError(
     'too_large',
     'payload_too_large',

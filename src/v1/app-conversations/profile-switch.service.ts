@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { unknownProfile } from '../../settings/profiles/profiles.service.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
@@ -33,7 +34,7 @@ export class ProfileSwitchService {
   async switchProfile(userId: string, givenId: string, name: string): Promise<void> {
     const { settings, lacksProfile } = await this.inputs.readConfiguration(userId, name);
     if (lacksProfile) {
-      throw new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+      throw unknownProfile(name);
     }
     const entry = { action: 'conversation.switch_profile', details: { profile: name } } as const;
     await this.actions.change(userId, givenId, entry, async (target, { id }) => {

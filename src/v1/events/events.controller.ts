@@ -3,7 +3,7 @@ import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
 import {
   ConversationEventDto,
   ConversationPathDto,
@@ -33,6 +33,7 @@ const STREAM =
   'key is revoked, the conversation is deleted or the service stops; connect again with the last id that arrived. A ' +
   'user may have 32 open streams.';
 const STREAM_EXAMPLE = `retry: 1000\nid: 0\n\nid: 1\nevent: ${EVENT_EXAMPLE.kind}\ndata: ${JSON.stringify(EVENT_EXAMPLE)}\n\n: heartbeat\n\n`;
+const COUNT = { schema: { type: 'integer' as const }, description: 'How many there are', example: 17 };
 
 @ApiTags('Events')
 @Controller('api/v1/conversation/:id/events')
@@ -66,7 +67,7 @@ export class EventsController {
   @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_events', 'How many events a conversation has', {
     description: 'Of those that match the filters; all of them without any.',
-    answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
+    answer: COUNT,
     problems: [UNKNOWN_CONVERSATION],
   })
   async count(
@@ -91,11 +92,10 @@ export class EventsController {
       content: { 'text/event-stream': { schema: { type: 'string' }, example: STREAM_EXAMPLE } },
     },
     problems: [UNKNOWN_CONVERSATION],
-    invalid: {
-      loc: ['header', 'last-event-id'],
-      type: 'value_error',
-      msg: 'Expected the id of an event of this stream, which is a number.',
-    },
+    invalid: badInput(
+      'header.last-event-id',
+      'Expected the id of an event of this stream, which is a number.',
+    ),
   })
   async stream(
     @CurrentUser() user: AuthUser,
@@ -139,7 +139,7 @@ export class EventCountController {
   @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_conversation_events', 'How many events a conversation has, for older clients', {
     description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
-    answer: { schema: { type: 'integer' }, description: 'How many there are', example: 17 },
+    answer: COUNT,
   })
   async count(@UserId() userId: string, @Query() query: CountConversationEventsQueryDto): Promise<number> {
     return this.events.countOrNone(userId, query.conversation_id__eq, toEventFilter(query));

@@ -1,19 +1,18 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import { z } from 'zod';
-import { documented } from '../../common/openapi/api-route.js';
+import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
-import { NextPageId, PageId, PageLimit } from '../../common/pagination/page.dto.js';
+import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
 import type { Page } from '../../common/pagination/page.js';
 import { field, must } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
-import type { EventSearch } from './events.service.js';
+import { type EventSearch, unknownConversation } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
 import { toInstant } from './store/storable-event.js';
 import type { StreamStart } from './stream/event-streams.service.js';
 
-const DEFAULT_LIMIT = 100;
 const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;
 const STREAM_STARTS = ['start', 'now'] as const;
 
@@ -27,11 +26,7 @@ export const EVENT_EXAMPLE: MessageEvent = {
   extended_content: [],
 };
 
-export const UNKNOWN_CONVERSATION = documented(
-  404,
-  'There is no conversation with this id.',
-  'Unknown, or not yours',
-);
+export const UNKNOWN_CONVERSATION = thrown(unknownConversation(), 'Unknown, or not yours');
 
 function ConversationId(): PropertyDecorator {
   const example = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
@@ -61,15 +56,14 @@ export class EventIdsQueryDto {
   id: string[];
 }
 
-export class SearchEventsQueryDto extends CountEventsQueryDto {
+export class SearchEventsQueryDto extends IntersectionType(
+  CountEventsQueryDto,
+  PageQuery('Events on a page; one of 4 MiB ends earlier.'),
+) {
   @Choice('Oldest or newest first.', { values: EVENT_SORT_ORDERS, default: 'TIMESTAMP' })
   sort_order?: (typeof EVENT_SORT_ORDERS)[number];
-
-  @PageId() page_id?: string;
-  @PageLimit('Events on a page; one of 4 MiB ends earlier.') limit?: number;
 }
 
-/** The id of an event of a stream, or nothing, as an OpenAPI pattern. */
 export const LAST_EVENT_ID_FORM = { pattern: String.raw`^[0-9]{0,10}$` };
 
 export class StreamQueryDto {
@@ -116,7 +110,7 @@ export function toEventSearch(query: SearchEventsQueryDto): EventSearch {
     ...toEventFilter(query),
     descending: query.sort_order === 'TIMESTAMP_DESC',
     pageId: query.page_id,
-    limit: query.limit ?? DEFAULT_LIMIT,
+    limit: query.limit,
   };
 }
 

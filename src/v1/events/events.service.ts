@@ -97,6 +97,10 @@ export function unknownConversation(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
 }
 
+export function unknownToSandbox(): DomainError {
+  return new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
+}
+
 function saidIn(event: AgentEvent): string | null {
   if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
     return textHead(event.action.message, MAX_ANSWER);

@@ -1,26 +1,17 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
-import { Shown, ShownOrNull } from '../../common/openapi/responses.js';
-import { NextPageId, PageId, PageLimit, PageOf } from '../../common/pagination/page.dto.js';
+import { documented, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
+import { Shown, ShownOrNull, TimeOrNull } from '../../common/openapi/responses.js';
+import { NextPageId, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { invalidGitToken, noGitProvider } from '../../git-providers/git-provider-problem.js';
 import { REPOSITORY_SORTS, type RepositorySort } from '../../git-providers/repository-lists.js';
 
-export const DEFAULT_BRANCHES = 30;
 const MAX_QUERY_LENGTH = 256;
 
 export const LIST_PROBLEMS: (DocumentedProblem | number)[] = [
-  {
-    status: 401,
-    code: 'no_git_provider',
-    detail: 'No providers set.',
-    description: 'No valid API key, no stored token for the provider, or one that it refuses',
-  },
-  {
-    status: 401,
-    code: 'invalid_git_token',
-    detail: 'Invalid token. Please make sure it is a valid github token.',
-  },
+  thrown(noGitProvider(), 'No valid API key, no stored token for the provider, or one that it refuses'),
+  thrown(invalidGitToken('github')),
   502,
   504,
 ];
@@ -52,7 +43,7 @@ export function BranchPart(description: string): PropertyDecorator {
   return Text(description, { required: true, maxLength: MAX_QUERY_LENGTH, example: 'release' });
 }
 
-export class SearchRepositoriesQueryDto {
+export class SearchRepositoriesQueryDto extends PageQuery('Repositories on a page.') {
   @Provider() provider: ProviderType;
 
   @Text(
@@ -62,8 +53,6 @@ export class SearchRepositoriesQueryDto {
   query?: string;
 
   @Installation() installation_id?: string;
-  @PageId() page_id?: string;
-  @PageLimit('Repositories on a page.') limit?: number;
 
   @Choice('Order of what a query finds, as far as the provider knows it.', {
     values: REPOSITORY_SORTS,
@@ -72,18 +61,14 @@ export class SearchRepositoriesQueryDto {
   sort_order?: RepositorySort;
 }
 
-export class SearchBranchesQueryDto {
+export class SearchBranchesQueryDto extends PageQuery('Branches on a page.', 30) {
   @Provider() provider: ProviderType;
   @Repository() repository: string;
   @BranchPart('Part of a name; empty for all branches.') query: string;
-  @PageId() page_id?: string;
-  @PageLimit('Branches on a page.', DEFAULT_BRANCHES) limit?: number;
 }
 
-export class SearchInstallationsQueryDto {
+export class SearchInstallationsQueryDto extends PageQuery('Installations on a page.') {
   @Provider() provider: ProviderType;
-  @PageId() page_id?: string;
-  @PageLimit('Installations on a page.') limit?: number;
 }
 
 export class RepositoryDto {
@@ -96,9 +81,7 @@ export class RepositoryDto {
   @ApiProperty({ example: false }) is_public: boolean;
   @ApiProperty({ type: 'integer', nullable: true, example: 12 }) stargazers_count: number | null;
   @ShownOrNull('Null here; the older routes name the next page in it.', null) link_header: string | null;
-
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
-  pushed_at: string | null;
+  @TimeOrNull('2026-11-20T16:45:12.000Z') pushed_at: string | null;
 
   @ApiProperty({
     enum: ['user', 'organization', null],
@@ -117,9 +100,7 @@ export class BranchDto {
   @ApiProperty({ example: 'main' }) name: string;
   @ApiProperty({ example: '4f1c5f2fdc0a3a3b6f4d4a1c0f6b1f0a2c9d7e11' }) commit_sha: string;
   @ApiProperty({ description: 'False where the provider does not tell.', example: true }) protected: boolean;
-
-  @ApiProperty({ type: String, nullable: true, format: 'date-time', example: '2026-11-20T16:45:12.000Z' })
-  last_push_date: string | null;
+  @TimeOrNull('2026-11-20T16:45:12.000Z') last_push_date: string | null;
 }
 
 export class BranchPageDto extends PageOf(BranchDto) {}

@@ -1,5 +1,10 @@
 import type { Response } from 'express';
-import { encodePageId, parseNumberCursor, parsePageId } from '../../common/pagination/page.js';
+import {
+  encodePageId,
+  type PageRequest,
+  parseNumberCursor,
+  parsePageId,
+} from '../../common/pagination/page.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type {
   BranchQuery,
@@ -10,15 +15,13 @@ import type {
 } from '../../git-providers/repository-lists.js';
 import type { ProviderListing } from '../../git-providers/repository-lists.service.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
-import {
-  type BranchDto,
-  DEFAULT_BRANCHES,
-  type RepositoryDto,
-  type SearchBranchesQueryDto,
-  type SearchRepositoriesQueryDto,
+import type {
+  BranchDto,
+  RepositoryDto,
+  SearchBranchesQueryDto,
+  SearchRepositoriesQueryDto,
 } from './repository-lists.dto.js';
 
-const DEFAULT_LIMIT = 100;
 /** A page id holds where the provider's next part begins, at most here. */
 const MAX_POSITION = 999_999_999;
 
@@ -27,7 +30,7 @@ export function toRepositoryQuery(query: SearchRepositoriesQueryDto): Repository
     text: orNull(query.query),
     installation: orNull(query.installation_id),
     sort: query.sort_order ?? null,
-    ...toListRange('repositories', query, DEFAULT_LIMIT),
+    ...toListRange('repositories', query),
   };
 }
 
@@ -35,20 +38,15 @@ export function toBranchQuery(query: SearchBranchesQueryDto): BranchQuery {
   return {
     repository: query.repository,
     text: orNull(query.query.trim()),
-    ...toListRange('branches', query, DEFAULT_BRANCHES),
+    ...toListRange('branches', query),
   };
 }
 
 type ListName = 'repositories' | 'branches' | 'installations';
 
 /** @throws InvalidInputError for a page id that is not of this list */
-export function toListRange(
-  list: ListName,
-  { page_id: pageId, limit }: { page_id?: string; limit?: number },
-  usual = DEFAULT_LIMIT,
-): ListRange {
-  const position = parsePageId(list, pageId, parseNumberCursor(MAX_POSITION)) ?? 1;
-  return { position, limit: limit ?? usual };
+export function toListRange(list: ListName, { page_id: pageId, limit }: PageRequest): ListRange {
+  return { position: parsePageId(list, pageId, parseNumberCursor(MAX_POSITION)) ?? 1, limit };
 }
 
 export function toListPage<Found, Dto>(

@@ -3,7 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
-import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
+import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
 import { parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
 import {
@@ -15,21 +15,12 @@ import {
 } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 
-const DEFAULT_LIMIT = 30;
 /** A page id holds how many tasks come before the page, at most these. */
 const MAX_OFFSET = 9999;
 
 class SearchSuggestedTasksQueryDto extends PageQuery('Tasks on a page.', 30) {}
 
 class SuggestedTaskPageDto extends PageOf(SuggestedTaskDto) {}
-
-/** @throws InvalidInputError for a page id that is not of this list */
-function toPageRange({ page_id: pageId, limit = DEFAULT_LIMIT }: SearchSuggestedTasksQueryDto): {
-  offset: number;
-  limit: number;
-} {
-  return { offset: parsePageId('suggested-tasks', pageId, parseNumberCursor(MAX_OFFSET)) ?? 0, limit };
-}
 
 /** The suggested tasks page by page, as V1 clients of OpenHands read them. */
 @ApiTags('Suggested tasks')
@@ -50,15 +41,15 @@ export class SuggestedTaskPagesController {
   })
   async search(
     @UserId() userId: string,
-    @Query() query: SearchSuggestedTasksQueryDto,
+    @Query() { page_id: pageId, limit }: SearchSuggestedTasksQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<SuggestedTaskPageDto> {
-    const { offset, limit } = toPageRange(query);
+    const offset = parsePageId('suggested-tasks', pageId, parseNumberCursor(MAX_OFFSET)) ?? 0;
     const { tasks, statuses } = await this.suggestedTasks.find(userId, { limit: offset + limit + 1 });
     if (statuses.length > 0) {
       response.set('X-Provider-Status', providerStatusHeader(statuses));
     }
     const page = toPage('suggested-tasks', tasks.slice(offset), limit, () => String(offset + limit));
-    return { items: page.items.map(toSuggestedTaskDto), next_page_id: page.nextPageId };
+    return toPageDto(page, toSuggestedTaskDto);
   }
 }

@@ -1,4 +1,5 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { ApiHeader } from '@nestjs/swagger';
 import type { EntityManager } from 'typeorm';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -84,6 +85,16 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
   async purge(): Promise<number> {
     return this.keys.removeCreatedBefore(new Date(this.clock.now() - KEY_LIFETIME_MS));
   }
+}
+
+/** @param made what a repetition answers again */
+export function ApiIdempotencyKey(made: string, example: string): MethodDecorator {
+  return ApiHeader({
+    name: 'Idempotency-Key',
+    description: `A repetition of the request under this key answers the same ${made}, for 24 hours.`,
+    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+    example,
+  });
 }
 
 /** Null without the header. Throws InvalidInputError unless it is 1 to 255 printable characters. */

@@ -1,17 +1,49 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
-import {
-  ModelPageDto,
-  ProviderPageDto,
-  SearchModelsQueryDto,
-  SearchProvidersQueryDto,
-  toModelPageDto,
-  toProviderPageDto,
-} from './models.dto.js';
+import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
+import { ApiRoute } from '../../common/openapi/api-route.js';
+import { OrNull, Shown } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
+import { Flag } from '../../common/validation/number-fields.js';
+import { Text } from '../../common/validation/text-fields.js';
 import { ModelsService } from './models.service.js';
+
+class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', 50) {
+  @Text('Part of the name; upper and lower case do not matter.', { example: 'sonnet' }) query?: string;
+  @Flag('Only verified ones, or only the others.', { example: true }) verified__eq?: boolean;
+}
+
+class SearchModelsQueryDto extends SearchProvidersQueryDto {
+  @Text('The provider, exactly.', { example: 'anthropic' }) provider__eq?: string;
+}
+
+const VERIFIED =
+  'The agent server of this service reaches it by its name alone, or the operator lists it. Every other model needs the address of its provider (`base_url`).';
+
+@ApiSchema({ name: 'LLMModel' })
+class ModelDto {
+  @OrNull('anthropic') provider: string | null;
+  @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' }) name: string;
+  @ApiProperty({ description: VERIFIED, example: true }) verified: boolean;
+  @Shown('Always false: every listed model may be offered.', false) hidden: boolean;
+  @Shown('Always null: no model is an alias.', null, { type: 'null' }) canonical: null;
+}
+
+@ApiSchema({ name: 'LLMModelPage' })
+class ModelPageDto extends PageOf(ModelDto) {}
+
+function toModelDto(model: ListedModel): ModelDto {
+  return { ...model, hidden: false, canonical: null };
+}
+
+class ProviderDto {
+  @ApiProperty({ example: 'anthropic' }) name: string;
+  @ApiProperty({ description: 'Some of its models are verified.', example: true }) verified: boolean;
+}
+
+class ProviderPageDto extends PageOf(ProviderDto) {}
 
 @ApiTags('Config')
 @Controller('api/v1/config')
@@ -41,7 +73,7 @@ export class ModelsController {
     answer: { type: ModelPageDto, description: 'A page of models, by provider and name' },
   })
   async searchModels(@Query() query: SearchModelsQueryDto): Promise<ModelPageDto> {
-    return toModelPageDto(await this.models.searchModels(query));
+    return toPageDto(await this.models.searchModels(query), toModelDto);
   }
 
   @Get('providers/search')
@@ -50,6 +82,6 @@ export class ModelsController {
     answer: { type: ProviderPageDto, description: 'A page of providers, verified ones first' },
   })
   async searchProviders(@Query() query: SearchProvidersQueryDto): Promise<ProviderPageDto> {
-    return toProviderPageDto(await this.models.searchProviders(query));
+    return toPageDto(await this.models.searchProviders(query), (provider) => provider);
   }
 }

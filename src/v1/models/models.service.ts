@@ -1,12 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
+import {
+  type Page,
+  type PageRequest,
+  parseNumberCursor,
+  parsePageId,
+  toPage,
+} from '../../common/pagination/page.js';
 import { type ListedModel, ModelCatalogue } from '../app-conversations/agent-request/model-catalogue.js';
 
-interface ListSearch {
+interface ListSearch extends PageRequest {
   query?: string;
   verified__eq?: boolean;
-  page_id?: string;
-  limit?: number;
 }
 
 interface ListedProvider {
@@ -14,7 +18,6 @@ interface ListedProvider {
   verified: boolean;
 }
 
-const DEFAULT_LIMIT = 50;
 /** A page id holds how many entries come before the page, at most these. */
 const MAX_OFFSET = 999_999;
 
@@ -51,7 +54,7 @@ export class ModelsService {
 function pageOf<Entry extends ListedProvider>(
   list: string,
   entries: readonly Entry[],
-  { query = '', verified__eq: verified, page_id: pageId, limit = DEFAULT_LIMIT }: ListSearch,
+  { query = '', verified__eq: verified, page_id: pageId, limit }: ListSearch,
 ): Page<Entry> {
   const part = query.toLowerCase();
   const found = entries.filter(

@@ -1,11 +1,14 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
+import { GitProviderError } from '../../git-providers/git-provider.js';
+import { gitProviderProblem, invalidGitToken, noTokenOf } from '../../git-providers/git-provider-problem.js';
 import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
 import { ConversationIdDto } from '../app-conversations/api/dto/conversation.dto.js';
 import { UNKNOWN_CONVERSATION } from '../events/events.dto.js';
+import { unknownToSandbox } from '../events/events.service.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
@@ -15,45 +18,28 @@ import {
 } from './pull-request.dto.js';
 import { PullRequestsService } from './pull-requests.service.js';
 
+const REFUSAL = new GitProviderError('unsupported', { reason: 'No commits between main and fix/parser' });
+const TOO_LITTLE = new GitProviderError('insufficient_scope', {
+  reason: 'Resource not accessible by personal access token',
+});
 const GIT_PROBLEMS: (number | DocumentedProblem)[] = [
-  {
-    status: 401,
-    code: 'invalid_git_token',
-    detail: 'Invalid token. Please make sure it is a valid github token.',
-  },
-  documented(
-    403,
-    'The github token may not do this: Resource not accessible by personal access token.',
-    'The git token lacks a permission',
-  ),
-  documented(
-    409,
-    'The git provider github refuses: No commits between main and fix/parser.',
-    'No repository, no git token, or the git provider refuses',
-  ),
-  {
-    status: 409,
-    code: 'no_git_provider',
-    detail: 'There is no github token: store one with POST /api/v1/secrets/git-providers.',
-  },
+  thrown(invalidGitToken('github')),
+  thrown(gitProviderProblem('github', TOO_LITTLE), 'The git token lacks a permission'),
+  thrown(gitProviderProblem('github', REFUSAL), 'No repository, no git token, or the git provider refuses'),
+  thrown(noTokenOf('github', 'conflict')),
   502,
   504,
 ];
 
 const PROBLEMS: (number | DocumentedProblem)[] = [
   { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox, or the git token is refused' },
-  documented(
-    404,
-    'The sandbox has no conversation with this id.',
-    'Unknown conversation, or one of another sandbox',
-  ),
+  thrown(unknownToSandbox(), 'Unknown conversation, or one of another sandbox'),
   ...GIT_PROBLEMS,
 ];
-const INVALID_BRANCH = {
-  loc: ['body', 'source_branch'],
-  type: 'value_error',
-  msg: 'Expected the name of a branch, such as main or feature/parser.',
-};
+const INVALID_BRANCH = badInput(
+  'body.source_branch',
+  'Expected the name of a branch, such as main or feature/parser.',
+);
 
 @ApiTags('Webhooks')
 @SandboxAuthenticated()

@@ -11,7 +11,7 @@ import { AgentServerGit } from '../agent-servers/agent-server.git.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
-import { unknownConversation } from '../events/events.service.js';
+import { unknownConversation, unknownToSandbox } from '../events/events.service.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
   MAX_PULL_REQUEST_TITLE,
@@ -49,7 +49,7 @@ export class PullRequestsService {
     const { conversation_id: id } = request;
     const conversation = await this.conversations.findRepository(id, sandbox);
     if (!conversation) {
-      throw new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
+      throw unknownToSandbox();
     }
     const { selectedRepository, gitProvider: provider } = conversation;
     const repository = requireRepository(selectedRepository);

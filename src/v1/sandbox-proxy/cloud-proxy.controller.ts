@@ -2,9 +2,9 @@ import { Body, Controller, Post, Req, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { CloudProxyDto } from './cloud-proxy.dto.js';
-import { CloudProxyService } from './cloud-proxy.service.js';
+import { CloudProxyService, noSuchSandbox } from './cloud-proxy.service.js';
 
 const DESCRIPTION =
   'For web applications that reach agent servers only through their own origin, as agent-canvas does; others use ' +
@@ -21,13 +21,10 @@ const EXAMPLES = {
     },
   },
 };
-const NO_SUCH_SANDBOX: DocumentedProblem = {
-  status: 404,
-  code: 'sandbox_not_running',
-  detail:
-    'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.',
-  description: 'There is no such sandbox, it does not run, or it belongs to somebody else',
-};
+const NO_SUCH_SANDBOX = thrown(
+  noSuchSandbox(),
+  'There is no such sandbox, it does not run, or it belongs to somebody else',
+);
 const NO_ANSWER = documented(
   502,
   'The agent server of the sandbox did not answer.',

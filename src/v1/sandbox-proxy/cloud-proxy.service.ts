@@ -73,11 +73,7 @@ export class CloudProxyService {
     const holder = await this.keys.find(key);
     const found = holder?.userId === userId ? await this.targets.findAnew(holder.sandboxId) : null;
     if (found === null || !isKeyOfHash(key, found.keyHash) || !(await this.isAt(host, found))) {
-      throw new DomainError(
-        'not_found',
-        'sandbox_not_running',
-        'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.',
-      );
+      throw noSuchSandbox();
     }
     return found;
   }
@@ -95,4 +91,10 @@ function keep(headers: OutgoingHttpHeaders, names: ReadonlySet<string>): void {
       delete headers[name];
     }
   }
+}
+
+export function noSuchSandbox(): DomainError {
+  const detail =
+    'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.';
+  return new DomainError('not_found', 'sandbox_not_running', detail);
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { BesideSandboxKey, UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
 import { badSecretName, UNKNOWN_SECRET } from '../../settings/secrets/secrets.dto.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -12,21 +12,15 @@ import {
   UserInfoDto,
   UserInfoQueryDto,
 } from './sandbox-settings.dto.js';
-import { SandboxSettingsService } from './sandbox-settings.service.js';
+import { noSandboxKey, sandboxOfAnother, SandboxSettingsService } from './sandbox-settings.service.js';
 
-const NO_KEY = documented(
-  401,
-  'Unauthorized',
+const NO_KEY = thrown(
+  noSandboxKey(),
   'No valid key, or secrets are asked for without the key of a running sandbox',
 );
-const SANDBOX_OF_ANOTHER = documented(
-  403,
-  'The sandbox belongs to another user.',
-  "The key of another user's sandbox",
-);
-const NO_SANDBOX_KEY = documented(
-  401,
-  'Unauthorized',
+const SANDBOX_OF_ANOTHER = thrown(sandboxOfAnother(), "The key of another user's sandbox");
+const NO_SANDBOX_KEY = thrown(
+  noSandboxKey(),
   'No key, not the key of a sandbox, or the sandbox is not running',
 );
 const OTHER_SANDBOX = documented(403, 'The key belongs to another sandbox.', 'The key of another sandbox');
@@ -68,7 +62,7 @@ export class SandboxSecretsController {
       "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only. Where each conversation of the sandbox was started with `secret_names`, only those.",
     answer: { type: SandboxSecretsDto, description: 'The secrets, by name' },
     problems: [NO_SANDBOX_KEY, OTHER_SANDBOX],
-    invalid: { loc: ['path', 'sandbox_id'], type: 'value_error', msg: 'Expected the id of a sandbox.' },
+    invalid: badInput('path.sandbox_id', 'Expected the id of a sandbox.'),
   })
   async list(
     @CurrentSandbox() holder: SandboxKeyHolder,
@@ -88,7 +82,7 @@ export class SandboxSecretsController {
       content: { 'text/plain': { schema: { type: 'string', example: 'secret-example' } } },
     },
     problems: [NO_SANDBOX_KEY, OTHER_SANDBOX, UNKNOWN_SECRET, 502, 504],
-    invalid: badSecretName('path', 'secret_name'),
+    invalid: badSecretName('path.secret_name'),
   })
   async get(
     @CurrentSandbox() holder: SandboxKeyHolder,

@@ -67,8 +67,7 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   )
   agent_settings: JsonObject;
 
-  @ApiProperty({ type: 'object', additionalProperties: true, example: { max_iterations: 500 } })
-  conversation_settings: JsonObject;
+  @ApiProperty({ ...ANY_OBJECT, example: { max_iterations: 500 } }) conversation_settings: JsonObject;
 
   @ApiProperty({ type: ShownProfilesDto, description: 'Keys are masked, or with `expose_secrets` in clear.' })
   llm_profiles: ShownProfilesDto;

@@ -16,6 +16,7 @@ import {
   type AgentSecretDescription,
   AgentSecretsReader,
 } from '../../settings/secrets/agent-secrets.reader.js';
+import { unknownSecret } from '../../settings/secrets/secrets.service.js';
 import type { SettingsKeys } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
@@ -48,10 +49,10 @@ export class SandboxSettingsService {
   async userInfoInClear(userId: string, sandboxKey: string | undefined): Promise<UserInfoDto> {
     const sandbox = sandboxKey === undefined ? null : await this.sandboxKeys.find(sandboxKey);
     if (!sandbox?.running) {
-      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+      throw noSandboxKey();
     }
     if (sandbox.userId !== userId) {
-      throw new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
+      throw sandboxOfAnother();
     }
     const [settings, { keys }, mcpConfig] = await Promise.all([
       this.nested.find(userId),
@@ -84,7 +85,7 @@ export class SandboxSettingsService {
     requireOwnRunningSandbox(holder, sandboxId);
     const value = await this.secrets.find(holder.userId, name, await this.visibleNames(holder));
     if (value === null) {
-      throw new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
+      throw unknownSecret(name);
     }
     await this.record({ action: 'secret.expose', resourceId: name, ownerId: holder.userId });
     return value;
@@ -100,9 +101,17 @@ export class SandboxSettingsService {
   }
 }
 
+export function noSandboxKey(): DomainError {
+  return new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+}
+
+export function sandboxOfAnother(): DomainError {
+  return new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
+}
+
 function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): void {
   if (!holder.running) {
-    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+    throw noSandboxKey();
   }
   if (holder.sandboxId !== sandboxId) {
     throw new DomainError('forbidden', 'forbidden', 'The key belongs to another sandbox.');

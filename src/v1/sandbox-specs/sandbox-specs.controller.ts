@@ -1,19 +1,59 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
-import { listWithNulls } from '../../common/openapi/responses.js';
-import { toPageDto } from '../../common/pagination/page.dto.js';
-import { parsePageId, toPage } from '../../common/pagination/page.js';
-import {
-  SandboxSpecDto,
-  SandboxSpecIdsQueryDto,
-  SandboxSpecPageDto,
-  SearchSandboxSpecsQueryDto,
-  toSandboxSpecDto,
-} from './sandbox-spec.dto.js';
-import { SandboxSpecs } from './sandbox-specs.js';
+import { listWithNulls, Shown, TEXT_MAP, Time } from '../../common/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
+import { pageOfAll } from '../../common/pagination/page.js';
+import { type SandboxSpec, SandboxSpecs } from './sandbox-specs.js';
 
-const DEFAULT_LIMIT = 100;
+class SandboxSpecIdsQueryDto {
+  @LookupIds('Id of a specification', 'slipway') id: string[];
+}
+
+@ApiSchema({ name: 'SandboxSpecInfo' })
+class SandboxSpecDto {
+  @Shown('What `sandbox_spec_id` names. The first of the list is the default.', 'slipway') id: string;
+
+  @Shown('Program and arguments; null for the agent server that comes with the service.', null, {
+    type: [String],
+    nullable: true,
+  })
+  command: string[] | null;
+
+  @Time() created_at: string;
+
+  @Shown('Variables that the program gets. Everybody can read them: they hold no secrets.', {}, TEXT_MAP)
+  initial_env: Record<string, string>;
+
+  @Shown('Where conversations work; a relative path lies in the folder of the sandbox.', '/workspace/project')
+  working_dir: string;
+}
+
+function toSandboxSpecDto(spec: SandboxSpec): SandboxSpecDto {
+  return {
+    id: spec.id,
+    command: commandOf(spec),
+    created_at: spec.createdAt.toISOString(),
+    initial_env: spec.env,
+    working_dir: spec.workingDir,
+  };
+}
+
+function commandOf({ program }: SandboxSpec): string[] | null {
+  switch (program.kind) {
+    case 'command':
+      return [program.command, ...program.args];
+    case 'image':
+      return program.args;
+    case 'native':
+      return null;
+  }
+}
+
+@ApiSchema({ name: 'SandboxSpecInfoPage' })
+class SandboxSpecPageDto extends PageOf(SandboxSpecDto) {}
+
+class SearchSandboxSpecsQueryDto extends PageQuery('Specifications on a page.') {}
 
 @ApiTags('Sandboxes')
 @Controller('api/v1/sandbox-specs')
@@ -25,15 +65,9 @@ export class SandboxSpecsController {
     description: 'What a sandbox can be, in the order of the operator; the first is the default.',
     answer: { type: SandboxSpecPageDto, description: 'A page of specifications' },
   })
-  search(
-    @Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSandboxSpecsQueryDto,
-  ): SandboxSpecPageDto {
-    const all = this.specs.all();
-    const start =
-      parsePageId('sandbox-specs', pageId, (after) => all.findIndex(({ id }) => id === after) + 1 || null) ??
-      0;
+  search(@Query() query: SearchSandboxSpecsQueryDto): SandboxSpecPageDto {
     return toPageDto(
-      toPage('sandbox-specs', all.slice(start, start + limit + 1), limit, ({ id }) => id),
+      pageOfAll('sandbox-specs', this.specs.all(), query, ({ id }) => id),
       toSandboxSpecDto,
     );
   }

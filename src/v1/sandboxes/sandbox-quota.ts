@@ -87,11 +87,7 @@ export class SandboxQuota {
   async assertStorable(manager: EntityManager, userId: string): Promise<void> {
     const { maxStored } = this.config.sandboxes;
     if (await this.queries.hasAsMany(manager, userId, maxStored)) {
-      throw new DomainError(
-        'conflict',
-        'stored_sandbox_limit',
-        `You have ${maxStored} sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.`,
-      );
+      throw tooManySandboxes(maxStored);
     }
   }
 
@@ -207,6 +203,11 @@ export function quotaExceeded({
       : `All ${maxRunning} sandboxes that may run at a time are busy. Pause or delete one, or wait until one is idle.`,
     { retryAfterSeconds: RETRY_AFTER_SECONDS },
   );
+}
+
+export function tooManySandboxes(most: number): DomainError {
+  const detail = `You have ${most} sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.`;
+  return new DomainError('conflict', 'stored_sandbox_limit', detail);
 }
 
 /** For people: which idle sandboxes were paused; empty when none was. */

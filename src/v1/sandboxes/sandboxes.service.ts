@@ -19,7 +19,6 @@ const WAKE_MS = 60_000;
 const PAUSE_MS = 10_000;
 const POLL_MS = 50;
 
-export const ONLY_ADMINISTRATORS_LIST_ALL = 'Only administrators may list the sandboxes of all users.';
 export const OTHER_ID = {
   loc: ['query', 'sandbox_id'],
   msg: 'Expected the same id as in the path, or none.',
@@ -53,16 +52,12 @@ export class SandboxesService {
   async create(userId: string, specId: string | null, idempotencyKey: string | null): Promise<SandboxView> {
     const spec = specId === null ? this.specs.default : this.specs.find(specId);
     if (!spec) {
-      throw new DomainError(
-        'not_found',
-        'not_found',
-        'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
-      );
+      throw unknownSpecification();
     }
     const id = await this.createOnce(userId, spec, idempotencyKey);
     const view = await this.queries.find(userId, id);
     if (!view) {
-      throw new DomainError('gone', 'not_found', 'The sandbox that this Idempotency-Key made was deleted.');
+      throw deletedSince();
     }
     return view;
   }
@@ -70,7 +65,7 @@ export class SandboxesService {
   /** @throws DomainError forbidden unless an administrator asks */
   async searchAll({ isAdmin }: AuthUser, limit: number, pageId?: string): Promise<Page<SandboxView>> {
     if (!isAdmin) {
-      throw new DomainError('forbidden', 'forbidden', ONLY_ADMINISTRATORS_LIST_ALL);
+      throw onlyAdministratorsListAll();
     }
     return this.queries.searchAll(limit, pageId);
   }
@@ -204,7 +199,21 @@ export class SandboxesService {
 }
 
 /** 404 for another user's sandbox too. */
-function unknownSandbox(): DomainError {
+export function unknownSpecification(): DomainError {
+  const detail = 'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.';
+  return new DomainError('not_found', 'not_found', detail);
+}
+
+export function deletedSince(): DomainError {
+  return new DomainError('gone', 'not_found', 'The sandbox that this Idempotency-Key made was deleted.');
+}
+
+export function onlyAdministratorsListAll(): DomainError {
+  const detail = 'Only administrators may list the sandboxes of all users.';
+  return new DomainError('forbidden', 'forbidden', detail);
+}
+
+export function unknownSandbox(): DomainError {
   return new DomainError('not_found', 'not_found', 'There is no sandbox with this id.');
 }
 

@@ -1,11 +1,37 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
-import { parsePageId, toPage } from '../../common/pagination/page.js';
-import { OperatorSkills } from './operator-skills.js';
-import { SearchSkillsQueryDto, SkillPageDto, toSkillPageDto } from './skills.dto.js';
+import { Shown } from '../../common/openapi/responses.js';
+import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
+import { pageOfAll } from '../../common/pagination/page.js';
+import { type OperatorSkill, OperatorSkills } from './operator-skills.js';
 
-const DEFAULT_LIMIT = 100;
+class SearchSkillsQueryDto extends PageQuery('Skills on a page.') {}
+
+class SkillInfoDto {
+  @ApiProperty({ example: 'release-notes' }) name: string;
+
+  @Shown(
+    'repo: always part of the prompt. knowledge: given to the agent with a message that has a trigger.',
+    'knowledge',
+  )
+  type: string;
+
+  @ApiProperty({ description: 'Who has it: the operator, for everybody.', example: 'global' }) source: string;
+  @ApiProperty({ type: [String], nullable: true, example: ['changelog'] }) triggers: string[] | null;
+}
+
+class SkillPageDto extends PageOf(SkillInfoDto) {}
+
+function toSkillInfoDto({ name, triggers }: OperatorSkill): SkillInfoDto {
+  const isAlways = triggers.length === 0;
+  return {
+    name,
+    type: isAlways ? 'repo' : 'knowledge',
+    source: 'global',
+    triggers: isAlways ? null : triggers,
+  };
+}
 
 @ApiTags('Skills')
 @Controller('api/v1/skills')
@@ -18,10 +44,10 @@ export class SkillsController {
       'Those of the operator (SKILLS_DIR), by name. What a repository has for agents is listed with a conversation.',
     answer: { type: SkillPageDto, description: 'A page of skills' },
   })
-  search(@Query() { page_id: pageId, limit = DEFAULT_LIMIT }: SearchSkillsQueryDto): SkillPageDto {
-    const all = this.skills.all();
-    const start =
-      parsePageId('skills', pageId, (after) => all.findIndex(({ name }) => name === after) + 1 || null) ?? 0;
-    return toSkillPageDto(toPage('skills', all.slice(start, start + limit + 1), limit, ({ name }) => name));
+  search(@Query() query: SearchSkillsQueryDto): SkillPageDto {
+    return toPageDto(
+      pageOfAll('skills', this.skills.all(), query, ({ name }) => name),
+      toSkillInfoDto,
+    );
   }
 }

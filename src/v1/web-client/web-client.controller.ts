@@ -1,33 +1,92 @@
 import { Controller, Get } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
+import { Always, Shown, TEXT_MAP } from '../../common/openapi/responses.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../git-providers/git-provider.registry.js';
-import { AgentProfilesDto, toWebClientConfigDto, WebClientConfigDto } from './web-client.dto.js';
 
-/** The response says nothing about users or about the machine. */
+const FEATURE_FLAGS = {
+  enable_billing: false,
+  hide_llm_settings: false,
+  enable_jira: false,
+  enable_jira_dc: false,
+  enable_linear: false,
+  hide_users_page: true,
+  hide_billing_page: true,
+  hide_integrations_page: false,
+  hide_personal_workspaces: false,
+  allow_user_llm_configuration: true,
+  enable_acp: true,
+  deployment_mode: 'self_hosted',
+  enable_onboarding: false,
+  enable_automations: true,
+};
+
+@Always(FEATURE_FLAGS)
+class WebClientFeatureFlagsDto {}
+
+const CONSTANTS = {
+  maintenance_start_time: null,
+  auth_url: null,
+  recaptcha_site_key: null,
+  error_message: null,
+  github_app_slug: null,
+  kind: 'WebClientConfig',
+};
+
+@Always(CONSTANTS)
+class WebClientConfigDto {
+  @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) app_mode: 'oss';
+  @ApiProperty({ type: 'null', description: 'Nothing is measured.', example: null }) posthog_client_key: null;
+  @ApiProperty({ type: WebClientFeatureFlagsDto }) feature_flags: typeof FEATURE_FLAGS;
+
+  @Shown('Providers that users can store a token for.', ['github', 'gitlab', 'bitbucket'], {
+    enum: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    isArray: true,
+  })
+  providers_configured: ProviderType[];
+
+  @ApiProperty({ type: [String], example: [] }) faulty_models: string[];
+  @Shown('Start of the replica.', '2026-11-21T09:30:00.000Z', { format: 'date-time' }) updated_at: string;
+  @ApiProperty({ ...TEXT_MAP, example: {} }) provider_default_hosts: Record<string, string>;
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) acp_providers: [];
+}
+
+class AgentProfilesDto {
+  @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) profiles: [];
+  @ApiProperty({ type: 'null', example: null }) active_agent_profile_id: null;
+}
+
 @ApiTags('Config')
-@Public()
-@Controller('api/v1/web-client')
-export class WebClientConfigController {
+@Controller('api')
+export class WebClientController {
   private readonly startedAt = new Date();
 
   constructor(private readonly registry: GitProviderRegistry) {}
 
-  @Get('config')
+  @Get('v1/web-client/config')
+  @Public()
   @ApiRoute('get_web_client_config_api_v1_web_client_config_get', 'What a web application shows and hides', {
     description: 'Open to everyone: web applications ask before they have a key.',
     answer: { type: WebClientConfigDto, description: 'The same for everybody' },
   })
   config(): WebClientConfigDto {
-    return toWebClientConfigDto(this.registry.usable, this.startedAt);
+    return {
+      ...CONSTANTS,
+      app_mode: 'oss',
+      posthog_client_key: null,
+      feature_flags: FEATURE_FLAGS,
+      providers_configured: [...this.registry.usable],
+      faulty_models: [],
+      updated_at: this.startedAt.toISOString(),
+      provider_default_hosts: {},
+      acp_providers: [],
+    };
   }
-}
 
-/** Features that this service does not have. The responses make the web application hide them. */
-@ApiTags('Config')
-@Controller('api')
-export class AbsentFeaturesController {
+  // Makes the web application hide the feature, which this service does not have.
   @Get('agent-profiles')
   @ApiRoute('list_agent_profiles', 'List agent profiles', {
     description: 'There are none: agents work with the settings of their user.',

@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
-import { AbsentFeaturesController, WebClientConfigController } from './web-client.controller.js';
+import { WebClientController } from './web-client.controller.js';
 
 @Module({
   imports: [GitProvidersModule],
-  controllers: [WebClientConfigController, AbsentFeaturesController],
+  controllers: [WebClientController],
 })
 export class WebClientModule {}

@@ -1,17 +1,18 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiBody, ApiTags } from '@nestjs/swagger';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../common/openapi/api-route.js';
-import { SUCCESS, SuccessDto } from '../../common/openapi/responses.js';
+import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
+import { succeeded, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
 import { ConversationPathDto, EVENT_EXAMPLE } from '../events/events.dto.js';
+import { unknownToSandbox } from '../events/events.service.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
 const PROBLEMS: DocumentedProblem[] = [
   { status: 401, detail: 'Unauthorized', description: 'No key of a sandbox' },
-  documented(404, 'The sandbox has no conversation with this id.', 'No id of a conversation'),
+  thrown(unknownToSandbox(), 'No id of a conversation'),
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];
 /** Of all events of a request together. */
@@ -44,14 +45,13 @@ export class AgentServerWebhooksController {
     description: HINT,
     answer: { type: SuccessDto, description: 'Understood' },
     problems: PROBLEMS,
-    invalid: { loc: ['body', 'id'], type: 'missing', msg: 'Expected the id of a conversation.' },
+    invalid: badInput('body.id', 'Expected the id of a conversation.', 'missing'),
   })
   async conversation(
     @CurrentSandbox() sandbox: SandboxKeyHolder,
     @Body() info: unknown,
   ): Promise<SuccessDto> {
-    await this.webhooks.conversationChanged(sandbox, info);
-    return SUCCESS;
+    return succeeded(this.webhooks.conversationChanged(sandbox, info));
   }
 
   @Post('events/:id')
@@ -68,14 +68,13 @@ export class AgentServerWebhooksController {
     description: HINT,
     answer: { type: SuccessDto, description: 'Understood' },
     problems: PROBLEMS,
-    invalid: { loc: ['body'], type: 'list_type', msg: 'Expected a list of events.' },
+    invalid: badInput('body', 'Expected a list of events.', 'list_type'),
   })
   async events(
     @CurrentSandbox() sandbox: SandboxKeyHolder,
     @Param() { id }: ConversationPathDto,
     @Body() events: BodyKind | null | undefined,
   ): Promise<SuccessDto> {
-    await this.webhooks.eventsArrived(sandbox, id, events);
-    return SUCCESS;
+    return succeeded(this.webhooks.eventsArrived(sandbox, id, events));
   }
 }

@@ -2,9 +2,10 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
-import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { ConversationAdoptionService } from '../app-conversations/adoption/conversation-adoption.service.js';
+import { unknownToSandbox } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -59,7 +60,7 @@ export class AgentServerWebhooksService {
   ): Promise<void> {
     const id = parseHexId(conversationId);
     if (id === null) {
-      throw new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
+      throw unknownToSandbox();
     }
     const name = `${sandboxId} ${id}`;
     const before = this.recent.get(name);

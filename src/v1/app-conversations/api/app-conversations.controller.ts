@@ -3,7 +3,8 @@ import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
-import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
+import { toPageDto } from '../../../common/pagination/page.dto.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationExportService } from '../conversation-export.service.js';
 import { ConversationQueries } from '../conversation.queries.js';
@@ -21,8 +22,6 @@ import {
   toConversationFilter,
   UpdateConversationDto,
 } from './dto/conversation.dto.js';
-
-const DEFAULT_LIMIT = 100;
 
 @ApiTags('Conversations')
 @Controller('api/v1/app-conversations')
@@ -44,12 +43,10 @@ export class AppConversationsController {
     @UserId() userId: string,
     @Query() query: SearchConversationsQueryDto,
   ): Promise<AppConversationPageDto> {
-    const { items, nextPageId } = await this.queries.search(
-      userId,
-      toConversationFilter(query, query.include_sub_conversations ?? false),
-      { limit: query.limit ?? DEFAULT_LIMIT, pageId: query.page_id },
-    );
-    return { items: items.map((row) => this.presenter.conversation(row)), next_page_id: nextPageId };
+    const { limit, page_id: pageId, include_sub_conversations: withSubConversations = false } = query;
+    const filter = toConversationFilter(query, withSubConversations);
+    const page = await this.queries.search(userId, filter, { limit, pageId });
+    return toPageDto(page, (row) => this.presenter.conversation(row));
   }
 
   @Get('count')
@@ -108,8 +105,7 @@ export class AppConversationsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async remove(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.conversations.remove(userId, id);
-    return SUCCESS;
+    return succeeded(this.conversations.remove(userId, id));
   }
 
   @Get(':id/download')

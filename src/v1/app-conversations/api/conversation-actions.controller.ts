@@ -1,11 +1,12 @@
 import { Body, Controller, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
-import { SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
+import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
+import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
-import { AcpModelService } from '../acp-model.service.js';
-import { ConversationActionsService } from '../conversation-actions.service.js';
+import { acpAgentSilent, AcpModelService } from '../acp-model.service.js';
+import { ConversationActionsService, sandboxNotRunning } from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
 import { ProfileSwitchService } from '../profile-switch.service.js';
 import {
@@ -20,24 +21,18 @@ import {
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
 const PROBLEMS = [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS];
-const UNKNOWN_PROFILE = documented(404, "Profile 'fast' not found", 'Unknown conversation or profile');
-const PROFILE_CONFLICT: DocumentedProblem = {
-  status: 409,
-  code: 'sandbox_not_running',
-  detail: 'The sandbox is PAUSED; resume it first with POST /api/v1/sandboxes/{id}/resume.',
-  description: 'The sandbox does not run, or the model cannot be called',
-};
+const UNKNOWN_PROFILE = thrown(unknownProfile('fast'), 'Unknown conversation or profile');
+const PROFILE_CONFLICT = thrown(
+  sandboxNotRunning('PAUSED', '{id}'),
+  'The sandbox does not run, or the model cannot be called',
+);
 const NO_ACP_AGENT: DocumentedProblem = {
   status: 400,
   code: 'conflict',
   detail: 'The conversation has no ACP agent: start another one with the model that you want.',
   description: 'No ACP agent, or one that keeps its model; in the words of the agent server',
 };
-const SLOW_AGENT = documented(
-  504,
-  'The program of the agent did not answer in time: try again.',
-  'The program of the agent is too slow',
-);
+const SLOW_AGENT = thrown(acpAgentSilent(), 'The program of the agent is too slow');
 const MESSAGES = {
   text: {
     summary: 'A text',
@@ -101,11 +96,12 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { accept, reason }: ConfirmationResponseDto,
   ): Promise<SuccessDto> {
-    await this.actions.respondToConfirmation(userId, id, {
-      accept,
-      ...(reason !== undefined && reason !== null && { reason }),
-    });
-    return SUCCESS;
+    return succeeded(
+      this.actions.respondToConfirmation(userId, id, {
+        accept,
+        ...(reason !== undefined && reason !== null && { reason }),
+      }),
+    );
   }
 
   @Post('pause')
@@ -115,8 +111,7 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async pause(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.pause(userId, id);
-    return SUCCESS;
+    return succeeded(this.actions.pause(userId, id));
   }
 
   @Post('run')
@@ -126,8 +121,7 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async run(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
-    await this.actions.run(userId, id);
-    return SUCCESS;
+    return succeeded(this.actions.run(userId, id));
   }
 
   @Post('switch_profile')
@@ -142,8 +136,7 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { profile_name: name }: SwitchProfileDto,
   ): Promise<SuccessDto> {
-    await this.profiles.switchProfile(userId, id, name);
-    return SUCCESS;
+    return succeeded(this.profiles.switchProfile(userId, id, name));
   }
 
   @Post('switch_acp_model')
@@ -158,7 +151,6 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { model }: SwitchAcpModelDto,
   ): Promise<SuccessDto> {
-    await this.models.switchAcpModel(userId, id, model);
-    return SUCCESS;
+    return succeeded(this.models.switchAcpModel(userId, id, model));
   }
 }

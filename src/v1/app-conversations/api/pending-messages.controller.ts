@@ -1,10 +1,11 @@
 import { Body, Controller, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, thrown } from '../../../common/openapi/api-route.js';
 import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { sandboxNotRunning } from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
-import { PendingMessagesService } from '../pending/pending-messages.service.js';
+import { PendingMessagesService, startFailed, tooManyPending } from '../pending/pending-messages.service.js';
 import { MessageQueuedDto, PendingMessageDto } from './dto/conversation-actions.dto.js';
 import { ConversationIdDto } from './dto/conversation.dto.js';
 
@@ -12,24 +13,12 @@ const DESCRIPTION =
   'The id is that of a conversation, or `task-` and the id of its start task. The message is kept, and the agent ' +
   'gets it once, after those before it: when the start is READY, or at once where it is. While the sandbox is ' +
   'paused it waits for the resume. Messages of a start that fails are dropped.';
-const START_FAILED = documented(
-  409,
-  'The conversation could not be started (its start task says why): start another one.',
-  'The start failed',
-);
-const SANDBOX_GONE: DocumentedProblem = {
-  status: 410,
-  code: 'sandbox_not_running',
-  detail: 'The sandbox is MISSING: the conversation can be read, but not continued.',
-  description: 'The sandbox is gone',
-};
-const TOO_MANY: DocumentedProblem = {
-  status: 429,
-  code: 'rate_limited',
-  detail:
-    '10 messages wait for this conversation already, the most allowed: try again once it has taken some.',
-  description: 'Too many requests, or ten messages wait already',
-};
+const PROBLEMS = [
+  UNKNOWN_CONVERSATION,
+  thrown(startFailed(), 'The start failed'),
+  thrown(sandboxNotRunning('MISSING', ''), 'The sandbox is gone'),
+  thrown(tooManyPending(), 'Too many requests, or ten messages wait already'),
+];
 
 @ApiTags('Conversations')
 @Controller('api/v1/conversations/:id/pending-messages')
@@ -47,7 +36,7 @@ export class PendingMessagesController {
         value: { content: [{ type: 'text', text: 'Use the staging host instead.' }] },
       },
     },
-    problems: [UNKNOWN_CONVERSATION, START_FAILED, SANDBOX_GONE, TOO_MANY],
+    problems: PROBLEMS,
   })
   async queue(
     @UserId() userId: string,

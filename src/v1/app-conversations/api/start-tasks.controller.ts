@@ -1,13 +1,15 @@
 import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestjs/common';
-import { ApiHeader, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, type DocumentedProblem } from '../../../common/openapi/api-route.js';
+import { ApiRoute, badInput, thrown } from '../../../common/openapi/api-route.js';
 import { listWithNulls } from '../../../common/openapi/responses.js';
-import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { toPageDto } from '../../../common/pagination/page.dto.js';
+import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
+import { quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import { StartTaskQueries } from '../start-task.queries.js';
-import { ConversationStarter } from '../start/conversation-starter.js';
+import { ConversationStarter, tooManyConversations } from '../start/conversation-starter.js';
 import { StartStream } from '../start/start-stream.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import { StartConversationDto } from './dto/start-conversation.dto.js';
@@ -19,8 +21,6 @@ import {
   StartTaskPageDto,
   toStartTaskFilter,
 } from './dto/start-task.dto.js';
-
-const DEFAULT_LIMIT = 100;
 
 const DESCRIPTION =
   'Answers at once with a start task; a sandbox is made, the repository cloned and the agent started in the ' +
@@ -66,42 +66,23 @@ const EXAMPLES = {
   },
 };
 
-const QUOTA_EXCEEDED: DocumentedProblem = {
-  status: 429,
-  code: 'sandbox_limit',
-  detail: 'As many of your sandboxes run as may at a time (5). Pause or delete one, then try again.',
-  description:
-    'Too many requests, too many starts that wait for a place, or no place at all where none is made ' +
-    '(SANDBOX_LIMIT_POLICY)',
-};
-
-const TOO_MANY_CONVERSATIONS: DocumentedProblem = {
-  status: 409,
-  code: 'conversation_limit',
-  detail:
-    'You have 10000 conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
-  description:
-    'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
-};
+const QUOTA_EXCEEDED = thrown(
+  quotaExceeded({ maxRunning: 5, limitPolicy: 'reject' }),
+  'Too many requests, too many starts that wait for a place, or no place at all where none is made (SANDBOX_LIMIT_POLICY)',
+);
+const TOO_MANY_CONVERSATIONS = thrown(
+  tooManyConversations(10_000),
+  'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
+);
 
 const START = {
   examples: EXAMPLES,
   problems: [TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, QUOTA_EXCEEDED],
-  invalid: {
-    loc: ['body', 'selected_repository'],
-    type: 'value_error',
-    msg: 'Expected the full name of a repository, such as octo/app, not its address.',
-  },
+  invalid: badInput(
+    'body.selected_repository',
+    'Expected the full name of a repository, such as octo/app, not its address.',
+  ),
 };
-
-function StartKey(): MethodDecorator {
-  return ApiHeader({
-    name: 'Idempotency-Key',
-    description: 'A repetition of the request under this key answers the same task, for 24 hours.',
-    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
-    example: 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b',
-  });
-}
 
 @ApiTags('Conversations')
 @Controller('api/v1/app-conversations')
@@ -114,7 +95,7 @@ export class StartTasksController {
   ) {}
 
   @Post()
-  @StartKey()
+  @ApiIdempotencyKey('task', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b')
   @ApiRoute('start_app_conversation', 'Start a conversation', {
     ...START,
     description: DESCRIPTION,
@@ -129,7 +110,7 @@ export class StartTasksController {
   }
 
   @Post('stream-start')
-  @StartKey()
+  @ApiIdempotencyKey('task', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b')
   @ApiRoute('stream_app_conversation_start', 'Start a conversation and watch', {
     ...START,
     description:
@@ -157,12 +138,9 @@ export class StartTasksController {
     @UserId() userId: string,
     @Query() query: SearchStartTasksQueryDto,
   ): Promise<StartTaskPageDto> {
-    const { items, nextPageId } = await this.queries.search(userId, toStartTaskFilter(query), {
-      order: query.sort_order ?? 'CREATED_AT_DESC',
-      limit: query.limit ?? DEFAULT_LIMIT,
-      pageId: query.page_id,
-    });
-    return { items: items.map((row) => this.presenter.startTask(row)), next_page_id: nextPageId };
+    const { sort_order: order = 'CREATED_AT_DESC', limit, page_id: pageId } = query;
+    const page = await this.queries.search(userId, toStartTaskFilter(query), { order, limit, pageId });
+    return toPageDto(page, (row) => this.presenter.startTask(row));
   }
 
   @Get('start-tasks/count')

@@ -33,7 +33,6 @@ export class FollowDto {
   until?: FollowGoal;
 }
 
-/** Of a request that may ask to follow the pull request. */
 export function FollowField(): PropertyDecorator {
   return Nested(
     'Follows the pull request that the conversation opens: the agent goes on when a check fails, when there is a comment or a conflict, until the goal is reached. `{}`: as the defaults say.',
@@ -41,7 +40,6 @@ export function FollowField(): PropertyDecorator {
   );
 }
 
-/** With the defaults. */
 export function toWishes(given: FollowDto): FollowWishes {
   return {
     checks: given.checks ?? USUAL.checks,
@@ -71,7 +69,6 @@ export class FollowStateDto {
   state: FollowState;
 
   @Shown('How often it made the agent go on.', 1, { type: 'integer' }) round: number;
-
   @ShownOrNull('Why it ended, or cannot be read at the moment.', null) reason: string | null;
 
   @Shown('Null until the conversation has one.', null, { type: FollowedPullRequestDto, nullable: true })

@@ -58,12 +58,7 @@ export class PendingMessagesService {
     await lockUser(manager, userId);
     const count = await this.messages.count(manager, conversationId);
     if (count >= MAX_PENDING) {
-      throw new DomainError(
-        'rate_limited',
-        'rate_limited',
-        `${MAX_PENDING} messages wait for this conversation already, the most allowed: try again once it has taken some.`,
-        { retryAfterSeconds: RETRY_AFTER_SECONDS },
-      );
+      throw tooManyPending();
     }
     if ((await this.messages.countOfUser(manager, userId)) >= MAX_PENDING_OF_USER) {
       throw new DomainError(
@@ -112,13 +107,19 @@ export class PendingMessagesService {
   }
 }
 
+export function tooManyPending(): DomainError {
+  const detail = `${MAX_PENDING} messages wait for this conversation already, the most allowed: try again once it has taken some.`;
+  return new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+}
+
+export function startFailed(): DomainError {
+  const detail = 'The conversation could not be started (its start task says why): start another one.';
+  return new DomainError('conflict', 'conflict', detail);
+}
+
 function requireUnfinished(task: StartTaskRow | null): void {
   if (task?.status === 'ERROR') {
-    throw new DomainError(
-      'conflict',
-      'conflict',
-      'The conversation could not be started (its start task says why): start another one.',
-    );
+    throw startFailed();
   }
   if (task === null || task.status === 'READY') {
     throw unknownConversation();

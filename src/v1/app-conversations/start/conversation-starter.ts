@@ -178,11 +178,7 @@ export class ConversationStarter {
   private async assertRoom(manager: EntityManager, userId: string): Promise<void> {
     const { maxConversations } = this.config.agent;
     if (await this.conversations.hasAsMany(manager, userId, maxConversations)) {
-      throw new DomainError(
-        'conflict',
-        'conversation_limit',
-        `You have ${maxConversations} conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.`,
-      );
+      throw tooManyConversations(maxConversations);
     }
   }
 
@@ -259,4 +255,9 @@ function toRow(task: StartTask): StartTaskRow {
     expose_port: null,
     cursor_at: '',
   };
+}
+
+export function tooManyConversations(most: number): DomainError {
+  const detail = `You have ${most} conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.`;
+  return new DomainError('conflict', 'conversation_limit', detail);
 }

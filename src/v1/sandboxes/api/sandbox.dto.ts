@@ -1,20 +1,18 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { DocumentedProblem } from '../../../common/openapi/api-route.js';
-import { Shown, ShownOrNull } from '../../../common/openapi/responses.js';
+import { thrown } from '../../../common/openapi/api-route.js';
+import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import { Flag } from '../../../common/validation/number-fields.js';
 import { Text } from '../../../common/validation/text-fields.js';
+import { tooManySandboxes } from '../sandbox-quota.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 
 const SANDBOX_ID = '3Yv5mQ8hZk2LrTnBx7Wc0d';
 
-export const TOO_MANY_SANDBOXES: DocumentedProblem = {
-  status: 409,
-  code: 'stored_sandbox_limit',
-  detail:
-    'You have 1000 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
-  description: 'As many sandboxes as one user may have (MAX_SANDBOXES_PER_USER)',
-};
+export const TOO_MANY_SANDBOXES = thrown(
+  tooManySandboxes(1000),
+  'As many sandboxes as one user may have (MAX_SANDBOXES_PER_USER)',
+);
 
 @ApiSchema({ name: 'CreateSandboxRequest' })
 export class CreateSandboxDto {
@@ -80,7 +78,7 @@ export class SandboxDto {
   })
   exposed_urls: ExposedUrlDto[] | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
+  @Time() created_at: string;
 }
 
 export class SandboxPageDto extends PageOf(SandboxDto) {}

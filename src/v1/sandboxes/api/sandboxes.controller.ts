@@ -1,16 +1,20 @@
 import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
-import { ApiHeader, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
-import { ApiRoute, documented, type DocumentedProblem } from '../../../common/openapi/api-route.js';
-import { listWithNulls, SUCCESS, SuccessDto } from '../../../common/openapi/responses.js';
+import { ApiRoute, badInput, documented, thrown } from '../../../common/openapi/api-route.js';
+import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
-import { idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
+import { quotaExceeded } from '../sandbox-quota.js';
 import { SandboxQueries } from '../sandbox.queries.js';
 import {
-  ONLY_ADMINISTRATORS_LIST_ALL,
+  deletedSince,
+  onlyAdministratorsListAll,
   OTHER_ID,
   requireSameId,
   SandboxesService,
+  unknownSandbox,
+  unknownSpecification,
 } from '../sandboxes.service.js';
 import {
   CreateSandboxDto,
@@ -22,8 +26,6 @@ import {
   TOO_MANY_SANDBOXES,
 } from './sandbox.dto.js';
 import { SandboxPresenter } from './sandbox.presenter.js';
-
-const DEFAULT_LIMIT = 100;
 
 const CREATE =
   'Answers at once with a sandbox that is STARTING; ask `GET /api/v1/sandboxes?id=` until it is RUNNING, or ERROR ' +
@@ -43,36 +45,19 @@ const RESUME =
   'then. Nothing happens when it runs already.' +
   BY_ADMINISTRATORS;
 
-const UNKNOWN: DocumentedProblem = { status: 404, detail: 'There is no sandbox with this id.' };
-const UNKNOWN_SPECIFICATION = documented(
-  404,
-  'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.',
-  'Unknown specification',
+const UNKNOWN = thrown(unknownSandbox());
+const UNKNOWN_SPECIFICATION = thrown(unknownSpecification(), 'Unknown specification');
+const DELETED = thrown(deletedSince(), 'Made under this key, and deleted since');
+const ALL_BUSY = thrown(
+  quotaExceeded({ maxRunning: 5, limitPolicy: 'pause_oldest_idle' }),
+  'Too many requests, or no place for one more sandbox: all are busy, or none is paused to make room here (SANDBOX_LIMIT_POLICY)',
 );
-const DELETED: DocumentedProblem = {
-  status: 410,
-  code: 'not_found',
-  detail: 'The sandbox that this Idempotency-Key made was deleted.',
-  description: 'Made under this key, and deleted since',
-};
-const ALL_BUSY: DocumentedProblem = {
-  status: 429,
-  code: 'sandbox_limit',
-  detail: 'All 5 sandboxes that may run at a time are busy. Pause or delete one, or wait until one is idle.',
-  description:
-    'Too many requests, or no place for one more sandbox: all are busy, or none is paused to make room here ' +
-    '(SANDBOX_LIMIT_POLICY)',
-};
 const NOT_SEPARATED = documented(
   403,
   'Another user has sandboxes, and nothing separates sandboxes on this machine from each other.',
   'The operator has to allow this (ALLOW_UNSANDBOXED)',
 );
-const ALL_FOR_ADMINISTRATORS = documented(
-  403,
-  ONLY_ADMINISTRATORS_LIST_ALL,
-  '`all`, and you are no administrator',
-);
+const ALL_FOR_ADMINISTRATORS = thrown(onlyAdministratorsListAll(), '`all`, and you are no administrator');
 
 function SandboxId(): MethodDecorator {
   return ApiParam({
@@ -99,7 +84,7 @@ export class SandboxesController {
   })
   async search(
     @CurrentUser() user: AuthUser,
-    @Query() { limit = DEFAULT_LIMIT, page_id: pageId, all = false }: SearchSandboxesQueryDto,
+    @Query() { limit, page_id: pageId, all = false }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
     if (all) {
       return this.presenter.pageOfAll(user.id, await this.sandboxes.searchAll(user, limit, pageId));
@@ -120,23 +105,17 @@ export class SandboxesController {
   }
 
   @Post()
-  @ApiHeader({
-    name: 'Idempotency-Key',
-    description: 'A repetition of the request under this key answers the same sandbox, for 24 hours.',
-    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
-    example: '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b',
-  })
+  @ApiIdempotencyKey('sandbox', '0c3b2a19-7d6e-4f50-8a9b-0c1d2e3f4a5b')
   @ApiRoute('create_sandbox', 'Start a sandbox', {
     description: CREATE,
     answer: { type: SandboxDto, description: 'The sandbox' },
     optionalBody: CreateSandboxDto,
     examples: { default: { summary: 'The default specification', value: {} } },
     problems: [NOT_SEPARATED, UNKNOWN_SPECIFICATION, TOO_MANY_SANDBOXES, DELETED, ALL_BUSY],
-    invalid: {
-      loc: ['header', 'Idempotency-Key'],
-      type: 'value_error',
-      msg: 'This key was used for a request with another content; use a new one.',
-    },
+    invalid: badInput(
+      'header.Idempotency-Key',
+      'This key was used for a request with another content; use a new one.',
+    ),
   })
   async create(
     @UserId() userId: string,
@@ -159,8 +138,7 @@ export class SandboxesController {
     problems: [UNKNOWN],
   })
   async pause(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
-    await this.sandboxes.pause(await this.sandboxes.ownerFor(user, id), id);
-    return SUCCESS;
+    return succeeded(this.sandboxes.pause(await this.sandboxes.ownerFor(user, id), id));
   }
 
   @Post(':id/resume')
@@ -171,8 +149,7 @@ export class SandboxesController {
     problems: [NOT_SEPARATED, UNKNOWN, ALL_BUSY],
   })
   async resume(@CurrentUser() user: AuthUser, @Param('id') id: string): Promise<SuccessDto> {
-    await this.sandboxes.resume(await this.sandboxes.ownerFor(user, id), id);
-    return SUCCESS;
+    return succeeded(this.sandboxes.resume(await this.sandboxes.ownerFor(user, id), id));
   }
 
   @Delete(':id')
@@ -191,7 +168,6 @@ export class SandboxesController {
     @Query() { sandbox_id: repeatedId }: DeleteSandboxQueryDto,
   ): Promise<SuccessDto> {
     requireSameId(id, repeatedId);
-    await this.sandboxes.remove(await this.sandboxes.ownerFor(user, id), id);
-    return SUCCESS;
+    return succeeded(this.sandboxes.remove(await this.sandboxes.ownerFor(user, id), id));
   }
 }

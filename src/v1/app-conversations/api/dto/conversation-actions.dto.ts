@@ -1,48 +1,33 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import type { DocumentedProblem } from '../../../../common/openapi/api-route.js';
-import { Shown } from '../../../../common/openapi/responses.js';
+import { type DocumentedProblem, thrown } from '../../../../common/openapi/api-route.js';
+import { OrNull, Shown } from '../../../../common/openapi/responses.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import type { FieldOptions } from '../../../../common/validation/field.js';
 import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
+import { agentServerSilent, sandboxNotRunning } from '../../conversation-actions.service.js';
 import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';
 
+const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';
 const MAX_PATH_LENGTH = 4096;
 const MAX_REASON = 65_536;
 /** Characters of all texts of a start, and of one text of any message. */
 export const MAX_MESSAGE_TEXT = 262_144;
 /** An image as a data URL may fill a body. */
 const MAX_IMAGE_URL = 1_048_576;
-/** Problems of routes that need a running sandbox. */
 export const SANDBOX_PROBLEMS: DocumentedProblem[] = [
-  {
-    status: 409,
-    code: 'sandbox_not_running',
-    detail:
-      'The sandbox is PAUSED; resume it first with POST /api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/resume.',
-    description: 'The sandbox is PAUSED or STARTING, or the state of the conversation forbids it',
-  },
-  {
-    status: 410,
-    code: 'sandbox_not_running',
-    detail: 'The sandbox is MISSING: the conversation can be read, but not continued.',
-    description: 'The sandbox is gone',
-  },
-  {
-    status: 502,
-    code: 'upstream_error',
-    detail: 'The agent server of the sandbox did not answer; try again.',
-    description: 'The agent server failed',
-  },
-  {
-    status: 503,
-    code: 'sandbox_not_running',
-    detail:
-      'The sandbox is in ERROR (its status_detail says why); start it again with POST /api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/resume.',
-    description: 'The sandbox failed, or the service is not available at the moment',
-  },
+  thrown(
+    sandboxNotRunning('PAUSED', SANDBOX_ID),
+    'The sandbox is PAUSED or STARTING, or the state of the conversation forbids it',
+  ),
+  thrown(sandboxNotRunning('MISSING', SANDBOX_ID), 'The sandbox is gone'),
+  thrown(agentServerSilent(), 'The agent server failed'),
+  thrown(
+    sandboxNotRunning('ERROR', SANDBOX_ID),
+    'The sandbox failed, or the service is not available at the moment',
+  ),
 ];
 
 function ShortName(description: string, most: number, example: string): PropertyDecorator {
@@ -112,7 +97,7 @@ export class MessageSentDto {
   @ApiProperty({ enum: SANDBOX_STATUSES, enumName: 'SandboxStatus', example: 'RUNNING' })
   sandbox_status: SandboxStatus;
 
-  @ApiProperty({ type: String, nullable: true, example: null }) message: string | null;
+  @OrNull(null) message: string | null;
 }
 
 @ApiSchema({ name: 'PendingMessageRequest' })

@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import {
   CONVERSATION_STATUSES,
   type ConversationFailure,
@@ -6,8 +6,15 @@ import {
   type MetricsSnapshot,
   type TokenUsage,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { Shown, ShownOrNull } from '../../../../common/openapi/responses.js';
-import { PageId, PageLimit, PageOf } from '../../../../common/pagination/page.dto.js';
+import {
+  ANY_OBJECT,
+  OrNull,
+  Shown,
+  ShownOrNull,
+  TEXT_MAP,
+  Time,
+} from '../../../../common/openapi/responses.js';
+import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
@@ -40,10 +47,10 @@ export class ConversationFilterQueryDto {
   @TagFilter() tag?: string[];
 }
 
-export class SearchConversationsQueryDto extends ConversationFilterQueryDto {
-  @PageId() page_id?: string;
-  @PageLimit('Conversations on a page; one of 4 MiB ends earlier.') limit?: number;
-
+export class SearchConversationsQueryDto extends IntersectionType(
+  ConversationFilterQueryDto,
+  PageQuery('Conversations on a page; one of 4 MiB ends earlier.'),
+) {
   @Flag('Also those that are part of another one.', { default: false, example: true })
   include_sub_conversations?: boolean;
 }
@@ -147,18 +154,15 @@ class ConversationPullRequestDto implements ConversationPullRequest {
 
 export class AppConversationDto {
   @Shown('32 hexadecimal digits.', '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f') id: string;
-
-  @ApiProperty({ type: String, nullable: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
-  created_by_user_id: string | null;
-
+  @OrNull('0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f') created_by_user_id: string | null;
   @Shown('It stays when the sandbox is gone.', '3kTMd9ZpQ2sVbX7cRfLw1A') sandbox_id: string;
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) selected_repository: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
+  @OrNull('octo/app') selected_repository: string | null;
+  @OrNull('main') selected_branch: string | null;
 
   @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', nullable: true, example: 'github' })
   git_provider: ProviderType | null;
 
-  @ApiProperty({ type: String, nullable: true, example: 'Parser tests' }) title: string | null;
+  @OrNull('Parser tests') title: string | null;
 
   @ApiProperty({
     enum: CONVERSATION_TRIGGERS,
@@ -171,20 +175,17 @@ export class AppConversationDto {
   @Shown('Pull requests it is about or has opened.', [7], { type: 'array', items: { type: 'integer' } })
   pr_number: number[];
 
-  @ApiProperty({ type: String, nullable: true, example: 'provider/model-1' }) llm_model: string | null;
+  @OrNull('provider/model-1') llm_model: string | null;
   @ApiProperty({ example: 'openhands' }) agent_kind: string;
   @ApiProperty({ type: MetricsDto, nullable: true }) metrics: MetricsDto | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) parent_conversation_id: string | null;
+  @OrNull(null) parent_conversation_id: string | null;
 
   @Shown('Only where conversations are asked for by id.', [], { type: [String] })
   sub_conversation_ids: string[];
 
   @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
-
-  @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
-  tags: Record<string, string>;
-
-  @ApiProperty({ type: 'object', additionalProperties: true, example: {} }) metadata: Record<string, unknown>;
+  @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
+  @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
 
   @ShownOrNull(
     'Branch that it works on: the one that was made for it, or that its last pull request is from.',
@@ -208,8 +209,8 @@ export class AppConversationDto {
   })
   follow: FollowStateDto | null;
 
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:42:10.512Z' }) updated_at: string;
+  @Time() created_at: string;
+  @Time('2026-11-21T09:42:10.512Z') updated_at: string;
 
   @Shown('MISSING: the sandbox or its files are gone; the conversation can be read only.', 'RUNNING', {
     enum: SANDBOX_STATUSES,

@@ -76,22 +76,24 @@ class SuggestedTaskInputDto implements SuggestedTask {
 
 const NO_EFFECT = 'Taken, but without effect here; `detail` of the start task says so.';
 
+function TextOrNull(description: string, example: string, maxLength?: number): PropertyDecorator {
+  return Text(description, { nullable: true, example, ...(maxLength && { form: { maxLength } }) });
+}
+
+function IdOrNull(description: string, example: string): PropertyDecorator {
+  return Identifier(description, { nullable: true, example });
+}
+
 /** All members are optional; unknown members are ignored. */
 @ApiSchema({ name: 'AppConversationStartRequest' })
 export class StartConversationDto {
-  @Text('Sandbox to work in; a new one by default.', { nullable: true, example: '3kTMd9ZpQ2sVbX7cRfLw1A' })
+  @TextOrNull('Sandbox to work in; a new one by default.', '3kTMd9ZpQ2sVbX7cRfLw1A')
   sandbox_id?: string | null;
 
-  @Text('Specification of the new sandbox; the first of the list by default.', {
-    nullable: true,
-    example: 'slipway',
-  })
+  @TextOrNull('Specification of the new sandbox; the first of the list by default.', 'slipway')
   sandbox_spec_id?: string | null;
 
-  @Identifier('Id that the conversation shall have.', {
-    nullable: true,
-    example: '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f',
-  })
+  @IdOrNull('Id that the conversation shall have.', '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f')
   conversation_id?: string | null;
 
   @Nested('What the agent shall do.', { type: InitialMessageDto, nullable: true })
@@ -107,23 +109,20 @@ export class StartConversationDto {
   @NestedList('What shall happen on events.', { type: ProcessorDto, nullable: true })
   processors?: ProcessorDto[] | null;
 
-  @Text('Model; that of the settings by default.', { nullable: true, example: 'provider/model-1' })
+  @TextOrNull('Model; that of the settings by default.', 'provider/model-1')
   llm_model?: string | null;
 
-  @Text('Stored profile that model, address and key come from; the settings by default.', {
-    nullable: true,
-    example: 'fast',
-    form: { maxLength: 64 },
-  })
+  @TextOrNull('Stored profile that model, address and key come from; the settings by default.', 'fast', 64)
   llm_profile?: string | null;
 
-  @Text(
+  @TextOrNull(
     'Agent: `CodeActAgent`, or `acp:` and a name of the list of the operator; that of the settings by default.',
-    { nullable: true, example: 'CodeActAgent', form: { maxLength: 100 } },
+    'CodeActAgent',
+    100,
   )
   agent?: string | null;
 
-  @Text(NO_EFFECT, { nullable: true, example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15' })
+  @TextOrNull(NO_EFFECT, '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15')
   agent_profile_id?: string | null;
 
   @RepositoryName('Full name of the repository to clone.', { nullable: true })
@@ -172,10 +171,10 @@ export class StartConversationDto {
 
   @IntegerList('Pull requests that it is about.', { minimum: 0, example: [7] }) pr_number?: number[];
 
-  @Identifier('Conversation that this one is part of: it has its sandbox, repository and model.', {
-    nullable: true,
-    example: '1c9e6a70-2b3d-4f81-9a05-6d7e8f901a2b',
-  })
+  @IdOrNull(
+    'Conversation that this one is part of: it has its sandbox, repository and model.',
+    '1c9e6a70-2b3d-4f81-9a05-6d7e8f901a2b',
+  )
   parent_conversation_id?: string | null;
 
   @Choice('`plan`: the agent writes a plan into PLAN.md and changes nothing else.', {
@@ -192,7 +191,7 @@ export class StartConversationDto {
   observability_metadata?: Record<string, unknown> | null;
 
   @TextList(NO_EFFECT, { nullable: true, example: [] }) observability_tags?: string[] | null;
-  @Text(NO_EFFECT, { nullable: true, example: 'nightly' }) observability_span_name?: string | null;
+  @TextOrNull(NO_EFFECT, 'nightly') observability_span_name?: string | null;
   @NestedList(NO_EFFECT, { type: PluginDto, nullable: true }) plugins?: PluginDto[] | null;
 
   @TextMap('Further secrets for this conversation alone, by name; they win over stored ones.', {

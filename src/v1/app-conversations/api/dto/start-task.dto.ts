@@ -1,17 +1,24 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { parseHexId } from '../../../../common/identifiers.js';
-import { ANY_OBJECT, Shown, ShownOrNull } from '../../../../common/openapi/responses.js';
-import { LookupIds, PageId, PageLimit, PageOf } from '../../../../common/pagination/page.dto.js';
+import {
+  ANY_OBJECT,
+  OrNull,
+  Shown,
+  ShownOrNull,
+  TEXT_MAP,
+  Time,
+} from '../../../../common/openapi/responses.js';
+import { LookupIds, PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
 import { Choice, Identifier, Instant } from '../../../../common/validation/text-fields.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
 @ApiSchema({ name: 'AppConversationStartRequestEcho' })
 class StartRequestEchoDto {
-  @ApiProperty({ type: String, nullable: true, example: null }) sandbox_id: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) sandbox_spec_id: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) conversation_id: string | null;
+  @OrNull(null) sandbox_id: string | null;
+  @OrNull(null) sandbox_spec_id: string | null;
+  @OrNull(null) conversation_id: string | null;
 
   @ApiProperty({
     ...ANY_OBJECT,
@@ -20,22 +27,22 @@ class StartRequestEchoDto {
   })
   initial_message: object | null;
 
-  @ApiProperty({ type: String, nullable: true, example: null }) system_message_suffix: string | null;
+  @OrNull(null) system_message_suffix: string | null;
   @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) processors: unknown;
-  @ApiProperty({ type: String, nullable: true, example: null }) llm_model: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) llm_profile: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) agent: string | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) agent_profile_id: unknown;
-  @ApiProperty({ type: String, nullable: true, example: 'octo/app' }) selected_repository: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'main' }) selected_branch: string | null;
+  @OrNull(null) llm_model: string | null;
+  @OrNull(null) llm_profile: string | null;
+  @OrNull(null) agent: string | null;
+  @OrNull(null) agent_profile_id: unknown;
+  @OrNull('octo/app') selected_repository: string | null;
+  @OrNull('main') selected_branch: string | null;
   @ApiProperty({ example: false }) clone_submodules: boolean;
   @ApiProperty({ example: false }) fetch_lfs: boolean;
-  @ApiProperty({ type: String, nullable: true, example: 'github' }) git_provider: string | null;
+  @OrNull('github') git_provider: string | null;
   @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) suggested_task: object | null;
-  @ApiProperty({ type: String, nullable: true, example: null }) title: string | null;
-  @ApiProperty({ type: String, nullable: true, example: 'gui' }) trigger: string | null;
+  @OrNull(null) title: string | null;
+  @OrNull('gui') trigger: string | null;
   @ApiProperty({ type: 'array', items: { type: 'integer' }, example: [] }) pr_number: number[];
-  @ApiProperty({ type: String, nullable: true, example: null }) parent_conversation_id: string | null;
+  @OrNull(null) parent_conversation_id: string | null;
   @ApiProperty({ example: 'default' }) agent_type: string;
   @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
   @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) observability_metadata: unknown;
@@ -43,7 +50,7 @@ class StartRequestEchoDto {
   @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
   observability_tags: unknown;
 
-  @ApiProperty({ type: String, nullable: true, example: null }) observability_span_name: unknown;
+  @OrNull(null) observability_span_name: unknown;
   @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) plugins: unknown;
 
   @Shown(
@@ -56,9 +63,7 @@ class StartRequestEchoDto {
   @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
   secret_names: string[] | null;
 
-  @ApiProperty({ type: 'object', additionalProperties: { type: 'string' }, example: {} })
-  tags: Record<string, string>;
-
+  @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
 
   @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
@@ -70,9 +75,7 @@ class StartRequestEchoDto {
 @ApiSchema({ name: 'AppConversationStartTask' })
 export class StartTaskDto {
   @Shown('32 hexadecimal digits.', 'c4b1f0e29d3a4857b6c5d4e3f2a1b0c9') id: string;
-
-  @ApiProperty({ type: String, nullable: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
-  created_by_user_id: string | null;
+  @OrNull('0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f') created_by_user_id: string | null;
 
   @Shown('In this order; ERROR can follow each but READY.', 'WORKING', {
     enum: START_TASK_STATUSES,
@@ -93,8 +96,8 @@ export class StartTaskDto {
   agent_server_url: string | null;
 
   @ApiProperty({ type: StartRequestEchoDto }) request: StartRequestEchoDto;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) created_at: string;
-  @ApiProperty({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }) updated_at: string;
+  @Time() created_at: string;
+  @Time() updated_at: string;
 }
 
 @ApiSchema({ name: 'AppConversationStartTaskPage' })
@@ -107,12 +110,12 @@ export class StartTaskFilterQueryDto {
   @Instant('Created at this moment or later.', { example: '2026-11-01T00:00:00Z' }) created_at__gte?: Date;
 }
 
-export class SearchStartTasksQueryDto extends StartTaskFilterQueryDto {
+export class SearchStartTasksQueryDto extends IntersectionType(
+  StartTaskFilterQueryDto,
+  PageQuery('Tasks on a page; one of 4 MiB ends earlier.'),
+) {
   @Choice('Order of the list.', { values: START_TASK_ORDERS, default: 'CREATED_AT_DESC' })
   sort_order?: StartTaskOrder;
-
-  @PageId() page_id?: string;
-  @PageLimit('Tasks on a page; one of 4 MiB ends earlier.') limit?: number;
 }
 
 export class StartTaskIdsQueryDto {
