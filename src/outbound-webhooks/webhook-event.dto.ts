@@ -1,4 +1,4 @@
-import { ApiProperty, getSchemaPath, type OpenAPIObject } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, getSchemaPath, type OpenAPIObject } from '@nestjs/swagger';
 import type { DtoClass } from '../common/validation/field.js';
 import { TEST_EVENT, type WebhookEventType } from './webhook-event.js';
 
@@ -50,6 +50,7 @@ class ConversationReportDto {
   pull_request: ReportedPullRequestDto | null;
 }
 
+@ApiExtraModels(ConversationReportDto)
 class ConversationStatusReportDto extends ConversationReportDto {
   @ApiProperty({ description: 'As in the type.', example: 'finished' }) execution_status: string;
 }

@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
@@ -50,6 +50,7 @@ class WebhookFieldsDto {
   event_id_header?: string | null;
 }
 
+@ApiExtraModels(WebhookFieldsDto)
 @ApiSchema({ name: 'AutomationWebhookCreate' })
 export class CreateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { required: true, ...NAME }) name: string;
