@@ -3,7 +3,6 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { ROUTE_RULES } from './api-route.js';
 import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './derived-responses.js';
-import { withExtensions } from './extended-schemas.js';
 import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
 import { withDeprecations } from './older-generations.js';
 import {
@@ -16,7 +15,7 @@ import {
   type Schemas,
 } from './operations.js';
 import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
-import { withSchemaRules } from './schema-rules.js';
+import { withExtensions, withSchemaRules } from './schema-rules.js';
 import { withSharedParts } from './shared-parts.js';
 
 const ABOUT = {

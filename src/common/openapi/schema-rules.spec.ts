@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { wholeSchemas } from '../../../test/support/resolved-document.js';
-import { withExtensions } from './extended-schemas.js';
+import { withExtensions } from './schema-rules.js';
 import type { Schema } from './operations.js';
 
 const LONG = { type: 'string', description: 'What it is, in many words. '.repeat(20) };
