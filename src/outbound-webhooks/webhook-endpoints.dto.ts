@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { ANY_OBJECT, OrNull, Shown, ShownOrNull, Time, TimeOrNull } from '../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
@@ -65,6 +65,7 @@ function EndpointUrl(description: string, required = false): PropertyDecorator {
   });
 }
 
+@ApiExtraModels(EndpointFieldsDto)
 export class CreateWebhookEndpointDto extends EndpointFieldsDto {
   @EndpointUrl(
     'Where events are sent: an https address of a public server, or one that the operator allows.',

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
 import { OrNull, ShownOrNull, TEXT_MAP } from '../common/openapi/responses.js';
 import type { SentWebhook } from '../common/openapi/webhooks.js';
 import { TEST_EVENT, type WebhookEventType } from './webhook-event.js';
@@ -44,6 +44,7 @@ class ConversationReportDto {
   pull_request: ReportedPullRequestDto | null;
 }
 
+@ApiExtraModels(ConversationReportDto)
 class ConversationStatusReportDto extends ConversationReportDto {
   @ApiProperty({ description: 'As in the type.', example: 'finished' }) execution_status: string;
 }

@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import type { DocumentedOperation, Operation } from '../../src/common/openapi/operations.js';
+import { exampleOf } from '../../src/common/openapi/openapi-document.js';
+import type { DocumentedOperation, Operation, Schema, Schemas } from '../../src/common/openapi/operations.js';
 import { WEBHOOK_EVENT_TYPES } from '../../src/outbound-webhooks/webhook-event.js';
 import { SETTINGS_EXAMPLES } from '../../src/settings/flat/settings.controller.js';
 import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
@@ -8,7 +10,7 @@ import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settin
 import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';
 import { parseBody } from '../support/body-problems.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { resolvedOperations } from '../support/resolved-document.js';
+import { resolvedOperations, wholeSchemas } from '../support/resolved-document.js';
 import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';
 
 interface Media {
@@ -143,6 +145,34 @@ describe('openapi.json', () => {
     expect(text.match(/"nullable"|"(summary|description)":""|Dto"/g)).toBeNull();
   });
 
+  it('has no part in its components that nothing refers to, and no reference that leads nowhere', () => {
+    const { securitySchemes: _named, ...components } = document.components ?? {};
+    const parts = Object.entries(components).flatMap(([kind, all]) =>
+      Object.keys(all).map((name) => `#/components/${kind}/${name}`),
+    );
+    const references = new Set<unknown>();
+    JSON.stringify(document, (key, value: unknown) => {
+      references.add(key === '$ref' ? value : undefined);
+      return value;
+    });
+    references.delete(undefined);
+
+    expect(parts.filter((part) => !references.has(part))).toEqual([]);
+    expect([...references].filter((reference) => !parts.includes(String(reference)))).toEqual([]);
+  });
+
+  it('writes the example of an answer out only where it is not the one of its schema', () => {
+    const whole = wholeSchemas(schemas as Schemas);
+    const repeated = operations.flatMap(({ name, operation }) =>
+      mediaOf(operation)
+        .filter(({ place, media }) => place !== 'body' && media.example !== undefined)
+        .filter(({ media }) => isDeepStrictEqual(media.example, exampleOf(media.schema as Schema, whole)))
+        .map(({ place }) => `${name} ${place}`),
+    );
+
+    expect(repeated).toEqual([]);
+  });
+
   it('has one choice of schemas at a place, and no classes of JavaScript', () => {
     const places: string[] = [];
     JSON.stringify(schemas, (name, value: unknown) => {
@@ -220,12 +250,12 @@ describe('openapi.json', () => {
   it('shows an example of every body, answer and parameter, and each fits its schema', () => {
     const problems = operations.flatMap(({ name, operation }) => [
       ...mediaOf(operation).flatMap(({ place, media }) =>
-        examplesOf(media).flatMap((example) =>
+        shownExamplesOf(media).flatMap((example) =>
           schemaProblems(example, media.schema, schemas).map((text) => `${name} ${place}: ${text}`),
         ),
       ),
       ...mediaOf(operation)
-        .filter(({ media }) => examplesOf(media).length === 0)
+        .filter(({ media }) => shownExamplesOf(media).length === 0)
         .map(({ place }) => `${name} ${place}: no example`),
       ...parametersOf(operation).flatMap((parameter) => {
         const example = parameter.schema.example ?? parameter.schema.default;
@@ -365,6 +395,14 @@ function mediaOf(operation: Operation): { place: string; type: string; media: Me
 
 function examplesOf({ example, examples }: Media): unknown[] {
   return example === undefined ? Object.values(examples ?? {}).map(({ value }) => value) : [example];
+}
+
+/** What readers of the document show: where it has no example, they make one of the schema. */
+function shownExamplesOf(media: Media): unknown[] {
+  const given = examplesOf(media);
+  const made =
+    given.length === 0 ? exampleOf(media.schema as Schema, wholeSchemas(schemas as Schemas)) : undefined;
+  return made === undefined ? given : [made];
 }
 
 interface Call {

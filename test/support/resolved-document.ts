@@ -1,9 +1,14 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { type DocumentedOperation, operationsOf } from '../../src/common/openapi/operations.js';
+import {
+  type DocumentedOperation,
+  operationsOf,
+  type Schema,
+  type Schemas,
+} from '../../src/common/openapi/operations.js';
 
-const SHARED = /^#\/components\/(examples|parameters|responses)\/(\w+)$/;
+const SHARED = /^#\/components\/(examples|headers|parameters|requestBodies|responses)\/(\w+)$/;
 
-/** A document with the examples, parameters and responses that operations share in place of references to them. */
+/** A document with what its operations share, and schemas with what they share, in place of references to it. */
 export function resolvedDocument<T extends Pick<OpenAPIObject, 'components'>>(document: T): T {
   const components = Object(document.components) as Record<string, Record<string, object>>;
   const resolve = (_name: string, value: unknown): unknown => {
@@ -11,9 +16,34 @@ export function resolvedDocument<T extends Pick<OpenAPIObject, 'components'>>(do
     const part = components[kind]?.[name];
     return part ? (JSON.parse(JSON.stringify(part), resolve) as unknown) : value;
   };
-  return JSON.parse(JSON.stringify(document), resolve) as T;
+  const resolved = JSON.parse(JSON.stringify(document), resolve) as T;
+  return {
+    ...resolved,
+    components: { ...resolved.components, schemas: wholeSchemas(resolved.components?.schemas ?? {}) },
+  };
 }
 
 export function resolvedOperations(document: OpenAPIObject): DocumentedOperation[] {
   return operationsOf(resolvedDocument(document));
+}
+
+/** Schemas that extend another, with the members of that. */
+export function wholeSchemas(schemas: Schemas): Schemas {
+  const wholeOf = (schema: Schema): Schema => {
+    const [base, own] = '$ref' in schema ? [] : (schema.allOf ?? []);
+    if ('$ref' in schema || !base || !('$ref' in base) || !own || '$ref' in own) {
+      return schema;
+    }
+    const { allOf: _both, ...rest } = schema;
+    const whole = wholeOf(schemas[base.$ref.split('/').at(-1) ?? ''] ?? {});
+    return '$ref' in whole
+      ? schema
+      : {
+          ...rest,
+          ...own,
+          properties: { ...whole.properties, ...own.properties },
+          required: [...(whole.required ?? []), ...(own.required ?? [])],
+        };
+  };
+  return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, wholeOf(schema)]));
 }

@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { customRule, maxItems } from '../../common/validation/field.js';
 import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
@@ -178,6 +178,7 @@ class AutomationFieldsDto {
   @Flag('Older name of `state`.', { nullIsAbsent: true, example: true }) enabled?: boolean;
 }
 
+@ApiExtraModels(AutomationFieldsDto)
 @ApiSchema({ name: 'CreatePromptAutomationRequest' })
 export class CreateAutomationDto extends AutomationFieldsDto {
   @Text('Name of the automation.', { required: true, ...NAME }) name: string;

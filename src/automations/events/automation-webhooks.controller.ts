@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
-import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import type { FieldOptions } from '../../common/validation/field.js';
@@ -10,7 +10,7 @@ import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.j
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { AT, givenMembers, OffsetQueryDto } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';
-import { SOURCE_NAME } from '../definitions/trigger.js';
+import { SOURCE_NAME } from '../definitions/trigger.dto.js';
 import {
   type AutomationWebhook,
   AutomationWebhookRepository,
@@ -67,6 +67,7 @@ class WebhookFieldsDto {
   event_id_header?: string | null;
 }
 
+@ApiExtraModels(WebhookFieldsDto)
 @ApiSchema({ name: 'AutomationWebhookCreate' })
 class CreateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { required: true, ...NAME }) name: string;

@@ -38,7 +38,7 @@ export function withDeprecations(document: OpenAPIObject): OpenAPIObject {
   for (const [name, replacement] of Object.entries(REPLACEMENTS)) {
     const { operation } = operationNamed(copy, name);
     operation.deprecated = true;
-    const notice = `Older generation, kept for its clients; newer ones call \`${operationNamed(copy, replacement).name}\`.`;
+    const notice = `Older generation; newer clients call \`${operationNamed(copy, replacement).name}\`.`;
     operation.description = [operation.description, notice].filter(Boolean).join('\n\n');
   }
   return copy;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { ROUTE_RULES } from './api-route.js';
@@ -6,6 +7,7 @@ import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introdu
 import { withDeprecations } from './older-generations.js';
 import {
   dereferenced,
+  type MediaType,
   type Operation,
   operationNamed,
   operationsOf,
@@ -13,19 +15,15 @@ import {
   type Schemas,
 } from './operations.js';
 import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
-import { withSchemaRules } from './schema-rules.js';
+import { withExtensions, withSchemaRules } from './schema-rules.js';
 import { withSharedParts } from './shared-parts.js';
 import { WebhookBodyDto } from './webhooks.js';
 
-const REQUEST_ID = 'X-Request-Id';
-const RETRY_AFTER = 'Retry-After';
 const ABOUT = {
   contact: { name: 'The operator of this service' },
   license: { name: 'None granted yet', identifier: 'LicenseRef-UNLICENSED' },
 };
 const WITH_RETRY_AFTER = ['429', '503'];
-
-type Content = Record<string, { schema?: Schema; example?: unknown; examples?: unknown }>;
 
 export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
@@ -66,7 +64,8 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
   };
   const ordered = withStartHere(withDeprecations({ ...document, security: [] }));
   const complete = withoutSuffixes(withDerivedResponses(ordered));
-  return withSharedParts(withoutEmptyMembers(withExamples(withCommonHeaders(complete))));
+  const explained = withoutEmptyMembers(withExamples(withCommonHeaders(complete)));
+  return withSharedParts(withExtendedSchemas(withTerseParameters(explained)));
 }
 
 /** Sorts paths and components, so that the order of imports does not matter. */
@@ -129,8 +128,10 @@ function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
       if (response && !('$ref' in response)) {
         response.headers = {
           ...response.headers,
-          [REQUEST_ID]: reference(REQUEST_ID),
-          ...(WITH_RETRY_AFTER.includes(status) && { [RETRY_AFTER]: reference(RETRY_AFTER) }),
+          'X-Request-Id': { $ref: '#/components/headers/RequestId' },
+          ...(WITH_RETRY_AFTER.includes(status) && {
+            'Retry-After': { $ref: '#/components/headers/RetryAfter' },
+          }),
         };
       }
     }
@@ -138,13 +139,13 @@ function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
   copy.components = {
     ...copy.components,
     headers: {
-      [REQUEST_ID]: {
+      RequestId: {
         description:
           'Id of the request: the one that came in this header, else a new one. Logs have the first as `caller_request_id`, the second as `request_id`.',
         schema: { type: 'string', maxLength: 128 },
         example: '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50',
       },
-      [RETRY_AFTER]: {
+      RetryAfter: {
         description: 'Seconds after which to try again.',
         schema: { type: 'integer', minimum: 0 },
         example: 41,
@@ -154,33 +155,27 @@ function withCommonHeaders(document: OpenAPIObject): OpenAPIObject {
   return copy;
 }
 
-function reference(header: string): { $ref: string } {
-  return { $ref: `#/components/headers/${header}` };
-}
-
+/** Requests have examples. Readers make that of an answer themselves, of those of its members: only others are written out. */
 function withExamples(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
   const schemas = copy.components?.schemas ?? {};
   for (const { operation } of operationsOf(copy)) {
-    const { requestBody, responses } = operation;
-    addExamples([requestBody], (schema) => requestExampleOf(schema, schemas));
-    addExamples(Object.values(responses), (schema) => exampleOf(schema, schemas));
+    for (const media of mediaOf(operation.requestBody)) {
+      if (media.example === undefined && media.examples === undefined && media.schema) {
+        media.example = requestExampleOf(media.schema, schemas);
+      }
+    }
+    for (const media of Object.values(operation.responses).flatMap(mediaOf)) {
+      if (media.schema && isDeepStrictEqual(media.example, exampleOf(media.schema, schemas))) {
+        delete media.example;
+      }
+    }
   }
   return copy;
 }
 
-function addExamples(
-  parts: (Operation['requestBody'] | Operation['responses'][string])[],
-  make: (schema: Schema) => unknown,
-): void {
-  for (const part of parts) {
-    const content: Content = part && 'content' in part && part.content ? part.content : {};
-    for (const media of Object.values(content)) {
-      if (media.example === undefined && media.examples === undefined && media.schema) {
-        media.example = make(media.schema);
-      }
-    }
-  }
+function mediaOf(part: Operation['requestBody'] | Operation['responses'][string]): MediaType[] {
+  return part && 'content' in part ? Object.values(part.content ?? {}) : [];
 }
 
 /** Required members alone: "Try it out" offers it, and a member that is left out changes nothing. */
@@ -231,6 +226,36 @@ function withoutEmptyMembers(document: OpenAPIObject): OpenAPIObject {
       (key === 'summary' || key === 'description') && value === '' ? undefined : value,
     ),
   ) as OpenAPIObject;
+}
+
+/** Nest repeats the values of an enum that has a schema of its own, and what readers assume anyway. */
+function withTerseParameters(document: OpenAPIObject): OpenAPIObject {
+  const copy = structuredClone(document);
+  const names = new Map(
+    Object.entries(copy.components?.schemas ?? {}).flatMap(([name, schema]) =>
+      'enum' in schema ? [[JSON.stringify(schema.enum), name]] : [],
+    ),
+  );
+  for (const parameter of operationsOf(copy).flatMap(({ operation }) => operation.parameters ?? [])) {
+    if ('in' in parameter && parameter.schema && !('$ref' in parameter.schema)) {
+      const { example, enum: values, type, ...rest } = parameter.schema;
+      const name = names.get(JSON.stringify(values));
+      parameter.required = parameter.required || undefined;
+      parameter.schema = {
+        ...rest,
+        ...(!isDeepStrictEqual(example, rest.default) && { example }),
+        ...(name === undefined
+          ? { type, enum: values }
+          : { allOf: [{ $ref: `#/components/schemas/${name}` }] }),
+      };
+    }
+  }
+  return copy;
+}
+
+function withExtendedSchemas(document: OpenAPIObject): OpenAPIObject {
+  const { components = {} } = document;
+  return { ...document, components: { ...components, schemas: withExtensions(components.schemas ?? {}) } };
 }
 
 function sortedByKey<T>(members: Record<string, T>): Record<string, T> {

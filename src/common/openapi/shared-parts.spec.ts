@@ -23,7 +23,7 @@ describe('withSharedParts', () => {
     const { paths, components } = withSharedParts(documentOf({ 410: GONE }, { 410: GONE }));
 
     expect(components?.responses).toEqual({ GoneItWasDeleted: withReference(GONE) });
-    expect(components?.examples).toEqual({ GoneItWasDeleted: EXAMPLE });
+    expect(components?.examples).toEqual({ ItWasDeleted: EXAMPLE });
     expect(paths['/1']?.get?.responses[410]).toEqual({ $ref: '#/components/responses/GoneItWasDeleted' });
   });
 
@@ -32,10 +32,7 @@ describe('withSharedParts', () => {
 
     const { responses = {}, examples = {} } = withSharedParts(documentOf(usual, usual)).components ?? {};
 
-    expect([Object.keys(responses), Object.keys(examples)]).toEqual([
-      ['ServiceUnavailable'],
-      ['ServiceUnavailable'],
-    ]);
+    expect([Object.keys(responses), Object.keys(examples)]).toEqual([['Unavailable'], ['Unavailable']]);
   });
 
   it('leaves answers, and errors of one operation, where they are', () => {
@@ -70,6 +67,21 @@ describe('withSharedParts', () => {
     expect(components?.parameters).toEqual({ IdOfTheCar: parameter });
     expect(paths['/b']?.get?.parameters).toEqual([other, { $ref: '#/components/parameters/IdOfTheCar' }]);
   });
+
+  it('writes a header of several answers, and a body of several operations, once', () => {
+    const tag = { description: 'Strong.', schema: { type: 'string' } };
+    const requestBody = { content: { 'application/json': { schema: { $ref: '#/components/schemas/Car' } } } };
+    const post = (): PathItem => ({
+      post: { requestBody, responses: { 200: { description: 'Done', headers: { ETag: tag } } } },
+    });
+    const { paths, components } = withSharedParts({ ...documentOf(), paths: { '/a': post(), '/b': post() } });
+
+    expect(components).toMatchObject({ headers: { ETag: tag }, requestBodies: { Car: requestBody } });
+    expect(paths['/b']?.post).toEqual({
+      requestBody: { $ref: '#/components/requestBodies/Car' },
+      responses: { 200: { description: 'Done', headers: { ETag: { $ref: '#/components/headers/ETag' } } } },
+    });
+  });
 });
 
 const EXAMPLE = Object.values(GONE.content?.['application/json']?.examples ?? {})[0];
@@ -77,7 +89,7 @@ const EXAMPLE = Object.values(GONE.content?.['application/json']?.examples ?? {}
 /** The response as it stands in the components, its example being there too. */
 function withReference(response: Response): Response {
   const [code = ''] = Object.keys(GONE.content?.['application/json']?.examples ?? {});
-  const examples = { [code]: { $ref: '#/components/examples/GoneItWasDeleted' } };
+  const examples = { [code]: { $ref: '#/components/examples/ItWasDeleted' } };
   return {
     ...response,
     content: Object.fromEntries(

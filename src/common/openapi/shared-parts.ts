@@ -3,8 +3,20 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { type Operation, operationsOf, type Parameter, type Response } from './operations.js';
 import { isUsualDetail } from './problem-responses.js';
 
-const MAX_WORDS = 8;
-const MAX_WORDS_OF_PARAMETERS = 5;
+const MAX_WORDS = 4;
+/** Shorter names of what nearly every operation refers to. */
+const TITLES: Readonly<Record<string, string | undefined>> = {
+  ...STATUS_CODES,
+  413: 'TooLarge',
+  415: 'NotJson',
+  422: 'Invalid',
+  429: 'RateLimited',
+  431: 'HeadersTooLarge',
+  500: 'Internal',
+  503: 'Unavailable',
+};
+/** Names do without them. */
+const SMALL_WORDS = /^(an?|the|this|that|there|its|is|are|may|of|to|at|as|on|in|for|or|and|with|by)$/i;
 
 interface Reference {
   $ref: string;
@@ -24,7 +36,8 @@ export function withSharedParts(document: OpenAPIObject): OpenAPIObject {
     // An order that does not depend on that of imports, as names may.
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .map(({ operation }) => operation);
-  const errors = operations.flatMap(errorsOf);
+  const answers = operations.flatMap(answersOf);
+  const errors = answers.filter(({ status }) => Number(status) >= 400);
   // Named while examples still stand in them.
   const responses = errors.map(({ status, response, responses: all }) => ({
     name: nameOf(status, response),
@@ -35,13 +48,18 @@ export function withSharedParts(document: OpenAPIObject): OpenAPIObject {
   copy.components = {
     ...copy.components,
     examples,
+    headers: { ...copy.components?.headers, ...shared('headers', answers.flatMap(headersOf)) },
     parameters: shared('parameters', operations.flatMap(parametersOf)),
+    requestBodies: shared('requestBodies', operations.flatMap(bodyOf)),
     responses: shared('responses', responses),
   };
   return copy;
 }
 
-function shared(kind: 'examples' | 'parameters' | 'responses', places: Place[]): Record<string, never> {
+function shared(
+  kind: 'examples' | 'headers' | 'parameters' | 'requestBodies' | 'responses',
+  places: Place[],
+): Record<string, never> {
   const parts: Record<string, object> = {};
   for (const same of Map.groupBy(places, ({ part, name }) => `${name} ${JSON.stringify(part)}`).values()) {
     const [first] = same;
@@ -54,26 +72,42 @@ function shared(kind: 'examples' | 'parameters' | 'responses', places: Place[]):
   return parts as Record<string, never>;
 }
 
-interface ErrorResponse {
+interface Answer {
   status: string;
   response: Response;
   responses: Operation['responses'];
 }
 
-function errorsOf({ responses }: Operation): ErrorResponse[] {
+function answersOf({ responses }: Operation): Answer[] {
   return Object.entries(responses).flatMap(([status, response]) =>
-    response && !('$ref' in response) && Number(status) >= 400 ? [{ status, response, responses }] : [],
+    response && !('$ref' in response) ? [{ status, response, responses }] : [],
   );
 }
 
-function examplesOf({ status, response: { content = {} } }: ErrorResponse): Place[] {
+function headersOf({ response: { headers = {} } }: Answer): Place[] {
+  return Object.entries(headers).flatMap(([name, header]) =>
+    '$ref' in header ? [] : [{ name, part: header, refer: (reference) => void (headers[name] = reference) }],
+  );
+}
+
+/** Named after what it holds. */
+function bodyOf(operation: Operation): Place[] {
+  const { requestBody } = operation;
+  const [media] = requestBody && 'content' in requestBody ? Object.values(requestBody.content) : [];
+  const name = media?.schema && '$ref' in media.schema ? media.schema.$ref.split('/').at(-1) : undefined;
+  return requestBody && name !== undefined
+    ? [{ name, part: requestBody, refer: (reference) => void (operation.requestBody = reference) }]
+    : [];
+}
+
+function examplesOf({ status, response: { content = {} } }: Answer): Place[] {
   return Object.values(content).flatMap(({ examples = {} }) =>
     Object.entries(examples).flatMap(([key, example]) =>
       '$ref' in example
         ? []
         : [
             {
-              name: nameOfError(status, aboutExample(example.value)),
+              name: wordsOf(status, aboutExample(example.value)) || titleOf(status),
               part: example,
               refer: (reference) => void (examples[key] = reference),
             },
@@ -88,7 +122,7 @@ function parametersOf({ parameters = [] }: Operation): Place[] {
       ? []
       : [
           {
-            name: joined(firstWords(firstClause(parameter), MAX_WORDS_OF_PARAMETERS)),
+            name: joined(firstWords(firstClause(parameter))),
             part: parameter,
             refer: (reference) => void (parameters[index] = reference),
           },
@@ -96,12 +130,12 @@ function parametersOf({ parameters = [] }: Operation): Place[] {
   );
 }
 
-/** For example `NotFoundThereIsNoSandboxWithThisId`. */
+/** For example `NotFoundNoSandboxId`. */
 function nameOf(status: string, { description, content = {} }: Response): string {
   const { example, examples = {} } = content['application/json'] ?? {};
   const several = Object.values(examples).flatMap((each) => ('$ref' in each ? [] : [each.value as unknown]));
   const only: unknown = several.length > 1 ? undefined : (example ?? several[0]);
-  return nameOfError(status, aboutExample(only) ?? description);
+  return `${titleOf(status)}${wordsOf(status, aboutExample(only) ?? description)}`;
 }
 
 function aboutExample(example: unknown): string | undefined {
@@ -109,17 +143,22 @@ function aboutExample(example: unknown): string | undefined {
   return Array.isArray(detail) ? detail.flatMap(({ loc }) => loc).join(' ') : detail;
 }
 
-function nameOfError(status: string, about = ''): string {
-  const isUsual = isUsualDetail(Number(status), about);
-  return joined(`${STATUS_CODES[status]} ${isUsual ? '' : firstWords(about, MAX_WORDS)}`);
+function titleOf(status: string): string {
+  return joined(TITLES[status] ?? status);
+}
+
+/** The first that count; none for the usual problem of a status. */
+function wordsOf(status: string, about = ''): string {
+  const words = about.split(/\s+/).filter((word) => !SMALL_WORDS.test(word));
+  return isUsualDetail(Number(status), about) ? '' : joined(firstWords(words.join(' ')));
 }
 
 function firstClause({ description, name }: Parameter): string {
   return (description ?? name).replace(/[.:,;(][^]*/, '').replaceAll('_', ' ');
 }
 
-function firstWords(text: string, most: number): string {
-  return text.split(/\s+/).slice(0, most).join(' ');
+function firstWords(text: string): string {
+  return text.split(/\s+/).slice(0, MAX_WORDS).join(' ');
 }
 
 function joined(text: string): string {

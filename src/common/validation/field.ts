@@ -59,12 +59,15 @@ export interface FieldKind {
 /** Makes the property a member of the input, and documents it; absent members pass unless required. */
 export function field(
   description: string,
-  options: FieldOptions,
-  { schema, coerce = (value) => value, rules }: FieldKind,
+  { required = false, nullable = false, nullIsAbsent = false, example, default: usual }: FieldOptions,
+  { schema, coerce = same, rules }: FieldKind,
 ): PropertyDecorator {
-  const { required = false, nullable = false, nullIsAbsent = false, example } = options;
   const missing = must((value) => value !== undefined, 'missing', 'This member is required.');
   const presence = nullable ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
+  // The generator wants the names of an object's own required members in the place of ours.
+  const place = 'required' in schema ? 'selfRequired' : 'required';
+  // A choice of schemas has null among them.
+  const orNull = (nullable || nullIsAbsent) && !('oneOf' in schema) ? { nullable: true } : {};
   return applyDecorators(
     Expose(),
     // Else class-transformer takes a member called `constructor` for the class of its object.
@@ -74,19 +77,22 @@ export function field(
       return value === undefined || (value === null && nullIsAbsent) ? undefined : coerce(value);
     }),
     ApiProperty(
-      Object.assign({}, schema, {
-        description,
-        // The generator wants the names of an object's own required members in this place.
-        ...('required' in schema ? { selfRequired: required } : { required }),
-        // A choice of schemas has null among them.
-        ...((nullable || nullIsAbsent) && !('oneOf' in schema) && { nullable: true }),
-        ...(example !== undefined && { example }),
-        ...(options.default !== undefined && { default: options.default }),
-      }),
+      Object.assign({}, schema, { description, [place]: required, ...orNull, example, default: usual }),
     ),
     required ? customRule('isDefined', missing) : presence,
     ...Object.entries(rules).map(([name, judge]) => customRule(name, judge)),
   );
+}
+
+type FieldDecorator<Own> = (description: string, options: FieldOptions & Own) => PropertyDecorator;
+
+/** A decorator for members of that kind, which its own options describe. */
+export function fieldOf<Own extends object>(kindOf: (own: Own) => FieldKind): FieldDecorator<Own> {
+  return (description, options) => field(description, options, kindOf(options));
+}
+
+function same<Value>(value: Value): Value {
+  return value;
 }
 
 /** More elements serve no request of ours, and each one costs time and perhaps a line in the response. */
@@ -100,19 +106,19 @@ export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): Judge {
 
 /** Judges the elements of a list or map by the first rule that each breaks, and says which they are. */
 function eachElement(rules: Rules): Judge {
+  const judged = (key: string, element: unknown): FieldProblem[] =>
+    Object.values(rules)
+      .map((judge) => judge(element, key))
+      .find(({ length }) => length > 0)
+      ?.map((problem) => ({ ...problem, path: [key, ...(problem.path ?? [])] })) ?? [];
   return (value) =>
-    Array.isArray(value) || value instanceof Map
-      ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) => {
-          const problems = Object.values(rules).map((judge) => judge(element, String(key)));
-          const broken = problems.find(({ length }) => length > 0) ?? [];
-          return broken.map(({ path = [], ...problem }) => ({ ...problem, path: [String(key), ...path] }));
-        })
+    value instanceof Map || Array.isArray(value)
+      ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) => judged(String(key), element))
       : [];
 }
 
 /** Converts no more elements than show that a list is too long. @param form for OpenAPI only */
-export function listOf(element: FieldKind, noun: string, form?: object): FieldKind {
-  const { schema, coerce = (value) => value, rules } = element;
+export function listOf({ schema, coerce = same, rules }: FieldKind, noun: string, form?: object): FieldKind {
   return {
     schema: { type: 'array', maxItems: MAX_ELEMENTS, items: schema, ...form },
     coerce: (value) =>
@@ -127,13 +133,14 @@ export function listOf(element: FieldKind, noun: string, form?: object): FieldKi
 
 /** Arrives as a `Map`, so no key can reach a prototype. @param keys for OpenAPI only */
 export function mapOf(entry: FieldKind, noun: string, keys?: object, most = MAX_ELEMENTS): FieldKind {
-  const { schema, coerce = (value) => value, rules } = entry;
+  const { schema, coerce = same, rules } = entry;
   return {
     schema: mapSchema(schema, keys, most),
     coerce: (value) => {
       const entries = value instanceof Map ? [...value] : isJsonObject(value) && Object.entries(value);
-      const few = (entries || []).slice(0, MAX_ELEMENTS + 1);
-      return entries ? new Map(few.map(([key, each]) => [key, coerce(each)])) : value;
+      return entries
+        ? new Map(entries.slice(0, MAX_ELEMENTS + 1).map(([key, each]) => [key, coerce(each)]))
+        : value;
     },
     rules: {
       isMap: must((value) => value instanceof Map, 'dict_type', `Expected an object${noun}.`),
@@ -144,7 +151,11 @@ export function mapOf(entry: FieldKind, noun: string, keys?: object, most = MAX_
 }
 
 /** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
-export function mapSchema(values: object, keys?: object, most = MAX_ELEMENTS): object {
-  const map = { type: 'object', additionalProperties: values, maxProperties: most };
-  return keys ? { ...map, propertyNames: keys } : map;
+export function mapSchema(values: object, propertyNames?: object, most = MAX_ELEMENTS): object {
+  return {
+    type: 'object',
+    additionalProperties: values,
+    maxProperties: most,
+    ...(propertyNames && { propertyNames }),
+  };
 }

@@ -8,9 +8,9 @@ import {
   type DtoClass,
   field,
   type FieldKind,
+  fieldOf,
   type FieldOptions,
   type FieldProblem,
-  type Judge,
   listOf,
   mapOf,
   mapSchema,
@@ -21,42 +21,42 @@ import {
 import type { TextForm } from './text-fields.js';
 
 /** An object that is kept as it is. @param options `maxLength`: characters of JSON */
-export function FreeObject(
-  description: string,
-  { maxLength, ...options }: FieldOptions & { maxLength: number },
-): PropertyDecorator {
+export const FreeObject = fieldOf(({ maxLength }: { maxLength: number }) => {
   const isShort = (value: unknown): boolean => JSON.stringify(value ?? null).length <= maxLength;
-  return field(description, options, {
+  return {
     schema: mapSchema({}),
     rules: {
       isObject: must(isObject, 'dict_type', 'Expected an object.'),
       maxMembers: must(hasFewMembers, 'too_long', `Expected at most ${MAX_ELEMENTS} members.`),
       jsonLength: must(isShort, 'value_error', `Expected at most ${maxLength} characters of JSON.`),
     },
-  });
-}
+  };
+});
 
 function hasFewMembers(value: unknown): boolean {
   return Object.keys(Object(value)).length <= MAX_ELEMENTS;
 }
 
-interface ElementOptions extends FieldOptions {
+interface NestedOptions extends FieldOptions {
   type: DtoClass;
+  /** Of an element, which is checked as the object that it becomes. */
   fromText?: (text: string) => Record<string, unknown>;
-  /** For OpenAPI only; the string is checked as a member of the object. */
+  /** For OpenAPI only. */
   textForm?: TextForm;
   /** In a map, null removes an entry. */
   nullableValues?: boolean;
+  /** Others are `extra_forbidden`; by default they are ignored. */
+  onlyMembers?: readonly string[];
+  /** The type of that problem. */
+  notAnObject?: string;
 }
 
-function elementOf({ type, fromText, textForm, nullableValues }: ElementOptions): FieldKind {
+function elementOf({ type, fromText, textForm, nullableValues }: NestedOptions): FieldKind {
   const reference = { $ref: getSchemaPath(type) };
-  const others = [
-    ...(fromText ? [{ type: 'string', ...textForm }] : []),
-    ...(nullableValues ? [{ type: 'null' }] : []),
-  ];
+  const text = fromText ? [{ type: 'string', ...textForm }] : [];
+  const oneOf = [reference, ...text, ...(nullableValues ? [{ type: 'null' }] : [])];
   return {
-    schema: others.length === 0 ? reference : { oneOf: [reference, ...others] },
+    schema: oneOf.length === 1 ? reference : { oneOf },
     coerce: (value) => toNested(type, fromText && isString(value) ? fromText(value) : value),
     rules: {},
   };
@@ -69,51 +69,41 @@ function toNested(type: DtoClass, value: unknown): unknown {
 
 function nested(
   description: string,
-  { type, nullableValues, ...options }: ElementOptions,
+  { type, nullableValues, notAnObject = 'model_attributes_type', ...options }: NestedOptions,
   kind: FieldKind,
-  { each = true, problem = 'model_attributes_type' } = {},
+  each = true,
 ): PropertyDecorator {
-  const noObject = must((value) => value === null && nullableValues === true, problem, 'Expected an object.');
+  const isGone = (value: unknown): boolean => value === null && nullableValues === true;
   return applyDecorators(
     // A schema that names the class by reference only does not tell the generator of it.
     (target: object) => ApiExtraModels(type)(target.constructor),
-    ValidateNested({ each, ...because(noObject) }),
+    ValidateNested({ each, ...because(must(isGone, notAnObject, 'Expected an object.')) }),
     field(description, options, kind),
   );
 }
 
-interface NestedOptions extends FieldOptions {
-  type: DtoClass;
-  /** Others are `extra_forbidden`; by default they are ignored. */
-  onlyMembers?: readonly string[];
-  notAnObject?: string;
-}
-
 const STRANGERS = Symbol('members that may not be there');
 
-export function Nested(
-  description: string,
-  { onlyMembers, notAnObject, ...options }: NestedOptions,
-): PropertyDecorator {
+export function Nested(description: string, options: NestedOptions): PropertyDecorator {
+  const { type, onlyMembers } = options;
   if (onlyMembers) {
-    SchemaRules({ additionalProperties: false })(options.type);
+    SchemaRules({ additionalProperties: false })(type);
   }
   const coerce = (value: unknown): unknown => {
-    const dto = toNested(options.type, value);
+    const dto = toNested(type, value);
     const names = Object.keys(Object(value)).filter((name) => onlyMembers?.includes(name) === false);
     return names.length > 0 && dto ? Object.defineProperty(dto, STRANGERS, { value: names }) : dto;
   };
-  const kind = { schema: { type: options.type }, coerce, rules: { onlyMembers: strangerProblems } };
-  return nested(description, options, kind, { each: false, problem: notAnObject });
+  return nested(description, options, { schema: { type }, coerce, rules: { onlyMembers: strangers } }, false);
 }
 
-function strangerProblems(dto: unknown): FieldProblem[] {
+function strangers(dto: unknown): FieldProblem[] {
   const { [STRANGERS]: names = [] } = Object(dto) as { [STRANGERS]?: string[] };
-  const msg = 'This member is not known here.';
-  return names.map((name) => ({ type: 'extra_forbidden', msg, path: [name] }));
+  const problem = { type: 'extra_forbidden', msg: 'This member is not known here.' };
+  return names.map((name) => ({ ...problem, path: [name] }));
 }
 
-interface NestedListOptions<T extends object> extends ElementOptions {
+interface NestedListOptions<T extends object> extends NestedOptions {
   type: DtoClass<T>;
   /** Given the elements that are objects; `path` starts with the index. */
   listRule?: (elements: readonly { index: number; element: T }[]) => FieldProblem[];
@@ -134,7 +124,7 @@ export function NestedList<T extends object>(
   return nested(description, options, { ...list, rules: { ...list.rules, elements } });
 }
 
-interface NestedMapOptions extends ElementOptions {
+interface NestedMapOptions extends NestedOptions {
   keyRule: (key: string) => Pick<FieldProblem, 'type' | 'msg'> | null;
   keySchema?: object;
 }
@@ -143,9 +133,7 @@ export function NestedMap(
   description: string,
   { keyRule, keySchema, ...options }: NestedMapOptions,
 ): PropertyDecorator {
-  const keys: Judge = (_entry, key) => {
-    const problem = keyRule(key);
-    return problem ? [{ ...problem, path: ['[key]'] }] : [];
-  };
+  const keys = (_entry: unknown, key: string): FieldProblem[] =>
+    [keyRule(key) ?? []].flat().map((problem) => ({ ...problem, path: ['[key]'] }));
   return nested(description, options, mapOf({ ...elementOf(options), rules: { keys } }, '', keySchema));
 }

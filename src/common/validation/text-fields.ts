@@ -1,7 +1,9 @@
 import { isDate, isIn, isString } from 'class-validator';
+import { parseHexId } from '../identifiers.js';
 import {
   field,
   type FieldKind,
+  fieldOf,
   type FieldOptions,
   type Judge,
   listOf,
@@ -25,7 +27,7 @@ interface TextOptions extends FieldOptions {
   secret?: boolean;
   format?: string;
   trim?: boolean;
-  /** In characters; by default `MAX_TEXT`, unless the `form` of a `rule` has it. */
+  /** By default `MAX_TEXT`, unless the `form` of a `rule` has it. */
   maxLength?: number;
   pattern?: { regex: RegExp; expected: string };
   rule?: TextRule;
@@ -34,27 +36,26 @@ interface TextOptions extends FieldOptions {
 
 export const MAX_TEXT = 1_024;
 export const MAX_URL = 2_048;
-/** Characters: a file with credentials fits. */
+/** A file with credentials fits. */
 export const MAX_SECRET = 65_536;
 export const MAX_EMAIL = 320;
 
 export function Text(description: string, options: TextOptions = {}): PropertyDecorator {
-  const { form, format, pattern, rule, secret, trim = false } = options;
+  const { form, format = form?.format, pattern, rule, secret, trim = false } = options;
+  const most = options.maxLength ?? (form?.maxLength === undefined ? MAX_TEXT : Infinity);
+  const matches: TextRule = (text) => (pattern?.regex.test(text) === false ? pattern.expected : null);
   return field(description, options, {
     schema: {
       type: String,
       ...form,
       maxLength: options.maxLength ?? form?.maxLength ?? MAX_TEXT,
       ...(pattern && { pattern: patternText(pattern.regex, trim) }),
-      ...(format !== undefined && { format }),
-      ...(secret === true && { format: 'password', writeOnly: true }),
+      ...(secret ? { format: 'password', writeOnly: true } : { format }),
     },
-    coerce: (value) => (trim && typeof value === 'string' ? value.trim() : value),
+    coerce: (value) => (trim && isString(value) ? value.trim() : value),
     rules: {
-      ...textOf(options.maxLength ?? (form?.maxLength === undefined ? MAX_TEXT : Infinity)).rules,
-      ...(pattern && {
-        matches: sentenceRule((given) => (pattern.regex.test(given) ? null : pattern.expected)),
-      }),
+      ...textOf(most).rules,
+      ...(pattern && { matches: sentenceRule(matches) }),
       ...(rule && { rule: sentenceRule(rule) }),
     },
   });
@@ -80,46 +81,42 @@ function textOf(most: number): FieldKind {
     rules: {
       isString: must(isString, 'string_type', 'Expected a string.'),
       // Stock `MaxLength` does not count variation selectors, so a text that it admits can be of any size.
-      maxLength: sentenceRule((given) => (given.length > most ? atMost(most) : null)),
+      maxLength: sentenceRule(({ length }) => (length > most ? atMost(most) : null)),
     },
   };
 }
 
 export function sentenceRule(rule: TextRule): Judge {
   return (value) => {
-    const sentence = typeof value === 'string' ? rule(value) : null;
-    return sentence === null ? [] : [{ type: 'value_error', msg: sentence }];
+    const msg = typeof value === 'string' ? rule(value) : null;
+    return msg === null ? [] : [{ type: 'value_error', msg }];
   };
 }
 
-const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+export const Identifier = fieldOf(() => ({
+  schema: { type: String, format: 'uuid' },
+  rules: {
+    isString: must(isString, 'uuid_type', 'Expected a UUID as text.'),
+    matches: must(isUuid, 'uuid_parsing', 'Expected a UUID: 32 hexadecimal digits.'),
+  },
+}));
 
-export function Identifier(description: string, options: FieldOptions): PropertyDecorator {
-  return field(description, options, {
-    schema: { type: String, format: 'uuid' },
-    rules: {
-      isString: must(isString, 'uuid_type', 'Expected a UUID as text.'),
-      matches: must(
-        (value) => UUID.test(String(value)),
-        'uuid_parsing',
-        'Expected a UUID: 32 hexadecimal digits.',
-      ),
-    },
-  });
+function isUuid(value: unknown): boolean {
+  return isString(value) && parseHexId(value) !== null;
 }
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
-export function Instant(description: string, options: FieldOptions): PropertyDecorator {
+export const Instant = fieldOf(() => {
   const msg = 'Expected a time such as 2030-01-31T12:00:00Z.';
-  return field(description, options, {
+  return {
     schema: { type: String, format: 'date-time' },
     coerce: (value) => (isString(value) ? (parseInstant(value) ?? value) : value),
     rules: {
       isTime: must((value) => isDate(value) || isString(value), 'datetime_type', msg),
       isDate: must(isDate, 'datetime_parsing', msg),
     },
-  });
-}
+  };
+});
 
 const ISO_8601 = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
@@ -132,35 +129,27 @@ function parseInstant(text: string): Date | null {
   return isReal ? date : null;
 }
 
-interface ChoiceOptions extends FieldOptions {
+interface Choices {
   values: readonly string[];
   /** Names a schema that other members share. */
   enumName?: string;
 }
 
-export function Choice(
-  description: string,
-  { values, enumName, ...options }: ChoiceOptions,
-): PropertyDecorator {
-  return field(description, options, {
-    schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
-    rules: { isIn: must((value) => isIn(value, values), 'enum', `Expected one of: ${values.join(', ')}.`) },
-  });
-}
+export const Choice = fieldOf(({ values, enumName }: Choices) => ({
+  schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
+  rules: { isIn: must((value) => isIn(value, values), 'enum', `Expected one of: ${values.join(', ')}.`) },
+}));
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
-export function RepeatedText(
-  description: string,
-  { most, form, ...options }: FieldOptions & { most: number; form?: TextForm },
-): PropertyDecorator {
+export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: TextForm }) => {
   const items = { type: 'string', maxLength: MAX_TEXT, ...form };
   const { schema, rules } = textList({ itemLength: items.maxLength, form: { maxItems: most, items } });
-  return field(description, options, {
+  return {
     schema,
     coerce: (value) => (isString(value) ? [value] : value),
     rules: { ...rules, arrayMaxSize: maxItems(most, 'values') },
-  });
-}
+  };
+});
 
 interface TextListForm {
   itemLength?: number;
@@ -168,12 +157,10 @@ interface TextListForm {
   form?: object;
 }
 
+export const TextList = fieldOf(textList);
+
 export function textList({ form, itemLength = MAX_TEXT }: TextListForm): FieldKind {
   return listOf(textOf(itemLength), ' of strings', form);
-}
-
-export function TextList(description: string, options: FieldOptions & TextListForm): PropertyDecorator {
-  return field(description, options, textList(options));
 }
 
 interface TextMapForm {
@@ -183,13 +170,11 @@ interface TextMapForm {
   keyRule: TextRule;
 }
 
+export const TextMap = fieldOf(textMap);
+
 /** An object whose values are strings. */
 export function textMap({ keyRule, keySchema, most, valueLength = MAX_TEXT }: TextMapForm): FieldKind {
   const { schema, rules } = textOf(valueLength);
   const keys: Judge = (_entry, key) => sentenceRule(keyRule)(key, key);
   return mapOf({ schema, rules: { keys, ...rules } }, ' whose values are strings', keySchema, most);
-}
-
-export function TextMap(description: string, options: FieldOptions & TextMapForm): PropertyDecorator {
-  return field(description, options, textMap(options));
 }
