@@ -78,7 +78,6 @@ function event<Kind extends string, Members extends z.ZodRawShape>(
 const ofCall = { tool_name: text, tool_call_id: text };
 const failure = { code: text, detail: text };
 
-/** One event of the log of a conversation. */
 export const eventSchema = z.discriminatedUnion('kind', [
   event('MessageEvent', {
     llm_message: message,

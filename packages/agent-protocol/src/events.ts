@@ -138,7 +138,6 @@ interface ToolAnnotations {
 interface ToolDefinitionBase {
   title: string;
   description: string;
-  /** For example `TerminalAction`. */
   action_type: string;
   observation_type?: string | null;
   annotations?: ToolAnnotations | null;
@@ -293,7 +292,6 @@ export interface Condensation extends EventBase {
   source: 'environment';
   forgotten_event_ids: string[];
   summary?: string | null;
-  /** Position of the summary among the remaining events. */
   summary_offset?: number | null;
   llm_response_id: string;
 }

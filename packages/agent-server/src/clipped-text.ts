@@ -1,7 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { textHead, textTail } from '@slipway/common/well-formed-text.js';
 
-/** Longest text that a tool shows the model. */
 export const MAX_TOOL_TEXT = 30_000;
 
 /** The note that replaces the middle of a clipped text, as a capturing group so that `split` keeps it. */

@@ -23,10 +23,7 @@ export function resolvePath(aliases: readonly PathAlias[], base: string, given: 
   return closest === undefined ? absolute : path.join(closest.folder, path.relative(closest.name, absolute));
 }
 
-/**
- * Reads `NAME=FOLDER`.
- * @throws TypeError
- */
+/** Reads `NAME=FOLDER`. @throws TypeError */
 export function parseAlias(text: string): PathAlias {
   const [name = '', folder = '', ...rest] = text.split('=');
   if (!path.isAbsolute(name) || !path.isAbsolute(folder) || rest.length > 0) {
@@ -101,10 +98,7 @@ async function kindOf(file: string): Promise<'folder' | 'link' | 'other' | null>
   }
 }
 
-/**
- * Reads `FOLDER:NAME`; null for nothing.
- * @throws TypeError
- */
+/** Reads `FOLDER:NAME`; null for nothing. @throws TypeError */
 export function parseWorkspaceName(text: string | undefined): WorkspaceName | null {
   if (!text) {
     return null;

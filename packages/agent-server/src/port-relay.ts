@@ -12,10 +12,7 @@ export interface Relay {
 
 type RelayEnd = { kind: 'unix'; socket: string } | { kind: 'tcp'; host: string; port: number };
 
-/**
- * Reads `unix:/path=tcp:host:port` and the like; the first end listens.
- * @throws TypeError for any other text
- */
+/** Reads `unix:/path=tcp:host:port` and the like; the first end listens. @throws TypeError */
 export function parseRelay(text: string): Relay {
   const [from, to, ...others] = text.split('=').map(parseEnd);
   if (!from || !to || others.length > 0) {

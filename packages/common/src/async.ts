@@ -28,7 +28,6 @@ export class KeyedLimit {
     return this.limits.get(key)?.pendingCount ?? 0;
   }
 
-  /** Runs the task when its key has room, in the order of the calls. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const limit = this.limits.get(key) ?? pLimit(this.max);
     this.limits.set(key, limit);

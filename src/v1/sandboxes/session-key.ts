@@ -17,7 +17,6 @@ export function newSessionKey(): string {
   return randomBase62(43);
 }
 
-/** The hash by which the sandbox of a presented key is found. */
 export function sessionKeyHash(sessionKey: string): Buffer {
   return hash('sha256', sessionKey, 'buffer');
 }
@@ -48,7 +47,6 @@ export function opensPorts(presented: string, sessionKey: string): boolean {
   return [portToken(sessionKey), sessionKey].some((secret) => isSameKey(presented, secret));
 }
 
-/** Compares in constant time. */
 function isSameKey(presented: string, key: string): boolean {
   return isKeyOfHash(presented, sessionKeyHash(key));
 }

@@ -96,7 +96,6 @@ export class ConversationRun {
     await engine.switchModel(this.#state, model);
   }
 
-  /** Asks a question beside an active run; nothing of it is logged. */
   async ask(question: string, signal: AbortSignal = this.#stopped.signal): Promise<string> {
     const engine = await this.#openEngine();
     return await engine.ask(this.#state, question, AbortSignal.any([signal, this.#stopped.signal]));

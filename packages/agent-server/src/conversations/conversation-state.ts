@@ -43,7 +43,6 @@ interface ConversationStateOptions {
   serverSecrets: readonly string[];
   ownSecret: OwnSecret;
   onChange: () => void;
-  /** Called only once. */
   loadSkills: () => Promise<FoundSkills>;
 }
 
@@ -217,7 +216,6 @@ export class ConversationState implements EngineHost {
     }
   }
 
-  /** The skills that a message triggers and that no earlier message has triggered. */
   skillsFor(message: string): TriggeredSkills | null {
     return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
   }

@@ -34,7 +34,6 @@ const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
 interface ConversationsOptions {
-  /** Has one folder per conversation. */
   folder: string;
   /** Relative working directories are resolved against it. */
   workspace: string;
@@ -137,10 +136,7 @@ export class Conversations {
     }
   }
 
-  /**
-   * Starts an idle copy of a conversation that knows its history up to an event.
-   * @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken
-   */
+  /** The copy is idle. @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken */
   async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
     const id = request.id ?? randomUUID();
     const copy = this.get(sourceId).copy(request.from_event_id ?? null);

@@ -12,7 +12,6 @@ export class RecordFile {
     this.#file = file;
   }
 
-  /** @throws Error when the file is missing or damaged */
   async read(): Promise<ConversationRecord> {
     const record: unknown = JSON.parse(await readFile(this.#file, 'utf8'));
     if (!isRecord(record)) {

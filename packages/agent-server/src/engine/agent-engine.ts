@@ -12,7 +12,6 @@ export type ExecutionStatus =
 
 type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : never;
 
-/** An event before the log assigns its id and timestamp. */
 export type NewEvent = WithoutIdentity<AgentEvent>;
 
 export interface EngineSettings {
@@ -50,14 +49,12 @@ export interface AcpLaunch {
   command: readonly string[];
   /** Added to the variables of tools; may hold secrets. */
   environment: Readonly<Record<string, string>>;
-  /** Null: the agent's own choice. */
   model: string | null;
   sessionMode: string | null;
   /** How it signs in; null: it needs no request for that. */
   authMethod: string | null;
   /** For process, handshake and session together. */
   startTimeoutMs: number;
-  /** How long it may show no activity during a turn. */
   idleTimeoutMs: number;
 }
 
@@ -103,7 +100,6 @@ export interface EngineHost {
   originals(): Originals;
   /** Called before the events of the response are appended. */
   keepOriginal(original: OriginalResponse): Promise<void>;
-  /** Variables for tools: the allowlisted base and the conversation's secrets. */
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
   addUsage(usage: Usage): Promise<void>;
@@ -146,7 +142,6 @@ export abstract class AgentEngine {
   abstract prepare(host: EngineHost): Promise<void>;
   /** @throws AgentUnavailableError when the agent offers no choice of models, or not this model */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;
-  /** Releases the engine's resources: tool servers, shells, processes. */
   abstract close(): Promise<void>;
 }
 
@@ -167,7 +162,6 @@ export type AgentKind = 'native' | 'acp';
 export interface EngineContext {
   conversationId: string;
   kind: AgentKind;
-  /** What the conversation may do on git servers right now. */
   gitAccess: () => GitAccess | null;
 }
 
@@ -178,7 +172,6 @@ export interface EngineServerOptions {
   /** Without any key, the server is open to all clients. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
-  /** Variables of every child process. */
   environment: Record<string, string>;
   /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
   toolWrapper: string[];

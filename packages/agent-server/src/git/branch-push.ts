@@ -23,10 +23,7 @@ export class BranchPush {
     this.#options = options;
   }
 
-  /**
-   * Without a branch, the one that is checked out. Never the default branch, which a pull request is for.
-   * @throws WorkspaceFileError
-   */
+  /** Without a branch, the one checked out; never the default branch. @throws WorkspaceFileError */
   async push(given: string, request: PushRequest): Promise<GitPushResponse> {
     const folder = await this.#options.files.resolve(given);
     const branch = request.branch ?? (await this.#nameOf(folder, 'HEAD'));

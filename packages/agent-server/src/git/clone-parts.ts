@@ -65,7 +65,6 @@ git lfs checkout
 `;
 
 const MAX_NOTICES = 10;
-/** Characters. */
 const MAX_REASON = 300;
 const NO_GIT_LFS =
   'Files of Git LFS are not fetched, there are pointers in their place: Git LFS is not installed in the sandbox.';

@@ -65,7 +65,6 @@ export class RemoteAccess {
     return outcome;
   }
 
-  /** Updates the remote branches and tags of `origin`. */
   async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {
     const repository = await this.#inspect(cwd, ['remote', 'get-url', 'origin']);
     if (repository === null || !isHttp(repository.url)) {
@@ -96,7 +95,6 @@ export class RemoteAccess {
     });
   }
 
-  /** Clones a repository into a folder with the credentials for its server. */
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
     const { ok, output } = await prepareRepository(
       {

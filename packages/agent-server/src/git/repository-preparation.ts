@@ -39,10 +39,7 @@ export class RepositoryPreparation {
     return this.#running.size > 0;
   }
 
-  /**
-   * Requests for a folder that is being prepared share that attempt and its result.
-   * @throws WorkspaceFileError when the folder is not inside the workspace
-   */
+  /** Requests for the same folder share one attempt. @throws WorkspaceFileError outside of the workspace */
   async prepare(request: PrepareRequest): Promise<GitPrepareResponse> {
     const { files, workspace } = this.#options;
     const folder = await files.resolve(path.resolve(workspace, request.directory));
@@ -243,7 +240,6 @@ async function cloneRepository(
   });
 }
 
-/** Where a repository is until it is complete. */
 function temporaryFolder(folder: string): string {
   return path.join(path.dirname(folder), `.new-${path.basename(folder)}`);
 }

@@ -46,7 +46,6 @@ interface HttpAppOptions {
   settings: ClientSettings;
   keys: SessionKeys;
   activity: ActivityTracker;
-  /** Changes with each start of the server. */
   instanceId: string;
   corsOrigins: string[];
   maxUploadBytes: number;

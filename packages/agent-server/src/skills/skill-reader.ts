@@ -40,10 +40,7 @@ export class SkillReader {
     this.#options = options;
   }
 
-  /**
-   * The skills of a working directory and of the repository around it, the nearer ones first.
-   * @throws WorkspaceFileError for a folder outside of the workspace
-   */
+  /** Of a folder and the repository around it, nearer ones first. @throws WorkspaceFileError outside the workspace */
   async project(folder: string): Promise<FoundSkills> {
     const real = await this.#options.files.resolve(folder);
     const [own, nested] = await Promise.all([this.#read('project', real), this.#nestedRules(real)]);
@@ -60,10 +57,7 @@ export class SkillReader {
     return await toSkills(await this.#read('plugin', await this.#options.files.resolve(folder)));
   }
 
-  /**
-   * A file of the workspace; undefined if it is missing, or is no JSON.
-   * @throws WorkspaceFileError for one that cannot be read
-   */
+  /** Undefined if the file is missing, or is no JSON. @throws WorkspaceFileError for one that cannot be read */
   async readJson(file: string): Promise<unknown> {
     try {
       return parseJson((await this.#options.files.read(file, MAX_FILE_BYTES)).toString('utf8'));

@@ -4,7 +4,6 @@ import { BuiltInTool } from './tool.js';
 
 const schema = z.object({ thought: z.string().describe('The thought to note down.') });
 
-/** Lets the model write down its reasoning; has no effect. */
 export class ThinkTool extends BuiltInTool<typeof schema> {
   readonly kind = 'Think';
   readonly name = 'think';

@@ -37,7 +37,6 @@ export function required<T>(value: T | null | undefined, name: string): T {
 export abstract class Tool {
   /** As the model calls it; unique among the offered tools. */
   abstract readonly name: string;
-  /** Written for the model. */
   abstract readonly description: string;
   /** Whether a user who wants to confirm calls is asked. */
   abstract readonly needsConfirmation: boolean;
@@ -53,7 +52,6 @@ export abstract class Tool {
 /** Model APIs accept no other names of tools. */
 export const MAX_TOOL_NAME = 64;
 
-/** The name, adapted to what model APIs accept. */
 export function cleanToolName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_TOOL_NAME) || 'tool';
 }

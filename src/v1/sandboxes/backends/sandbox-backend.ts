@@ -176,16 +176,10 @@ export abstract class SandboxBackend {
    */
   abstract pause(id: string, mayStop?: () => boolean): Promise<void>;
 
-  /**
-   * Starts a stopped sandbox again with the files it had.
-   * @throws SandboxBackendError when its files are gone
-   */
+  /** Starts a stopped sandbox with the files it had. @throws SandboxBackendError when they are gone */
   abstract resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
 
-  /**
-   * Ends the program and removes its files, if there are any.
-   * @throws SandboxFilesLeftError when some files cannot be removed now
-   */
+  /** Ends the program and removes its files, if any. @throws SandboxFilesLeftError when some cannot be removed now */
   abstract remove(id: string): Promise<void>;
 
   /** Every sandbox that carries our instance's label, stopped ones too. */

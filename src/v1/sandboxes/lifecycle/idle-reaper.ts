@@ -17,7 +17,6 @@ const MIN_INTERVAL_MS = 1_000;
 /** Runs often enough that pauses and removals are never much too late. */
 const RUNS_PER_TIMEOUT = 4;
 
-/** Stops idle sandboxes of this host, and much later removes their files. */
 @Injectable()
 export class IdleReaper extends BackgroundLoop {
   private unresponsive = new Map<string, number>();

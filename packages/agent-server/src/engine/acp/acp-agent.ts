@@ -14,10 +14,7 @@ export interface OpenAgent {
   close: () => Promise<void>;
 }
 
-/**
- * Starts a conversation's agent, and continues its earlier session if it can.
- * @throws AcpFailure
- */
+/** Starts a conversation's agent, and continues its earlier session if it can. @throws AcpFailure */
 export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
   const launch = launchOf(host);
   const memory = host.memory();

@@ -7,14 +7,12 @@ import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Bytes that an agent may write between its messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
 /** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
 const MAX_DIAGNOSIS = 4_000;
 /** How long an agent may take to end after it has closed its connection. */
 const END_GRACE_MS = 1_000;
-/** Exit codes of the shell that starts the agent. */
 const NO_FOLDER_OR_RIGHT = 126;
 const NOT_FOUND = 127;
 

@@ -69,10 +69,7 @@ export class AcpSession {
     this.#model = currentModel(described);
   }
 
-  /**
-   * Starts the agent and opens its session. What the agent replays reaches the client before this resolves.
-   * @throws AcpFailure
-   */
+  /** What the agent replays of its session reaches the client before this resolves. @throws AcpFailure */
   static async open(options: AcpSessionOptions): Promise<AcpSession> {
     const { view, host, launch, conversation } = options;
     const environment = { ...host.toolEnvironment(), ...launch.environment };

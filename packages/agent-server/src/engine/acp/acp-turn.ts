@@ -10,7 +10,6 @@ interface Question {
 
 type TurnResult = { response: PromptResponse } | { error: unknown };
 
-/** Why waiting for a turn ends, at least for now. */
 type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle';
 
 /** The agent's work on one prompt. It may outlast a run: no run is active while the user is asked. */

@@ -33,7 +33,6 @@ import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './resp
 import { prepareRun, refreshTools } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
-/** How often one run asks for a missing result. */
 const MAX_RESULT_REQUESTS = 3;
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';

@@ -169,7 +169,6 @@ function hasNoVersion(url: string): boolean {
   return URL.canParse(url) && new URL(url).pathname === '/chat/completions';
 }
 
-/** No response, or one that ended in the middle. */
 function connectionFailure(error: unknown): LlmFailure {
   // The SDK also throws plain objects with a message.
   const reasons = causes(error).map((cause) => jsonText(cause, 'message') ?? errorMessage(cause));

@@ -24,7 +24,6 @@ import { parseArguments } from './call-arguments.js';
 const LEFT_OUT = 'left out';
 export const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
-/** Events that become part of the model's prompt. */
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
 
 interface WrittenBy {
@@ -32,7 +31,6 @@ interface WrittenBy {
   origin: string;
 }
 
-/** The model's prompt, derived from the log and its originals alone. */
 interface Prompt {
   /** null: the log has no system prompt yet. */
   instructions: string | null;
@@ -134,7 +132,6 @@ function shownText({ kind, content }: ObservationEvent['observation'], images: s
   return (isOutput ? terminalText(text) : text).replaceAll('\r\n', '\n');
 }
 
-/** The text of a content, with a note in place of images. */
 export function textOf(content: readonly Content[], images = LEFT_OUT): string {
   return content
     .map((part) => (part.type === 'text' ? part.text : `[${part.image_urls.length} image(s) ${images}]`))

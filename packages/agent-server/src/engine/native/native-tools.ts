@@ -22,7 +22,6 @@ const MAX_TOOLS = 128;
 const TOO_MANY = `Models take ${MAX_TOOLS} tools at most, so some are left out. Name those that are needed in the member tools of a server in mcp_config. Left out:`;
 const REPAIRED =
   'Some model servers refuse the schemas of these tools, so they are offered with repaired ones, and called as before:';
-/** Characters. */
 const MAX_NOTICE = 8_000;
 
 export interface NativeToolsOptions {
@@ -63,7 +62,6 @@ export class NativeTools {
     ];
   }
 
-  /** Connects the tool servers and returns what the user should know of them. */
   async connect(): Promise<ToolNotice[]> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
@@ -82,7 +80,6 @@ export class NativeTools {
     return await this.#toolbox.refresh(signal);
   }
 
-  /** The tools that these settings allow, by name, as many of them as models take. */
   offeredTools(settings: EngineSettings): ReadonlyMap<string, Tool> {
     const offered = this.#allowedTools(settings).slice(0, MAX_TOOLS);
     return new Map(offered.map((tool) => [tool.name, tool]));

@@ -119,7 +119,6 @@ export class NativeEngine extends AgentEngine {
 
   async prepare(): Promise<void> {}
 
-  /** Its model is one of the settings. */
   async switchModel(): Promise<void> {
     throw new AgentUnavailableError('The model of this agent is a setting of the conversation.');
   }

@@ -15,7 +15,6 @@ const MAX_DEPTH = 12;
 /** Longer ones are pages, not reasons. */
 const MAX_READ = 50_000;
 
-/** Reads an error's body, whatever its form. */
 export function readRefusal(body: string): Refusal {
   const codes: string[] = [];
   const texts: string[] = [];
@@ -111,7 +110,6 @@ export function isFinal({ codes }: Pick<Refusal, 'codes'>): boolean {
   return codes.some((code) => FINAL.test(code));
 }
 
-/** Whether the provider withheld the answer because of what it is about. */
 export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
   return codes.some((code) =>
     /\b(content ?filter(ed)?|content policy|polic(y|ies) violation|safety)\b/.test(code),

@@ -208,7 +208,6 @@ function namesText(what: string, names: readonly string[]): string[] {
   return names.length === 0 ? [] : [`${what} ${shown.join(', ')}${more}`];
 }
 
-/** A tool of a tool server, which validates the arguments itself. */
 class McpTool extends Tool {
   readonly name: string;
   readonly description: string;

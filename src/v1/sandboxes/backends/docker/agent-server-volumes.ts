@@ -37,10 +37,7 @@ export class AgentServerVolumes {
     private readonly options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>,
   ) {}
 
-  /**
-   * Gets or creates the volume. `wantedBy` is an image that has no agent server.
-   * @throws SandboxBackendError when there is no agent server to copy
-   */
+  /** `wantedBy` is an image without an agent server. @throws SandboxBackendError when there is none to copy */
   async source(
     wantedBy: string,
     onProgress: (line: string) => void,
@@ -192,7 +189,6 @@ export function staleVolumes(
     .map(({ name }) => name);
 }
 
-/** Nothing fills a volume for this long. */
 function isStale(createdAt: number, now: number): boolean {
   return now - createdAt >= STALE_MS;
 }

@@ -161,7 +161,6 @@ export function mountAgentServer(options: ContainerCreateOptions, volume: string
   };
 }
 
-/** Whether a container runs our agent server in an image that has none. */
 export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
   return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
 }

@@ -36,16 +36,12 @@ export interface EngineFacts {
   rootDir: string | null;
 }
 
-/** A client of the engine that connects on first use. */
 export function connectEngine(dockerHost: string | null): Docker {
   // Undefined members keep the library from reading its own environment variables.
   return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
 }
 
-/**
- * For https the library reads certificates from `DOCKER_CERT_PATH`, as the docker command does.
- * @throws SandboxBackendError for other kinds of addresses
- */
+/** For https the library reads `DOCKER_CERT_PATH`, as the docker command does. @throws SandboxBackendError */
 export function engineEndpoint(dockerHost: string): EngineEndpoint {
   const [, , socketPath] = SOCKET_ADDRESS.exec(dockerHost) ?? [];
   if (socketPath !== undefined) {
@@ -86,10 +82,7 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
   };
 }
 
-/**
- * Calls the engine within a deadline.
- * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
- */
+/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
 export async function callEngine<T>(
   failure: string,
   call: () => Promise<T>,
@@ -115,7 +108,6 @@ export async function withDeadline<T>(response: Promise<T>, deadlineMs = DEADLIN
   }
 }
 
-/** The engine's response, or null when it refuses with one of the statuses. */
 export async function nullOnStatus<T>(statuses: number[], response: Promise<T>): Promise<T | null> {
   try {
     return await response;

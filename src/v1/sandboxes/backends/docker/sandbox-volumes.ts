@@ -47,7 +47,6 @@ export class SandboxVolumes {
     );
   }
 
-  /** Does nothing when there is no such volume of ours. */
   async remove(id: string): Promise<void> {
     if ((await this.createdAt(id)) === null) {
       return;

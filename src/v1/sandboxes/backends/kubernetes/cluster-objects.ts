@@ -82,7 +82,6 @@ export class ClusterObjects {
     return this.#pods.known(name);
   }
 
-  /** Changes members of a sandbox's object (a JSON merge patch). */
   async patch(id: string, body: object, asking: Asking = {}): Promise<void> {
     await this.api.call(this.path(id), { method: 'PATCH', body, as: 'merge', ...asking });
   }
@@ -115,10 +114,7 @@ function withPod(sandbox: ObservedSandbox, pods: readonly ObservedPod[]): Cluste
   return { sandbox, pod: own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null };
 }
 
-/**
- * Calls the cluster.
- * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
- */
+/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
 export async function callCluster<T>(failure: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

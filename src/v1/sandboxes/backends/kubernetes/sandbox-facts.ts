@@ -76,7 +76,6 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFac
   };
 }
 
-/** Where a port of a pod is reached; null while it has no address. */
 export function addressOf(
   { name, ip }: ObservedPod,
   port: number,

@@ -66,7 +66,6 @@ export class Cgroups {
     );
   }
 
-  /** How many processes of a group the kernel has killed for their memory. */
   async memoryKills(name: string): Promise<number> {
     const hierarchy = this.hierarchies.find(({ resources }) => resources.includes('memory'));
     if (hierarchy === undefined) {

@@ -164,7 +164,6 @@ function networkCommand(
   ].flat();
 }
 
-/** Switches to a user and its group, and drops all other groups. */
 function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
 }

@@ -22,10 +22,7 @@ export class PortReservations {
     this.#host = host;
   }
 
-  /**
-   * Picks a free port for each name, if possible the same as before, until `record` has stored it.
-   * @throws SandboxBackendError when all are taken
-   */
+  /** Free ports, if possible the same as before, until `record` has stored them. @throws SandboxBackendError */
   async reserve<T>(
     id: string,
     names: readonly string[],

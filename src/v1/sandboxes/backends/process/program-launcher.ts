@@ -61,10 +61,7 @@ export class ProgramLauncher {
     this.#portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
-  /**
-   * Starts a program, or gives a waiting one its key; null when it already runs. `create` allows a new sandbox.
-   * @throws SandboxBackendError when it cannot be started
-   */
+  /** Null when it already runs. `create` allows a new sandbox. @throws SandboxBackendError */
   async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
     signal.throwIfAborted();
     const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;

@@ -53,15 +53,11 @@ export class ProgramLimits {
     return { limits: found, notice: found.#notice(problem, platform.users !== null) };
   }
 
-  /** Whether a specification's own limit of this kind is kept. */
   holds(resource: CgroupResource): boolean {
     return this.#cgroups.resources.has(resource);
   }
 
-  /**
-   * Makes the group of a start; returns the command that precedes the program.
-   * @throws SandboxBackendError when limits that worked cannot be set any more
-   */
+  /** Returns the command that precedes the program. @throws SandboxBackendError when limits fail that worked */
   async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
     const { processes, openFiles, fileMb } = this.#options;
     let joins: string[];
@@ -78,7 +74,6 @@ export class ProgramLimits {
     return ['/bin/sh', '-c', APPLY, 'limits', ...numbers, ...joins, '--'];
   }
 
-  /** Adds to an exit whether the kernel killed the program for its memory. */
   async explain(id: string, run: string, exit: SandboxExit | null): Promise<SandboxExit | null> {
     if (exit === null || (exit.signal !== 'SIGKILL' && exit.code !== KILLED_EXIT_CODE)) {
       return exit;

@@ -22,10 +22,7 @@ export interface SpawnedProgram {
   ended: Promise<SandboxExit>;
 }
 
-/**
- * Starts a program that outlives this process, and records its identity.
- * @throws SandboxBackendError when there is no such program
- */
+/** The program outlives this process. @throws SandboxBackendError when there is no such program */
 export async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
   const child = spawnDetached(input);
   const ended = new Promise<SandboxExit>((resolve) => {
