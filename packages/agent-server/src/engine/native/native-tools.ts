@@ -1,16 +1,16 @@
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { RemoteAccess } from '../../git/remote-access.js';
-import { CreatePullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
-import { FileEditorTool } from '../../tools/file-editor.tool.js';
-import { FinishTool, FinishWithResultTool } from '../../tools/finish.tool.js';
-import { GitRemoteTool } from '../../tools/git-remote.tool.js';
-import { lastPlan, TaskTrackerTool } from '../../tools/task-tracker.tool.js';
+import { createPullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
+import { fileEditorTool } from '../../tools/file-editor.tool.js';
+import { finishTool, finishWithResultTool } from '../../tools/finish.tool.js';
+import { gitRemoteTool } from '../../tools/git-remote.tool.js';
+import { lastPlan, taskTrackerTool } from '../../tools/task-tracker.tool.js';
 import { McpToolbox, type ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
 import { loadSetup, ownVariables, ShellSession } from '../../tools/shell-session.js';
-import { TerminalTool } from '../../tools/terminal.tool.js';
-import { ThinkTool } from '../../tools/think.tool.js';
+import { terminalTool } from '../../tools/terminal.tool.js';
+import { thinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
-import { WebSearchTool } from '../../tools/web-search.tool.js';
+import { webSearchTool } from '../../tools/web-search.tool.js';
 import { clipText } from '../../clipped-text.js';
 import { toolEnvironment } from '../../tool-environment.js';
 import type { ToolView } from '../../tool-view.js';
@@ -51,14 +51,14 @@ export class NativeTools {
     this.#shell = shell;
     const { resultSchema } = host.settings;
     this.#builtIn = [
-      new TerminalTool(shell),
-      new FileEditorTool(options.view),
-      new TaskTrackerTool(() => lastPlan(host.events())),
-      new ThinkTool(),
-      resultSchema === null ? new FinishTool() : new FinishWithResultTool(resultSchema),
+      terminalTool(shell),
+      fileEditorTool(options.view),
+      taskTrackerTool(() => lastPlan(host.events())),
+      thinkTool,
+      resultSchema === null ? finishTool : finishWithResultTool(resultSchema),
       ...(options.pullRequests === null
         ? []
-        : [new CreatePullRequestTool(options.pullRequests, () => shell.workingDir)]),
+        : [createPullRequestTool(options.pullRequests, () => shell.workingDir)]),
     ];
   }
 
@@ -110,10 +110,10 @@ export class NativeTools {
 
   #allowedTools({ searchApiKey, tavilyApiUrl }: EngineSettings): Tool[] {
     const search =
-      searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
+      searchApiKey === null ? [] : [webSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();
     const remote =
-      access === null ? [] : [new GitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
+      access === null ? [] : [gitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
     const ours = [...this.#builtIn, ...remote, ...search];
     return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
   }
