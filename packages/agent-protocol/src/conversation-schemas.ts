@@ -178,7 +178,6 @@ const modelParameters = {
   disable_stop_word: z.boolean().nullish(),
   disable_vision: z.boolean().nullish(),
   api_version: z.string().nullish(),
-  /** How OpenRouter lists the program that calls. */
   openrouter_site_url: z.string().nullish(),
   openrouter_app_name: z.string().nullish(),
   extended_thinking_budget: z.number().int().nonnegative().nullish(),
@@ -346,7 +345,6 @@ export const credentialsSchema = z.object({
   acp: z.object(acpMembers).nullish(),
 });
 
-/** Parameters beyond these have no effect here. */
 export const switchLlmSchema = z.object({
   llm: z.object({
     model: z.string().min(1),

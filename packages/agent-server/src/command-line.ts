@@ -172,7 +172,6 @@ export interface ListenOptions {
   /** Whether its network is connected beside its start, so that requests have to wait for it. */
   awaitNetwork: boolean;
   host: string;
-  /** 0: any free port. */
   port: number;
 }
 
@@ -184,7 +183,6 @@ export interface AgentServerOptions extends EngineServerOptions, ListenOptions {
   corsOrigins: string[];
   createEngine: CreateEngine;
   maxUploadBytes: number;
-  /** How many conversations run their agent at the same time; further runs are queued. */
   maxConcurrentRuns: number;
   /** How long a tool that is running may go on when its user pauses the conversation. */
   pauseGraceMs: number;

@@ -39,7 +39,6 @@ export function toBashId(id: string): string {
   return id.replaceAll('-', '').toLowerCase();
 }
 
-/** Commands that clients run in the sandbox, outside of any conversation. */
 export class BashCommands {
   readonly log: EventLog<BashEvent>;
   readonly #options: BashCommandsOptions;
@@ -59,7 +58,6 @@ export class BashCommands {
     return this.log.get(toBashId(id)) ?? this.log.get(id);
   }
 
-  /** Logs an end for the commands that were running when an earlier process of the server ended. */
   async closeInterrupted(): Promise<void> {
     const open = new Map<string, number>();
     for (const event of this.log.entries) {

@@ -56,7 +56,6 @@ export interface ConversationRecord {
   modelPrices: Record<string, { input: number; output: number }>;
   /** JSON Schema of the result; absent in records of earlier versions. */
   resultSchema?: Record<string, unknown> | null;
-  /** Kind and description of each secret; no values. */
   secrets: Record<string, { kind: string; description: string | null }>;
   usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
 }

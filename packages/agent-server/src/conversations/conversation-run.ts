@@ -63,7 +63,6 @@ export class ConversationRun {
     }
   }
 
-  /** Resolves once the status is `running`; the run itself goes on. */
   async start(): Promise<void> {
     await this.#begin((engine, signal) => engine.run(this.#state, signal));
   }
@@ -101,7 +100,6 @@ export class ConversationRun {
     return await engine.ask(this.#state, question, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
-  /** Condenses the history in a run of its own; false if there was nothing to condense. */
   async condense(): Promise<boolean> {
     const { status } = this.#state.record;
     let condensed = false;
@@ -147,7 +145,6 @@ export class ConversationRun {
     void ended.then(() => clearTimeout(timer));
   }
 
-  /** Lets the run complete its step within the grace period, then aborts it, and closes the engine. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#stopped.abort();

@@ -231,7 +231,6 @@ export class Conversation {
     return finalAnswer(this.#state.events());
   }
 
-  /** Asks the agent a question that is not logged, also during a run. */
   async ask(question: string): Promise<string> {
     this.#requireCredentials();
     return this.#state.masker.text(await this.#run.ask(question));
@@ -284,7 +283,6 @@ export class Conversation {
     await this.#reportWithheldKey();
   }
 
-  /** Ends the run within the grace period, records that there was one, and releases files and processes. */
   async stop(graceMs: number): Promise<void> {
     this.goal.close();
     await this.#run.stop(graceMs);

@@ -27,8 +27,7 @@ import {
 } from './credentials.js';
 import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
-import { KeptOriginals } from './kept-originals.js';
-import { RecordFile } from './record-file.js';
+import { KeptOriginals, RecordFile } from './conversation-files.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
@@ -152,7 +151,6 @@ export class Conversations {
     }
   }
 
-  /** Ends a conversation and deletes everything of it except the workspace. */
   async remove(id: string): Promise<void> {
     const conversation = this.get(id);
     this.#byId.delete(id);

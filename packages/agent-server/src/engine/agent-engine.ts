@@ -16,9 +16,7 @@ export type NewEvent = WithoutIdentity<AgentEvent>;
 
 export interface EngineSettings {
   llm: { model: string; apiKey: string | null; baseUrl: string | null; parameters?: ModelParameters };
-  /** How long the model may send nothing. */
   llmTimeoutMs: number;
-  /** Limit of steps after a user message. */
   maxIterations: number;
   /** USD for the whole conversation. */
   maxBudget: number | null;
@@ -98,14 +96,12 @@ export interface EngineHost {
   append(event: NewEvent): Promise<AgentEvent>;
   /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
   originals(): Originals;
-  /** Called before the events of the response are appended. */
   keepOriginal(original: OriginalResponse): Promise<void>;
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
   addUsage(usage: Usage): Promise<void>;
   /** Iterations since the last user message, and the cost of the whole conversation. */
   totals(): { iterations: number; costUsd: number };
-  /** Whether the run should pause after the current step. */
   pauseRequested(): boolean;
   /** Aborts when the run should pause; already aborted if a pause is requested. */
   pauseSignal(): AbortSignal;

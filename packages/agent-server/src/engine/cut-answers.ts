@@ -15,7 +15,6 @@ export function continuation(): NewEvent {
   return messageToAgent(CONTINUE);
 }
 
-/** A message of the run itself. */
 export function messageToAgent(text: string): NewEvent {
   return {
     kind: 'MessageEvent',

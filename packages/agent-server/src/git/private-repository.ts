@@ -51,7 +51,6 @@ export class PrivateRepository {
     this.gitDir = path.join(folder, REPOSITORY);
   }
 
-  /** Creates a repository for the duration of the work, with access to the commits of an agent's repository. */
   static async use(
     options: PrivateRepositoryOptions,
     known: KnownRepository,

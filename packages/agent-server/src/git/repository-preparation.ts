@@ -61,11 +61,8 @@ export class RepositoryPreparation {
   }
 
   async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareResponse> {
-    const { url, username, password } = request;
-    const credentials =
-      url === null || password === null
-        ? []
-        : [{ origin: new URL(url).origin, username: username ?? '', password }];
+    const { url } = request;
+    const credentials = repositoryCredentials(request);
     const result = await prepareRepository(
       {
         url,
@@ -303,4 +300,15 @@ const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
 /** Why git failed, read from its output (in English, as `LC_ALL=C` makes it). */
 export function prepareFailure(output: string): GitPrepareFailure {
   return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
+}
+
+/** What a request brings for the server of its address, and for no other. */
+export function repositoryCredentials({
+  url,
+  username,
+  password,
+}: Pick<PrepareRequest, 'url' | 'username' | 'password'>): GitServerCredential[] {
+  return url === null || password === null
+    ? []
+    : [{ origin: new URL(url).origin, username: username ?? '', password }];
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toolEnvironment } from '../tool-environment.js';
+import { toolEnvironment } from '../tool-view.js';
 import { fileEditorTool } from './file-editor.tool.js';
 import type { Tool } from './tool.js';
 

@@ -17,7 +17,6 @@ const schema = z.object({
   folder: z.string().min(1).optional().describe('For `clone`: a new folder of the workspace.'),
 });
 
-/** Contacts git servers for an agent whose shell has no credentials. */
 export function gitRemoteTool(access: RemoteAccess, view: ToolView, currentDir: () => string): Tool {
   return mcpSchemaTool({
     name: 'git_remote',

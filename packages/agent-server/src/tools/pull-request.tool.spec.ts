@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type FakeResponse, FakeServer } from '../../../../test/fakes/fake-server.js';
 import { RemoteAccess } from '../git/remote-access.js';
-import { toolEnvironment } from '../tool-environment.js';
+import { toolEnvironment } from '../tool-view.js';
 import { createPullRequestTool, postPullRequest } from './pull-request.tool.js';
 import { type Tool, ToolInputError } from './tool.js';
 

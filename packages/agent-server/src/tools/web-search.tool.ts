@@ -23,7 +23,6 @@ interface WebSearchOptions {
   apiUrl: string;
 }
 
-/** Searches the web with Tavily (`POST /search`). */
 export function webSearchTool({ apiKey, apiUrl }: WebSearchOptions): Tool {
   return mcpSchemaTool({
     name: 'web_search',

@@ -49,7 +49,6 @@ export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenA
   }
 }
 
-/** Tells clients which agent has started and what it cannot use, and remembers the session. */
 async function announce(host: EngineHost, session: AcpSession): Promise<void> {
   const { isBegun, ...memory } = host.memory();
   await announceAgent(host, session);

@@ -53,7 +53,6 @@ export interface AcpProcessOptions {
 /** Lines that are no message are dropped, because some agents log between them; too long ones end the connection. */
 export class AcpProcess {
   readonly stream: Stream;
-  /** Resolves when the process has ended; never rejects. */
   readonly ended: Promise<void>;
   readonly #kill: () => Promise<void>;
   readonly #program: string;
@@ -100,7 +99,6 @@ export class AcpProcess {
     return new AcpProcess(started, options);
   }
 
-  /** Why the connection is closed, in words for the user; may quote what the agent wrote. */
   failure(): AcpFailure {
     if (this.#fault !== null) {
       return new AcpFailure(this.#fault, 'ACPProtocolError');

@@ -1,3 +1,4 @@
+import { inTime } from '@slipway/common/async.js';
 import { AGENT_METHODS, type ContentBlock, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { AgentDetails, AcpLaunch, EngineHost, OfferedModel } from '../agent-engine.js';
 import type { ToolView } from '../../tool-view.js';
@@ -271,11 +272,5 @@ async function within<T>(
   work: Promise<T>,
   message = 'The agent did not answer in time.',
 ): Promise<T> {
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeout.reject(new AcpFailure(message, 'ACPStartupTimeout')), milliseconds);
-  try {
-    return await Promise.race([work, timeout.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return await inTime(milliseconds, work, () => new AcpFailure(message, 'ACPStartupTimeout'));
 }

@@ -170,7 +170,6 @@ export class AcpTranscript {
     );
   }
 
-  /** Ends a turn: writes the remaining text, and ends the calls that the agent never ended. */
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.flush();
     for (const [id, call] of this.#calls) {

@@ -152,7 +152,6 @@ export function choose(options: readonly PermissionOption[], accept: boolean): P
   return first === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId: first.optionId };
 }
 
-/** Adds the usage of a turn, as far as the agent reports it. Reported costs are counted by `countCost`. */
 export async function countTurn(host: EngineHost, response: PromptResponse, isStep: boolean): Promise<void> {
   const { promptTokens, completionTokens } = tokensOf(response);
   const { modelPrices, llm } = host.settings;
@@ -164,7 +163,6 @@ export async function countTurn(host: EngineHost, response: PromptResponse, isSt
   }
 }
 
-/** Adds the cost of the session since the agent's last report. */
 export async function countCost(
   host: EngineHost,
   { amount, currency }: { amount: number; currency: string },

@@ -60,7 +60,6 @@ interface ParsedCalls {
   needConfirmation: boolean;
 }
 
-/** One run: calls the model, runs the tools that it calls, and repeats until something ends the run. */
 export class AgentLoop {
   readonly #host: EngineHost;
   readonly #signal: AbortSignal;
@@ -295,7 +294,6 @@ export class AgentLoop {
     return calls;
   }
 
-  /** Parses a call as the model wrote it; its event may show it masked. */
   #parseWritten(tools: ReadonlyMap<string, Tool>, event: ActionEvent): ReturnType<typeof parseCall> {
     const { llm_response_id, tool_call: shown } = event;
     const original = originalCall(this.#host.originals(), llm_response_id, shown.id);

@@ -12,8 +12,7 @@ import { thinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
 import { webSearchTool } from '../../tools/web-search.tool.js';
 import { clipText } from '../../clipped-text.js';
-import { toolEnvironment } from '../../tool-environment.js';
-import type { ToolView } from '../../tool-view.js';
+import { toolEnvironment, type ToolView } from '../../tool-view.js';
 import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
 import { conversationFailure } from '../limits.js';
 

@@ -134,7 +134,7 @@ export function namedPause(
   return (
     retryAfter(headers['retry-after'], now) ||
     retryDelay(parseJson(body)) ||
-    pauseInWords(body.slice(0, MAX_READ))
+    duration(PAUSE.exec(body.slice(0, MAX_READ))?.[1] ?? '')
   );
 }
 
@@ -187,10 +187,6 @@ const PAUSE = new RegExp(
   String.raw`\b(?:retry|again|wait|resets?|available|retrying)\b[^.\n\d]{0,40}?((?:${AMOUNT}(?:\s{0,3}(?:,|and)?\s{0,3})?)+)`,
   'i',
 );
-
-function pauseInWords(text: string): number {
-  return duration(PAUSE.exec(text)?.[1] ?? '');
-}
 
 /** `1m30s`, `12.5 seconds`, `373.8ms`. */
 function duration(text: string): number {

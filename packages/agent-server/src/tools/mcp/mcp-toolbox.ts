@@ -12,7 +12,6 @@ const MAX_RESTARTS = 3;
 const MAX_REASON = 3_000;
 const MAX_NAMES = 20;
 
-/** Something about the tool servers that the user should know; the run goes on. */
 export interface ToolNotice {
   code:
     'McpServerUnavailable' | 'McpServerEnded' | 'McpToolsAdjusted' | 'McpToolsChanged' | 'McpToolsNotListed';
