@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Middleware } from '@slipway/common/requests/middleware.js';
+import type { Middleware } from '@slipway/common/requests/json-body.js';
 import type { Metrics } from './metrics.js';
 
 /** Counts finished requests by route. `unroutedName` names requests without a route; null if they have no name. */

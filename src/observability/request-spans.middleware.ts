@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
-import type { Middleware } from '@slipway/common/requests/middleware.js';
+import type { Middleware } from '@slipway/common/requests/json-body.js';
 import { answeredRequestId, currentRequest } from '../common/requests/request-context.js';
 import { failSpan, tracer } from '../common/spans.js';
 import { routePattern } from './request-metrics.middleware.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import type { EngineSettings } from '../../packages/agent-server/src/engine/agent-engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { until } from '../support/until.js';
 import { REAL_AGENTS, type RealAgent } from './real-agents.js';

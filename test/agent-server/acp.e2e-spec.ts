@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { shapeProblems } from '../support/agent-protocol-shapes.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 

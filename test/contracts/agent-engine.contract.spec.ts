@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../fakes/scripted-llm.js';

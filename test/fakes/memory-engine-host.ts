@@ -10,7 +10,7 @@ import type {
   Usage,
 } from '../../packages/agent-server/src/engine/agent-engine.js';
 import type { OriginalResponse } from '../../packages/agent-server/src/engine/agent-engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 
 /** A conversation in memory, as an engine sees it. */
 export class MemoryEngineHost implements EngineHost {

@@ -7,7 +7,7 @@ import {
   listenUnassigned,
   type RunningAgentServer,
 } from '../../packages/agent-server/src/start-agent-server.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { WEBHOOK_DEFAULTS } from '../../packages/agent-server/src/webhooks/webhook-sender.js';
 import { reservedPort } from '../support/reserved-port.js';
 import { portVariables } from '../../src/v1/sandboxes/backends/launch-variables.js';
@@ -22,7 +22,7 @@ import {
   type WarmLaunch,
   type WarmStarts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
-import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
+import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-guard.js';
 import { FakeEngine } from './fake-engine.js';
 
 /** Without a session key its server waits for one. */
@@ -76,7 +76,6 @@ export class MemoryMachine {
 export class MemorySandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   override readonly warm: WarmStarts = {
-    kind: 'starts',
     fingerprint: async (template) =>
       template.program.kind === 'native' ? hash('sha256', JSON.stringify(template)) : null,
     start: async (launch, signal) => {

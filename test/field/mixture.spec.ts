@@ -7,7 +7,7 @@ import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import type { AgentEngine, EngineSettings } from '../../packages/agent-server/src/engine/agent-engine.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { compatibleRefusal, googleRefusal, mistralRefusal } from '../fakes/model-limits.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import path from 'node:path';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { SETUP_SCRIPT } from '../../src/v1/app-conversations/start/set-up.step.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { type GitHttpServer, startGitHttpServer } from '../fakes/git-http-server.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 

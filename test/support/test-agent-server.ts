@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type AgentServerOptions, DEFAULT_LIMITS } from '../../packages/agent-server/src/command-line.js';
 import { startAgentServer } from '../../packages/agent-server/src/start-agent-server.js';
-import { toolEnvironment } from '../../packages/agent-server/src/tool-environment.js';
+import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { FakeEngine } from '../fakes/fake-engine.js';
 import { AgentServerClient, SESSION_KEY } from './agent-server-client.js';
 

@@ -164,7 +164,6 @@ const acpMembers = {
 /** The reference's model name for an agent that chooses its model itself. */
 const ACP_MODEL = 'acp-managed';
 
-/** How a model is called, beside its name, address and key. */
 const modelParameters = {
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),
@@ -178,9 +177,7 @@ const modelParameters = {
   /** Whether calls in text are sent without a stop sequence, which some servers refuse. */
   disable_stop_word: z.boolean().nullish(),
   disable_vision: z.boolean().nullish(),
-  /** `api-version` of the address, as Azure has it. */
   api_version: z.string().nullish(),
-  /** How OpenRouter lists the program that calls. */
   openrouter_site_url: z.string().nullish(),
   openrouter_app_name: z.string().nullish(),
   extended_thinking_budget: z.number().int().nonnegative().nullish(),
@@ -348,7 +345,6 @@ export const credentialsSchema = z.object({
   acp: z.object(acpMembers).nullish(),
 });
 
-/** Parameters beyond these have no effect here. */
 export const switchLlmSchema = z.object({
   llm: z.object({
     model: z.string().min(1),

@@ -7,13 +7,13 @@ import { z } from 'zod';
 const text = z.string();
 const textOrNull = text.nullish();
 
-const textContent = z
+export const textContent = z
   .object({ type: z.literal('text'), text, cache_prompt: z.boolean().optional() })
   .meta({ id: 'TextContent' });
 const imageContent = z
   .object({ type: z.literal('image'), image_urls: z.array(text), cache_prompt: z.boolean().optional() })
   .meta({ id: 'ImageContent' });
-const content = z.array(z.discriminatedUnion('type', [textContent, imageContent]));
+export const content = z.array(z.discriminatedUnion('type', [textContent, imageContent]));
 
 const toolCall = z
   .object({
@@ -24,14 +24,14 @@ const toolCall = z
   })
   .meta({ id: 'ToolCall' });
 
-const thinkingBlock = z
+export const thinkingBlock = z
   .discriminatedUnion('type', [
     z.object({ type: z.literal('thinking'), thinking: text, signature: textOrNull }),
     z.object({ type: z.literal('redacted_thinking'), data: text }),
   ])
   .meta({ id: 'ThinkingBlock' });
 
-const message = z
+export const message = z
   .object({
     role: z.enum(['user', 'system', 'assistant', 'tool']),
     content: content.optional(),
@@ -43,7 +43,7 @@ const message = z
   })
   .meta({ id: 'Message' });
 
-const securityRisk = z.enum(['UNKNOWN', 'LOW', 'MEDIUM', 'HIGH']).meta({ id: 'SecurityRisk' });
+export const securityRisk = z.enum(['UNKNOWN', 'LOW', 'MEDIUM', 'HIGH']).meta({ id: 'SecurityRisk' });
 const action = z
   .object({ kind: text.meta({ description: 'Such as TerminalAction.' }) })
   .meta({ id: 'Action' });
@@ -78,7 +78,6 @@ function event<Kind extends string, Members extends z.ZodRawShape>(
 const ofCall = { tool_name: text, tool_call_id: text };
 const failure = { code: text, detail: text };
 
-/** One event of the log of a conversation. */
 export const eventSchema = z.discriminatedUnion('kind', [
   event('MessageEvent', {
     llm_message: message,

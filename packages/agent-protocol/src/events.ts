@@ -1,3 +1,13 @@
+import type { z } from 'zod';
+import type {
+  content,
+  eventSchema,
+  message,
+  securityRisk,
+  textContent,
+  thinkingBlock,
+} from './event-schemas.js';
+
 export interface TaskItem {
   title: string;
   notes: string;
@@ -51,19 +61,9 @@ export interface MCPToolAction {
 export type Action =
   TerminalAction | FileEditorAction | TaskTrackerAction | FinishAction | ThinkAction | MCPToolAction;
 
-export interface TextContent {
-  type: 'text';
-  text: string;
-  cache_prompt?: boolean;
-}
+export type TextContent = z.infer<typeof textContent>;
 
-interface ImageContent {
-  type: 'image';
-  image_urls: string[];
-  cache_prompt?: boolean;
-}
-
-export type Content = TextContent | ImageContent;
+export type Content = z.infer<typeof content>[number];
 
 /** -1 means "unknown". */
 interface CommandMetadata {
@@ -138,7 +138,6 @@ interface ToolAnnotations {
 interface ToolDefinitionBase {
   title: string;
   description: string;
-  /** For example `TerminalAction`. */
   action_type: string;
   observation_type?: string | null;
   annotations?: ToolAnnotations | null;
@@ -157,146 +156,70 @@ export interface McpToolDefinition extends ToolDefinitionBase {
 
 export type ToolDefinition = BuiltInToolDefinition | McpToolDefinition;
 
-/** Clients parse events strictly: a member that is not in these types makes them reject the whole event. */
+type LoggedEvent = z.infer<typeof eventSchema>;
 
-type EventSource = 'agent' | 'user' | 'environment';
+/**
+ * An event as we write it: with members that other agent servers may leave out, and none besides those of the schema,
+ * because clients parse events strictly and reject one with an unknown member.
+ */
+type Written<Kind extends LoggedEvent['kind'], Members extends object = object> = Members & {
+  source: Exclude<LoggedEvent['source'], 'hook'>;
+} & Omit<Extract<LoggedEvent, { kind: Kind }>, keyof Members | 'source'>;
 
-interface EventBase {
-  id: string;
-  /** ISO 8601, UTC, without a zone: `2026-01-31T12:00:00.000000`. */
-  timestamp: string;
-  source: EventSource;
-}
+type ByAgent = { source: 'agent' };
+type ByEnvironment = { source: 'environment' };
 
-interface ToolCall {
-  id: string;
-  name: string;
-  /** JSON text. */
-  arguments: string;
-  origin: 'completion' | 'responses';
-}
+export type MessageEvent = Written<
+  'MessageEvent',
+  {
+    llm_message: z.infer<typeof message> & { content: Content[] };
+    activated_skills: string[];
+    extended_content: TextContent[];
+  }
+>;
 
-type ThinkingBlock =
-  | { type: 'thinking'; thinking: string; signature?: string | null }
-  | { type: 'redacted_thinking'; data: string };
-
-interface Message {
-  role: 'user' | 'system' | 'assistant' | 'tool';
-  content: Content[];
-  tool_calls?: ToolCall[] | null;
-  tool_call_id?: string | null;
-  name?: string | null;
-  reasoning_content?: string | null;
-  thinking_blocks?: ThinkingBlock[];
-}
-
-export interface MessageEvent extends EventBase {
-  kind: 'MessageEvent';
-  llm_message: Message;
-  llm_response_id?: string | null;
-  activated_skills: string[];
-  extended_content: TextContent[];
-  sender?: string | null;
-}
-
-export type SecurityRisk = 'UNKNOWN' | 'LOW' | 'MEDIUM' | 'HIGH';
+export type SecurityRisk = z.infer<typeof securityRisk>;
 
 /** Written before the tool runs. */
-export interface ActionEvent extends EventBase {
-  kind: 'ActionEvent';
-  source: 'agent';
-  thought: TextContent[];
-  reasoning_content?: string | null;
-  thinking_blocks: ThinkingBlock[];
-  action?: Action | null;
-  tool_name: string;
-  tool_call_id: string;
-  tool_call: ToolCall;
-  llm_response_id: string;
-  security_risk: SecurityRisk;
-  summary?: string | null;
-}
+export type ActionEvent = Written<
+  'ActionEvent',
+  ByAgent & {
+    thinking_blocks: z.infer<typeof thinkingBlock>[];
+    action?: Action | null;
+    security_risk: SecurityRisk;
+  }
+>;
 
-export interface ObservationEvent extends EventBase {
-  kind: 'ObservationEvent';
-  source: 'environment';
-  tool_name: string;
-  tool_call_id: string;
-  observation: Observation;
-  action_id: string;
-}
+export type ObservationEvent = Written<'ObservationEvent', ByEnvironment & { observation: Observation }>;
 
 /** Agents that run their own tools write an event at the begin of a call, and one with the same id at its end. */
-export interface ACPToolCallEvent extends EventBase {
-  kind: 'ACPToolCallEvent';
-  source: 'agent';
-  tool_call_id: string;
-  title: string;
-  status?: 'pending' | 'in_progress' | 'completed' | 'failed' | null;
-  tool_kind?: string | null;
-  raw_input?: unknown;
-  raw_output?: unknown;
-  content?: Record<string, unknown>[] | null;
-  is_error: boolean;
-}
+export type ACPToolCallEvent = Written<
+  'ACPToolCallEvent',
+  ByAgent & {
+    status?: 'pending' | 'in_progress' | 'completed' | 'failed' | null;
+    content?: Record<string, unknown>[] | null;
+    is_error: boolean;
+  }
+>;
 
 /** Closes a tool call without an observation: invalid arguments, a failed tool, an interrupted run. */
-export interface AgentErrorEvent extends EventBase {
-  kind: 'AgentErrorEvent';
-  source: 'agent';
-  tool_name: string;
-  tool_call_id: string;
-  error: string;
-}
+export type AgentErrorEvent = Written<'AgentErrorEvent', ByAgent>;
 
-export interface UserRejectObservation extends EventBase {
-  kind: 'UserRejectObservation';
-  source: 'environment';
-  tool_name: string;
-  tool_call_id: string;
-  rejection_reason: string;
-  rejection_source: 'user' | 'hook';
-  action_id: string;
-}
+export type UserRejectObservation = Written<
+  'UserRejectObservation',
+  ByEnvironment & { rejection_reason: string; rejection_source: 'user' | 'hook' }
+>;
 
-export interface ConversationStateUpdateEvent extends EventBase {
-  kind: 'ConversationStateUpdateEvent';
-  source: 'environment';
-  /** `full_state`, `execution_status`, `stats` or `goal`. */
-  key: string;
-  value: unknown;
-}
+/** Its key is `full_state`, `execution_status`, `stats` or `goal`. */
+export type ConversationStateUpdateEvent = Written<
+  'ConversationStateUpdateEvent',
+  ByEnvironment & { key: string; value: unknown }
+>;
 
-interface PauseEvent extends EventBase {
-  kind: 'PauseEvent';
-  source: 'user';
-}
-
-interface ConversationErrorEvent extends EventBase {
-  kind: 'ConversationErrorEvent';
-  /** For example `MaxIterationsReached`. */
-  code: string;
-  detail: string;
-}
-
-export interface SystemPromptEvent extends EventBase {
-  kind: 'SystemPromptEvent';
-  source: 'agent';
-  system_prompt: TextContent;
-  tools: ToolDefinition[];
-  dynamic_context?: TextContent | null;
-}
+export type SystemPromptEvent = Written<'SystemPromptEvent', ByAgent & { tools: ToolDefinition[] }>;
 
 /** From here on, the model sees the summary in place of the forgotten events. */
-export interface Condensation extends EventBase {
-  kind: 'Condensation';
-  source: 'environment';
-  forgotten_event_ids: string[];
-  summary?: string | null;
-  /** Position of the summary among the remaining events. */
-  summary_offset?: number | null;
-  llm_response_id: string;
-}
+export type Condensation = Written<'Condensation', ByEnvironment & { forgotten_event_ids: string[] }>;
 
 export type AgentEvent =
   | MessageEvent
@@ -306,8 +229,8 @@ export type AgentEvent =
   | UserRejectObservation
   | ACPToolCallEvent
   | ConversationStateUpdateEvent
-  | PauseEvent
-  | ConversationErrorEvent
+  | Written<'PauseEvent', { source: 'user' }>
+  | Written<'ConversationErrorEvent'>
   | SystemPromptEvent
   | Condensation;
 

@@ -51,9 +51,12 @@ export const gitPrepareSchema = z.object({
 
 export type PrepareRequest = z.infer<typeof gitPrepareSchema>;
 
+/** Not in the published API. The credentials are for the server of the address only. */
 export const gitPushSchema = z.object({
   url: httpUrl,
+  /** Inside the repository. */
   directory: z.string().min(1),
+  /** Null: the branch that is checked out. */
   branch: branchSchema.nullable(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
@@ -113,16 +116,7 @@ export interface GitPrepareResponse {
   notices: string[];
 }
 
-/** Not in the published API. The credentials are for the server of the address only. */
-export interface GitPushRequest {
-  url: string;
-  /** Inside the repository. */
-  directory: string;
-  /** Null: the branch that is checked out. */
-  branch: string | null;
-  username: string | null;
-  password: string | null;
-}
+export type GitPushRequest = z.input<typeof gitPushSchema>;
 
 export interface GitPushResponse {
   ok: boolean;

@@ -45,7 +45,6 @@ export interface BashOutput {
   id: string;
   timestamp: string;
   command_id: string;
-  /** 0, 1, … within the command. */
   order: number;
   /** Only in the last output; -1: the agent server ended the command. */
   exit_code: number | null;
@@ -70,4 +69,13 @@ export interface ServerInfo {
   redoc: string;
   /** UUID of this start: if it changes, everything that was only in memory is lost. */
   instance_id: string;
+}
+
+/** Frames `{"after": …, "event": …}` spare clients a look into the log. Old servers send no header. */
+export const LINKED_FRAMES = { parameter: 'frames', header: 'x-event-frames', value: 'linked' } as const;
+
+export const LINKED_BEGINNING = '{"after":';
+
+export function linkedFrame(after: string | null, event: string): string {
+  return `${LINKED_BEGINNING}${JSON.stringify(after)},"event":${event}}`;
 }

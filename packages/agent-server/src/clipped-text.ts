@@ -1,13 +1,11 @@
 import { StringDecoder } from 'node:string_decoder';
 import { textHead, textTail } from '@slipway/common/well-formed-text.js';
 
-/** Longest text that a tool shows the model. */
 export const MAX_TOOL_TEXT = 30_000;
 
 /** The note that replaces the middle of a clipped text, as a capturing group so that `split` keeps it. */
 export const CUT_MARK = /(\n\[\.\.\. \d+ characters left out \.\.\.\]\n)/;
 
-/** Keeps the beginning and the end of a text and says how much is missing between them. */
 export function clipText(text: string, limit: number = MAX_TOOL_TEXT): string {
   if (text.length <= limit) {
     return text;
@@ -17,7 +15,6 @@ export function clipText(text: string, limit: number = MAX_TOOL_TEXT): string {
   return joinEnds(head, tail, text.length - head.length - tail.length);
 }
 
-/** Collects the output of a command, however long it is, and keeps its beginning and its end. */
 export class OutputWindow {
   readonly #decoder = new StringDecoder('utf8');
   readonly #headLimit: number;

@@ -20,10 +20,7 @@ type ParsedOptions = Omit<
   workspaceName: WorkspaceName | null;
 };
 
-/**
- * Reads the options from the command line, and the missing ones from the environment.
- * @throws TypeError for unknown flags and invalid values
- */
+/** Reads the command line, then the environment. @throws TypeError for unknown flags and invalid values */
 export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string): ParsedOptions {
   const { values } = parseArgs({
     args,
@@ -175,7 +172,6 @@ export interface ListenOptions {
   /** Whether its network is connected beside its start, so that requests have to wait for it. */
   awaitNetwork: boolean;
   host: string;
-  /** 0: any free port. */
   port: number;
 }
 
@@ -187,17 +183,14 @@ export interface AgentServerOptions extends EngineServerOptions, ListenOptions {
   corsOrigins: string[];
   createEngine: CreateEngine;
   maxUploadBytes: number;
-  /** How many conversations run their agent at the same time; further runs are queued. */
   maxConcurrentRuns: number;
   /** How long a tool that is running may go on when its user pauses the conversation. */
   pauseGraceMs: number;
-  /** How long a run may take to complete its step when the server stops. */
   stopGraceMs: number;
   sockets: SocketLimits;
 }
 
 export interface SocketLimits {
-  /** How long a client may take to send its first frame. */
   authTimeoutMs: number;
   pingMs: number;
   /** A client that reads nothing for this long is dropped. */

@@ -30,7 +30,6 @@ class EventLogFullError extends Error {
   }
 }
 
-/** The members that the log assigns to every entry. */
 export interface EventIdentity {
   id: string;
   timestamp: string;
@@ -136,7 +135,6 @@ export class EventLog<E extends EventIdentity> {
     await this.#enqueue(() => this.#file.datasync());
   }
 
-  /** Removes all entries and returns their number. */
   async clear(): Promise<number> {
     return await this.#enqueue(() => this.#removeAll());
   }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { lstat, mkdir, rename, symlink } from 'node:fs/promises';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
 import { log } from './log.js';
 
 /** Another name that clients know a folder by. Both are absolute; the folder's own name is the one that tools see. */
@@ -23,16 +23,18 @@ export function resolvePath(aliases: readonly PathAlias[], base: string, given: 
   return closest === undefined ? absolute : path.join(closest.folder, path.relative(closest.name, absolute));
 }
 
-/**
- * Reads `NAME=FOLDER`.
- * @throws TypeError
- */
+/** Reads `NAME=FOLDER`. @throws TypeError */
 export function parseAlias(text: string): PathAlias {
-  const [name = '', folder = '', ...rest] = text.split('=');
-  if (!path.isAbsolute(name) || !path.isAbsolute(folder) || rest.length > 0) {
-    throw new TypeError('--alias must be NAME=FOLDER, both absolute');
+  const [name, folder] = absolutePair(text, '=', '--alias must be NAME=FOLDER, both absolute');
+  return { name, folder };
+}
+
+function absolutePair(text: string, separator: string, problem: string): [string, string] {
+  const [first = '', second = '', ...rest] = text.split(separator);
+  if (!path.isAbsolute(first) || !path.isAbsolute(second) || rest.length > 0) {
+    throw new TypeError(problem);
   }
-  return { name: path.resolve(name), folder: path.resolve(folder) };
+  return [path.resolve(first), path.resolve(second)];
 }
 
 function isInside(file: string, folder: string): boolean {
@@ -90,28 +92,16 @@ async function moveTo(from: string, to: string): Promise<boolean> {
 }
 
 async function kindOf(file: string): Promise<'folder' | 'link' | 'other' | null> {
-  try {
-    const found = await lstat(file);
-    return found.isDirectory() ? 'folder' : found.isSymbolicLink() ? 'link' : 'other';
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return null;
-    }
-    throw error;
-  }
+  const found = await unlessCode('ENOENT', lstat(file));
+  return found && (found.isDirectory() ? 'folder' : found.isSymbolicLink() ? 'link' : 'other');
 }
 
-/**
- * Reads `FOLDER:NAME`; null for nothing.
- * @throws TypeError
- */
+/** Reads `FOLDER:NAME`; null for nothing. @throws TypeError */
 export function parseWorkspaceName(text: string | undefined): WorkspaceName | null {
   if (!text) {
     return null;
   }
-  const [folder = '', name = '', ...rest] = text.split(':');
-  if (!path.isAbsolute(folder) || !path.isAbsolute(name) || rest.length > 0) {
-    throw new TypeError('SLIPWAY_WORKSPACE_NAME must be FOLDER:NAME, both absolute');
-  }
-  return { folder: path.resolve(folder), name: path.resolve(name) };
+  const problem = 'SLIPWAY_WORKSPACE_NAME must be FOLDER:NAME, both absolute';
+  const [folder, name] = absolutePair(text, ':', problem);
+  return { folder, name };
 }

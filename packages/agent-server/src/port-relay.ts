@@ -1,9 +1,10 @@
-import { lstat, mkdir, rm } from 'node:fs/promises';
+import { lstat, mkdir, rm, readFile } from 'node:fs/promises';
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { log } from './log.js';
+import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Relay {
   from: RelayEnd;
@@ -12,10 +13,7 @@ export interface Relay {
 
 type RelayEnd = { kind: 'unix'; socket: string } | { kind: 'tcp'; host: string; port: number };
 
-/**
- * Reads `unix:/path=tcp:host:port` and the like; the first end listens.
- * @throws TypeError for any other text
- */
+/** Reads `unix:/path=tcp:host:port` and the like; the first end listens. @throws TypeError */
 export function parseRelay(text: string): Relay {
   const [from, to, ...others] = text.split('=').map(parseEnd);
   if (!from || !to || others.length > 0) {
@@ -93,4 +91,15 @@ function parseEnd(text: string): RelayEnd | null {
 
 function nameOf(end: RelayEnd): string {
   return end.kind === 'unix' ? end.socket : `${end.host}:${end.port}`;
+}
+
+const POLL_MS = 10;
+/** The route is the last thing that slirp4netns configures. */
+const DEFAULT_ROUTE = /^\w+\t00000000\t/m;
+
+/** Resolves when this network leads somewhere, or is not waited for any more. The service ends what it cannot connect. */
+export async function networkConnected(stopped: AbortSignal = new AbortController().signal): Promise<void> {
+  while (!stopped.aborted && !DEFAULT_ROUTE.test(await readFile('/proc/net/route', 'utf8'))) {
+    await delay(POLL_MS);
+  }
 }

@@ -27,10 +27,7 @@ export interface CommandResult {
   timedOut: boolean;
 }
 
-/**
- * Runs a program until it has ended, then kills every process that it left behind.
- * @throws Error when the program cannot be started; whatever `onOutput` throws
- */
+/** Runs a program until it has ended, then kills all that it left behind. @throws Error; whatever `onOutput` throws */
 export async function runCommand(options: RunCommandOptions): Promise<CommandResult> {
   const { timeoutMs, signal, onOutput } = options;
   if (signal?.aborted) {

@@ -4,13 +4,12 @@ import { parseOptions, readSessionKey, takeSessionKeys, DEFAULT_LIMITS } from '.
 import { log } from './log.js';
 import { nameWorkspace } from './path-aliases.js';
 import { listenUnassigned } from './start-agent-server.js';
-import { toolEnvironment } from './tool-environment.js';
+import { toolEnvironment } from './tool-view.js';
 
 const STOP = Symbol('stop');
 
 type EngineFactory = (context: EngineContext, server: EngineServerOptions) => Promise<AgentEngine>;
 
-/** The life of the process: reads options, listens, waits for its secrets, serves, and stops at SIGTERM or SIGINT. */
 export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
   const stopping = stopSignal();
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());

@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
-import { networkConnected } from './network.js';
-import { parseRelay, startRelays } from './port-relay.js';
+import { networkConnected, parseRelay, startRelays } from './port-relay.js';
 
 // Runs another program in a sandbox's network and forwards between its ports and Unix sockets:
 // `relay.main.js --relay unix:/path=tcp:127.0.0.1:8000 -- program arguments`. Ends as the program ends.

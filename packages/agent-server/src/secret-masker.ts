@@ -156,7 +156,6 @@ const SECRET_MAP = /^(env|acp_env|headers|extra_headers|secrets|litellm_extra_bo
 /** Members of a tool server's authentication that are no secret. */
 const SHOWN_OF_AUTH = new Set(['strategy', 'username', 'header_name']);
 
-/** An agent's specification with its secrets replaced, safe to store and to show. */
 export function redactAgent(agent: Record<string, unknown>): Record<string, unknown> {
   return redactMembers(agent, false);
 }

@@ -10,7 +10,7 @@ import { ClientSettings } from './client-settings/client-settings.js';
 import { Conversations } from './conversations/conversations.js';
 import { EventLog, isBashEvent } from './event-log.js';
 import { WorkspaceFiles } from './files/workspace-files.js';
-import { BranchPush } from './git/branch-push.js';
+import { pushBranch } from './git/remote-access.js';
 import { GitWorkspace } from './git/git-workspace.js';
 import { privateFolder } from './git/private-repository.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
@@ -18,8 +18,7 @@ import { LazyApp } from './http/lazy-app.js';
 import { handleTraced } from './http/request-spans.js';
 import { SessionKeys } from './http/session-keys.js';
 import { log } from './log.js';
-import { networkConnected } from './network.js';
-import { listenOnSocket, startRelays } from './port-relay.js';
+import { networkConnected, listenOnSocket, startRelays } from './port-relay.js';
 import { SkillReader } from './skills/skill-reader.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
@@ -131,7 +130,7 @@ async function assign(
     privateFolder: transfers,
   });
   const activity = new ActivityTracker(
-    () => commands.isRunning || preparation.isRunning || isAnyRunning(conversations),
+    () => commands.isRunning || preparation.isRunning || conversations.all().some(({ isBusy }) => isBusy),
   );
   if (keys.isOpen) {
     log('warn', 'no session key configured: anyone who can reach this server can use it');
@@ -155,7 +154,8 @@ async function assign(
       files,
       git: new GitWorkspace(view, files),
       preparation,
-      push: new BranchPush({ view, files, privateFolder: transfers }),
+      push: async (folder, request) =>
+        await pushBranch({ view, files, privateFolder: transfers }, folder, request),
       skills,
       settings,
       keys,
@@ -200,10 +200,6 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
       webhooks?.conversationChanged(info);
     },
   });
-}
-
-function isAnyRunning(conversations: Conversations): boolean {
-  return conversations.all().some(({ isBusy }) => isBusy);
 }
 
 /** @returns the port; null for a Unix socket */

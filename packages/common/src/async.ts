@@ -14,6 +14,17 @@ export async function within<T>(milliseconds: number, result: Promise<T>): Promi
   }
 }
 
+/** Rejects with what `late` makes when the work takes longer; what is waited for goes on. */
+export async function inTime<T>(milliseconds: number, work: Promise<T>, late: () => Error): Promise<T> {
+  const timeout = Promise.withResolvers<never>();
+  const timer = setTimeout(() => timeout.reject(late()), milliseconds);
+  try {
+    return await Promise.race([work, timeout.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Limits how many tasks of each key run at once; keys do not wait for each other. */
 export class KeyedLimit {
   private readonly limits = new Map<string, LimitFunction>();
@@ -28,7 +39,6 @@ export class KeyedLimit {
     return this.limits.get(key)?.pendingCount ?? 0;
   }
 
-  /** Runs the task when its key has room, in the order of the calls. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
     const limit = this.limits.get(key) ?? pLimit(this.max);
     this.limits.set(key, limit);

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
-import type { Next } from '@slipway/common/requests/middleware.js';
+import type { Next } from '@slipway/common/requests/json-body.js';
 
 /** A UUID with dashes: no id in our addresses is longer. */
 const MAX_ID_LENGTH = 36;

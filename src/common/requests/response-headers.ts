@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
-import type { Next } from '@slipway/common/requests/middleware.js';
+import type { Next } from '@slipway/common/requests/json-body.js';
 
 /** RFC 9110 section 13.1.2, weak comparison; other cache headers do not matter for a tag of this very response. */
 export function ifNoneMatch(header: string | undefined, etag: string): boolean {

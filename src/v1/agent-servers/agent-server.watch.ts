@@ -1,5 +1,5 @@
 import { type RawData, WebSocket } from 'ws';
-import { LINKED_FRAMES } from '@slipway/agent-protocol/linked-frames.js';
+import { LINKED_FRAMES } from '@slipway/agent-protocol/server.js';
 import { isLinkedFrame, type LinkedEvent, parseLinkedFrame } from './linked-events.js';
 import { type AgentServerTarget, requestOrigin, requireSandboxAddress } from './sandbox-address.js';
 import { connectionOptions } from './sandbox-connection.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { linkedFrame } from '@slipway/agent-protocol/linked-frames.js';
+import { linkedFrame } from '@slipway/agent-protocol/server.js';
 import { isLinkedFrame, type LinkedEvent, LinkedEvents, parseLinkedFrame } from './linked-events.js';
 
 function eventText(id: string, more = ''): string {

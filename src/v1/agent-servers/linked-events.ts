@@ -1,5 +1,5 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { LINKED_BEGINNING } from '@slipway/agent-protocol/linked-frames.js';
+import { LINKED_BEGINNING } from '@slipway/agent-protocol/server.js';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { isAgentEvent } from './agent-server.client.js';
 import { parseWithin } from './bounded-json.js';

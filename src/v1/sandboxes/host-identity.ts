@@ -16,10 +16,7 @@ export class HostIdentity {
 
 const HOST_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
-/**
- * Replicas that share `DATA_DIR/host-id`, which the first start writes, share the host's sandboxes.
- * @throws ConfigError when the file holds something else
- */
+/** Replicas that share `DATA_DIR/host-id` share the host's sandboxes. @throws ConfigError for a broken file */
 export async function loadHostId(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'host-id');
   const known = await readHostId(file);

@@ -49,7 +49,6 @@ class SandboxKeyGuard implements CanActivate {
   }
 }
 
-/** The sandbox whose key came with the request. */
 export const CurrentSandbox = createParamDecorator(
   (_data: unknown, context: ExecutionContext): SandboxKeyHolder => {
     const { sandbox } = context.switchToHttp().getRequest<SandboxRequest>();

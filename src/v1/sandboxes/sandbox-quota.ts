@@ -22,10 +22,7 @@ export class UserSeparation {
     private readonly queries: SandboxQueries,
   ) {}
 
-  /**
-   * Call in the transaction that gives the user a sandbox to run.
-   * @throws DomainError forbidden when nothing would separate it from another user's sandboxes
-   */
+  /** Call in the transaction that gives the user a sandbox to run. @throws DomainError forbidden without isolation */
   async check(manager: EntityManager, userId: string): Promise<void> {
     // Where no sandbox can run at all there is nothing to separate; the start says why it fails.
     if (this.config.sandboxes.allowUnsandboxed || !(await this.readiness.isReady())) {
@@ -69,10 +66,7 @@ export class SandboxQuota {
     return (await this.surplus(null, userId, exceptId)) > 0 ? this.findIdle(null, userId, exceptId) : null;
   }
 
-  /**
-   * Refuses early what `claim` would refuse, under the policy that never pauses.
-   * @throws DomainError rate_limited (`sandbox_limit`)
-   */
+  /** What `claim` would refuse if it never paused. @throws DomainError rate_limited (`sandbox_limit`) */
   async assertAvailable(manager: EntityManager, userId: string): Promise<void> {
     const { sandboxes } = this.config;
     if (sandboxes.limitPolicy === 'reject' && (await this.surplus(manager, userId, null)) > 0) {
@@ -80,10 +74,7 @@ export class SandboxQuota {
     }
   }
 
-  /**
-   * Call under the user's lock, which `claim` takes.
-   * @throws DomainError conflict (`stored_sandbox_limit`)
-   */
+  /** Call under the user's lock, which `claim` takes. @throws DomainError conflict (`stored_sandbox_limit`) */
   async assertStorable(manager: EntityManager, userId: string): Promise<void> {
     const { maxStored } = this.config.sandboxes;
     if (await this.queries.hasAsMany(manager, userId, maxStored)) {
@@ -113,10 +104,7 @@ export class SandboxQuota {
     return this.pauseIdle(manager, idle, surplus);
   }
 
-  /**
-   * Like `claim`, for callers that cannot wait.
-   * @throws DomainError rate_limited (`sandbox_limit`) when the quota is exhausted
-   */
+  /** Like `claim`, for callers that cannot wait. @throws DomainError rate_limited (`sandbox_limit`) */
   async claimOrFail(
     manager: EntityManager,
     userId: string,

@@ -152,13 +152,11 @@ const START = 1n;
 /** As many digits as a number holds exactly: a big integer for each digit would make a page of sandboxes slow. */
 const CHUNK_DIGITS = 8;
 
-/** Labels of host names for the ports of a sandbox. */
 export function toHostLabels(sandboxId: string, names: readonly string[]): string[] {
   const code = encodeId(sandboxId);
   return names.map((name) => `${name.toLowerCase().replaceAll('_', '-')}-${code}`);
 }
 
-/** The port that a label was made for; null for any other label. */
 export function parseHostLabel(label: string): SandboxPort | null {
   const [, name, code] = HOST_LABEL.exec(label) ?? [];
   const sandboxId = decodeId(code ?? '');
@@ -167,7 +165,6 @@ export function parseHostLabel(label: string): SandboxPort | null {
     : { sandboxId, name: name.toUpperCase().replaceAll('-', '_') };
 }
 
-/** Label of the host name for the agent server of a sandbox. */
 export function toAgentServerLabel(sandboxId: string): string {
   return `agent-server-${encodeId(sandboxId)}`;
 }

@@ -167,7 +167,6 @@ export class SandboxQueries {
     return row?.hasAsMany === true;
   }
 
-  /** Those that `countActive` counts. */
   async findActive(
     manager: EntityManager | null,
     userId: string,

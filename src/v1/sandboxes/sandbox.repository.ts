@@ -150,7 +150,6 @@ export class SandboxRepository {
     return this.sandboxes.findOneBy({ id, status: Not('DELETING'), ...(userId !== null && { userId }) });
   }
 
-  /** The row in whatever status. */
   async read(id: string): Promise<Sandbox | null> {
     return this.sandboxes.findOneBy({ id });
   }
@@ -167,7 +166,6 @@ export class SandboxRepository {
     return (await manager.findOne(Sandbox, { select: { id: true }, where: { id }, lock })) !== null;
   }
 
-  /** Inserts a STARTING row in the caller's transaction. */
   async insert(manager: EntityManager, sandbox: StartingSandbox): Promise<void> {
     await INSERT.within(manager, [
       sandbox.id,

@@ -76,10 +76,7 @@ export class SandboxesService {
     return sandbox?.userId ?? actorId;
   }
 
-  /**
-   * Waits at most ten seconds for the stop. What ran stays stopped after a resume.
-   * @throws DomainError not_found
-   */
+  /** Waits at most ten seconds for the stop. @throws DomainError not_found */
   async pause(userId: string, id: string): Promise<void> {
     for (;;) {
       const sandbox = await this.sandboxes.find(id, userId);
@@ -104,10 +101,7 @@ export class SandboxesService {
     }
   }
 
-  /**
-   * Starts it unless it starts or runs; returns the ids that were paused to make room.
-   * @throws DomainError not_found, rate_limited (`sandbox_limit`), forbidden as `create` does
-   */
+  /** Returns the ids that were paused to make room. @throws DomainError not_found, rate_limited, forbidden */
   async resume(userId: string, id: string): Promise<readonly string[]> {
     const sandbox = await this.sandboxes.find(id, userId);
     if (!sandbox) {
@@ -165,10 +159,7 @@ export class SandboxesService {
     }
   }
 
-  /**
-   * Removes it with all files, in any status. Its conversations stay readable.
-   * @throws DomainError not_found
-   */
+  /** Removes it with all files, in any status. Its conversations stay readable. @throws DomainError not_found */
   async remove(userId: string, id: string): Promise<void> {
     const options = { change: { statusDetail: null }, condition: { userId } };
     if (!(await this.sandboxes.transition(id, 'remove', options))) {

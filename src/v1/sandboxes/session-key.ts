@@ -17,7 +17,6 @@ export function newSessionKey(): string {
   return randomBase62(43);
 }
 
-/** The hash by which the sandbox of a presented key is found. */
 export function sessionKeyHash(sessionKey: string): Buffer {
   return hash('sha256', sessionKey, 'buffer');
 }
@@ -45,12 +44,7 @@ export function portToken(sessionKey: string): string {
 
 /** Whether a client presents the token or the session key. Compares in constant time. */
 export function opensPorts(presented: string, sessionKey: string): boolean {
-  return [portToken(sessionKey), sessionKey].some((secret) => isSameKey(presented, secret));
-}
-
-/** Compares in constant time. */
-function isSameKey(presented: string, key: string): boolean {
-  return isKeyOfHash(presented, sessionKeyHash(key));
+  return [portToken(sessionKey), sessionKey].some((secret) => isKeyOfHash(presented, sessionKeyHash(secret)));
 }
 
 /** Compares in constant time. */

@@ -15,7 +15,6 @@ import type { SecretMasker } from '../secret-masker.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
-/** Exit code of a command that did not end by itself. */
 const KILLED = -1;
 /** Exit code of a command that could not be started, as shells have it. */
 const NOT_STARTED = 127;
@@ -40,7 +39,6 @@ export function toBashId(id: string): string {
   return id.replaceAll('-', '').toLowerCase();
 }
 
-/** Commands that clients run in the sandbox, outside of any conversation. */
 export class BashCommands {
   readonly log: EventLog<BashEvent>;
   readonly #options: BashCommandsOptions;
@@ -60,7 +58,6 @@ export class BashCommands {
     return this.log.get(toBashId(id)) ?? this.log.get(id);
   }
 
-  /** Logs an end for the commands that were running when an earlier process of the server ended. */
   async closeInterrupted(): Promise<void> {
     const open = new Map<string, number>();
     for (const event of this.log.entries) {
@@ -78,7 +75,6 @@ export class BashCommands {
     }
   }
 
-  /** Starts a command and returns immediately; its output is logged as it comes. */
   async start(request: ExecuteBashRequest): Promise<BashCommand> {
     const { command } = await this.#begin(request);
     return command;
@@ -107,7 +103,6 @@ export class BashCommands {
     return true;
   }
 
-  /** Deletes all events; running commands continue. */
   async clear(): Promise<number> {
     return await this.log.clear();
   }
@@ -217,7 +212,6 @@ export class BashCommands {
 
 /** Output kept per command; further output is only counted. */
 const MAX_CHARACTERS = 4_000_000;
-/** Size above which collected output is written as an event. */
 const PIECE_CHARACTERS = 64_000;
 
 type Stream = 'stdout' | 'stderr';

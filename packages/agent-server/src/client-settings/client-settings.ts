@@ -41,10 +41,7 @@ export class ClientSettings {
     };
   }
 
-  /**
-   * Changes the given members. Null removes a nested member, and a mask keeps the stored value.
-   * @throws HttpError 413 when the settings would become too large
-   */
+  /** Null removes a nested member, and a mask keeps the stored value. @throws HttpError 413 */
   update(changes: Partial<Record<SettingsPart, JsonObject>>): void {
     const { agent_settings: agent, conversation_settings: conversation, misc_settings: misc } = this.#parts;
     const next = {

@@ -103,7 +103,7 @@ export class ConversationGoal {
     this.#requireIdle();
     this.#current = goal;
     try {
-      await this.#tell(goal, 'running', null);
+      await tellGoal(this.#options.state, goal, 'running', null);
       await this.#send(goal, message);
     } catch (error) {
       await this.interrupt();
@@ -138,7 +138,7 @@ export class ConversationGoal {
     } else if (goal.iteration >= goal.maxIterations) {
       await this.#end(goal, 'capped', verdict);
     } else {
-      await this.#tell(goal, 'running', verdict);
+      await tellGoal(this.#options.state, goal, 'running', verdict);
       await this.#send(goal, followUp(goal.iteration, verdict.missing));
     }
   }
@@ -161,7 +161,7 @@ export class ConversationGoal {
   async #end(goal: Goal, status: GoalStatus, verdict: Verdict | null): Promise<void> {
     this.#current = null;
     goal.aborter.abort();
-    await this.#tell(goal, status, verdict);
+    await tellGoal(this.#options.state, goal, status, verdict);
   }
 
   async #fail(goal: Goal, reason: string): Promise<void> {
@@ -177,10 +177,6 @@ export class ConversationGoal {
     } catch (error) {
       log('error', 'failed to record goal', { conversation_id: state.record.id, error: errorMessage(error) });
     }
-  }
-
-  async #tell(goal: Goal, status: GoalStatus, verdict: Verdict | null): Promise<void> {
-    await tellGoal(this.#options.state, goal, status, verdict);
   }
 }
 

@@ -20,7 +20,6 @@ import type { EventLog } from '../event-log.js';
  * nothing in it decides where a secret is sent (see `Credentials`).
  */
 export interface ConversationRecord {
-  /** UUID with dashes. */
   id: string;
   /** ISO 8601 with zone. */
   createdAt: string;
@@ -57,7 +56,6 @@ export interface ConversationRecord {
   modelPrices: Record<string, { input: number; output: number }>;
   /** JSON Schema of the result; absent in records of earlier versions. */
   resultSchema?: Record<string, unknown> | null;
-  /** Kind and description of each secret; no values. */
   secrets: Record<string, { kind: string; description: string | null }>;
   usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
 }
@@ -221,7 +219,6 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
   };
 }
 
-/** Uses the member names of the reference where there are any. */
 function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {
   if (agentDetails === null) {
     return {};
@@ -255,7 +252,6 @@ function acpModels({
       };
 }
 
-/** Usage and cost of the model so far, under the usage id that the client chose. */
 export function toStats(record: ConversationRecord): ConversationInfo['stats'] {
   const metrics = { ...toMetrics(record), costs: [], response_latencies: [], token_usages: [] };
   return { usage_to_metrics: { [record.llm.usageId]: metrics } };
@@ -292,7 +288,6 @@ function toSecretSources({ secrets }: ConversationRecord): Record<string, Record
 
 /** A client's move of the end of a conversation's history: the next logged event follows a different event. */
 export interface Navigation {
-  /** How many events the log had. */
   position: number;
   /** The event that the next one follows; null: there is none before it. */
   leaf: string | null;

@@ -123,7 +123,6 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     response.json(SUCCESS);
   });
 
-  /** `POST /:id/<name>`, which answers that it was done. */
   const action = <T>(
     name: string,
     schema: z.ZodType<T>,

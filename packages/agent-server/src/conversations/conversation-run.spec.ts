@@ -10,9 +10,8 @@ import { EventLog, isConversationEvent } from '../event-log.js';
 import { newRecord } from './conversation-record.js';
 import { ConversationRun, RunSlots } from './conversation-run.js';
 import { ConversationState } from './conversation-state.js';
-import { KeptOriginals } from './kept-originals.js';
+import { KeptOriginals, RecordFile } from './conversation-files.js';
 import { NO_CREDENTIALS } from './credentials.js';
-import { RecordFile } from './record-file.js';
 
 /** Saves only once its gate opens. */
 class GatedFile extends RecordFile {

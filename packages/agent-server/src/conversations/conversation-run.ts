@@ -63,7 +63,6 @@ export class ConversationRun {
     }
   }
 
-  /** Resolves once the status is `running`; the run itself goes on. */
   async start(): Promise<void> {
     await this.#begin((engine, signal) => engine.run(this.#state, signal));
   }
@@ -96,13 +95,11 @@ export class ConversationRun {
     await engine.switchModel(this.#state, model);
   }
 
-  /** Asks a question beside an active run; nothing of it is logged. */
   async ask(question: string, signal: AbortSignal = this.#stopped.signal): Promise<string> {
     const engine = await this.#openEngine();
     return await engine.ask(this.#state, question, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
-  /** Condenses the history in a run of its own; false if there was nothing to condense. */
   async condense(): Promise<boolean> {
     const { status } = this.#state.record;
     let condensed = false;
@@ -148,7 +145,6 @@ export class ConversationRun {
     void ended.then(() => clearTimeout(timer));
   }
 
-  /** Lets the run complete its step within the grace period, then aborts it, and closes the engine. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     this.#stopped.abort();

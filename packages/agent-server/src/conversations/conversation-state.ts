@@ -16,8 +16,7 @@ import { isSameShape, SecretMasker } from '../secret-masker.js';
 import { type ConversationRecord, toStats, branchUpTo } from './conversation-record.js';
 import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
-import type { KeptOriginals } from './kept-originals.js';
-import type { RecordFile } from './record-file.js';
+import type { KeptOriginals, RecordFile } from './conversation-files.js';
 import type { FoundPlugin } from '../skills/agent-context.js';
 import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '../skills/skill.js';
 import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
@@ -43,11 +42,9 @@ interface ConversationStateOptions {
   serverSecrets: readonly string[];
   ownSecret: OwnSecret;
   onChange: () => void;
-  /** Called only once. */
   loadSkills: () => Promise<FoundSkills>;
 }
 
-/** The state of a conversation: its record, its log and its secrets. The engine sees the conversation through it. */
 export class ConversationState implements EngineHost {
   readonly log: EventLog<AgentEvent>;
   readonly #options: ConversationStateOptions;
@@ -98,7 +95,6 @@ export class ConversationState implements EngineHost {
       : branchUpTo(this.log, navigations, this.log.entries.length);
   }
 
-  /** Moves the end of the history to an event (null: before the first one); later events stay in the log. */
   async navigate(leaf: string | null): Promise<void> {
     const navigations = [...this.#record.navigations, { position: this.log.entries.length, leaf }];
     await this.change({ navigations });
@@ -203,7 +199,6 @@ export class ConversationState implements EngineHost {
     await this.#tellProblems(problems);
   }
 
-  /** Adds the skills of a plugin, from the next run on. */
   async addPlugin({ folder, skills, problems }: FoundPlugin): Promise<void> {
     await this.openSkills();
     await this.change({ plugins: [...new Set([...(this.#record.plugins ?? []), folder])] });
@@ -217,7 +212,6 @@ export class ConversationState implements EngineHost {
     }
   }
 
-  /** The skills that a message triggers and that no earlier message has triggered. */
   skillsFor(message: string): TriggeredSkills | null {
     return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
   }

@@ -102,7 +102,6 @@ export class Conversation {
     return last ? { code: last.code, detail: last.detail } : null;
   }
 
-  /** Servers that may be called at addresses from users; null: any. */
   get outboundAllowlist(): readonly string[] | null {
     return this.#state.credentials.outboundAllowlist;
   }
@@ -112,10 +111,7 @@ export class Conversation {
     return this.#state.knownSecrets;
   }
 
-  /**
-   * Adds the user's message, which interrupts a goal. With `run`, the agent starts, or reads it at its next step.
-   * @throws HttpError 400 when the agent should run but cannot
-   */
+  /** Interrupts a goal. With `run`, the agent starts, or reads it at its next step. @throws HttpError 400 */
   async addMessage(message: IncomingMessage): Promise<void> {
     await this.goal.interrupt();
     await this.#addMessage(message, () => true);
@@ -227,10 +223,7 @@ export class Conversation {
     await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
   }
 
-  /**
-   * What a copy begins with: the history up to and including an event; null: all of it.
-   * @throws HttpError 404 for an unknown event
-   */
+  /** The history up to and including an event; null: all of it. @throws HttpError 404 for an unknown event */
   copy(eventId: string | null): ConversationCopy {
     this.#requireOwnHistory();
     const { navigations } = this.record;
@@ -242,21 +235,16 @@ export class Conversation {
     return { record: this.record, credentials, events: [...events], originals: this.#state.originals() };
   }
 
-  /** The agent's last words to its user; empty before the first ones. */
   finalResponse(): string {
     return finalAnswer(this.#state.events());
   }
 
-  /** Asks the agent a question that is not logged, also during a run. */
   async ask(question: string): Promise<string> {
     this.#requireCredentials();
     return this.#state.masker.text(await this.#run.ask(question));
   }
 
-  /**
-   * Starts an agent that is not our own.
-   * @throws HttpError 400 with the reason when it cannot be started
-   */
+  /** Starts an agent that is not our own. @throws HttpError 400 with the reason when it cannot be started */
   async prepare(): Promise<void> {
     if (this.record.kind === 'acp') {
       await this.#refuseUnavailable(this.#run.prepare());
@@ -272,10 +260,7 @@ export class Conversation {
     await this.#refuseUnavailable(this.#run.switchModel(model));
   }
 
-  /**
-   * Has the model summarise the oldest part of the history; false if there was nothing to summarise.
-   * @throws HttpError 409 while the agent is running or waits for confirmation
-   */
+  /** False if there was nothing to summarise. @throws HttpError 409 while the agent runs or waits for an answer */
   async condense(): Promise<boolean> {
     await this.#run.settle();
     if (this.record.status === 'waiting_for_confirmation') {
@@ -306,7 +291,6 @@ export class Conversation {
     await this.#reportWithheldKey();
   }
 
-  /** Ends the run within the grace period, records that there was one, and releases files and processes. */
   async stop(graceMs: number): Promise<void> {
     this.goal.close();
     await this.#run.stop(graceMs);

@@ -27,14 +27,12 @@ import {
 } from './credentials.js';
 import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
-import { KeptOriginals } from './kept-originals.js';
-import { RecordFile } from './record-file.js';
+import { KeptOriginals, RecordFile } from './conversation-files.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
 interface ConversationsOptions {
-  /** Has one folder per conversation. */
   folder: string;
   /** Relative working directories are resolved against it. */
   workspace: string;
@@ -137,10 +135,7 @@ export class Conversations {
     }
   }
 
-  /**
-   * Starts an idle copy of a conversation that knows its history up to an event.
-   * @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken
-   */
+  /** The copy is idle. @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken */
   async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
     const id = request.id ?? randomUUID();
     const copy = this.get(sourceId).copy(request.from_event_id ?? null);
@@ -156,7 +151,6 @@ export class Conversations {
     }
   }
 
-  /** Ends a conversation and deletes everything of it except the workspace. */
   async remove(id: string): Promise<void> {
     const conversation = this.get(id);
     this.#byId.delete(id);

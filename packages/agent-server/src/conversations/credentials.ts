@@ -14,7 +14,6 @@ import type { ConversationRecord } from './conversation-record.js';
 import { boundedText } from '../clipped-text.js';
 import { errorName, log } from '../log.js';
 
-/** Code of the event about a conversation that cannot continue without its key. */
 export const KEY_WITHHELD = 'LlmKeyWithheld';
 
 /**
@@ -225,16 +224,12 @@ function mcpSecretValues(servers: McpServers | null): string[] {
 }
 
 const LOOKUP_TIMEOUT_MS = 10_000;
-/** More would not fit into an environment variable. */
 const MAX_SECRET_BYTES = 128 * 1024;
 
 /** Null when the lookup leads elsewhere. */
 export type OwnSecret = (url: string, headers: Record<string, string>) => string | null;
 
-/**
- * Fetches the secrets that are stored elsewhere. One that fails keeps its last value, or is left out without one:
- * the tools that need it will fail with a reason.
- */
+/** A secret that cannot be fetched keeps its last value; without one, tools that need it fail with a reason. */
 export async function lookUpSecrets(
   secrets: Record<string, ParsedSecret>,
   last: Record<string, string>,

@@ -84,7 +84,6 @@ function systemPromptSuffix(
 const MAX_LISTED = 200;
 const MAX_DESCRIPTION = 300;
 
-/** Names and descriptions of the conversation's secrets, no values; null: there are none. */
 function secretsPrompt(secrets: Readonly<Record<string, ParsedSecret>>): string | null {
   // Sorted, so that giving the same secrets again does not change the prompt.
   const given = Object.entries(secrets)

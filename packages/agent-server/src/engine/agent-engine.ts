@@ -12,14 +12,11 @@ export type ExecutionStatus =
 
 type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : never;
 
-/** An event before the log assigns its id and timestamp. */
 export type NewEvent = WithoutIdentity<AgentEvent>;
 
 export interface EngineSettings {
   llm: { model: string; apiKey: string | null; baseUrl: string | null; parameters?: ModelParameters };
-  /** How long the model may send nothing. */
   llmTimeoutMs: number;
-  /** Limit of steps after a user message. */
   maxIterations: number;
   /** USD for the whole conversation. */
   maxBudget: number | null;
@@ -50,14 +47,12 @@ export interface AcpLaunch {
   command: readonly string[];
   /** Added to the variables of tools; may hold secrets. */
   environment: Readonly<Record<string, string>>;
-  /** Null: the agent's own choice. */
   model: string | null;
   sessionMode: string | null;
   /** How it signs in; null: it needs no request for that. */
   authMethod: string | null;
   /** For process, handshake and session together. */
   startTimeoutMs: number;
-  /** How long it may show no activity during a turn. */
   idleTimeoutMs: number;
 }
 
@@ -101,15 +96,12 @@ export interface EngineHost {
   append(event: NewEvent): Promise<AgentEvent>;
   /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
   originals(): Originals;
-  /** Called before the events of the response are appended. */
   keepOriginal(original: OriginalResponse): Promise<void>;
-  /** Variables for tools: the allowlisted base and the conversation's secrets. */
   toolEnvironment(): Record<string, string>;
   setStatus(status: ExecutionStatus): Promise<void>;
   addUsage(usage: Usage): Promise<void>;
   /** Iterations since the last user message, and the cost of the whole conversation. */
   totals(): { iterations: number; costUsd: number };
-  /** Whether the run should pause after the current step. */
   pauseRequested(): boolean;
   /** Aborts when the run should pause; already aborted if a pause is requested. */
   pauseSignal(): AbortSignal;
@@ -146,7 +138,6 @@ export abstract class AgentEngine {
   abstract prepare(host: EngineHost): Promise<void>;
   /** @throws AgentUnavailableError when the agent offers no choice of models, or not this model */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;
-  /** Releases the engine's resources: tool servers, shells, processes. */
   abstract close(): Promise<void>;
 }
 
@@ -167,7 +158,6 @@ export type AgentKind = 'native' | 'acp';
 export interface EngineContext {
   conversationId: string;
   kind: AgentKind;
-  /** What the conversation may do on git servers right now. */
   gitAccess: () => GitAccess | null;
 }
 
@@ -178,7 +168,6 @@ export interface EngineServerOptions {
   /** Without any key, the server is open to all clients. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
-  /** Variables of every child process. */
   environment: Record<string, string>;
   /** Program and arguments put before every shell, tool server and git command, for example to isolate them. */
   toolWrapper: string[];

@@ -1,7 +1,6 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { NewEvent } from './agent-engine.js';
 
-/** How often in a row a cut answer is continued. */
 export const MAX_CONTINUATIONS = 3;
 const CONTINUE =
   'Your answer was cut at the limit of its length. Go on exactly where it ends; repeat nothing and do not comment on this.';
@@ -16,7 +15,6 @@ export function continuation(): NewEvent {
   return messageToAgent(CONTINUE);
 }
 
-/** A message of the run itself. */
 export function messageToAgent(text: string): NewEvent {
   return {
     kind: 'MessageEvent',
@@ -60,11 +58,9 @@ export function finalAnswer(events: readonly AgentEvent[]): string {
 export type AnswerEnding = 'complete' | 'cut' | 'filtered';
 
 const CUT = /^(length|max_?tokens|max_output_tokens|model_length|model_context_window_exceeded)$/i;
-/** Finish reasons of OpenAI, Anthropic, Gemini and Qwen. */
 const FILTERED =
   /^(content[_-]?filter(ed)?|refusal|safety|recitation|blocklist|prohibited_content|spii|sensitive|language|.*policy.*)$/i;
 
-/** Takes the finish reason in the words of the SDK, and the provider's own. */
 export function answerEnding(unified: string, raw: string | undefined): AnswerEnding {
   if (unified === 'length' || CUT.test(raw ?? '')) {
     return 'cut';

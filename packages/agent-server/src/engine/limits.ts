@@ -47,7 +47,6 @@ function ownPrice(
   return Object.hasOwn(prices, name) ? prices[name] : undefined;
 }
 
-/** Tells the user that something cannot continue, or not as configured. */
 export function conversationFailure(code: string, detail: string): NewEvent {
   return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
 }

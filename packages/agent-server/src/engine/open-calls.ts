@@ -8,6 +8,8 @@ import type {
 } from '@slipway/agent-protocol/events.js';
 import type { EngineHost, NewEvent } from './agent-engine.js';
 
+export const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
+
 export type ResultEvent = ObservationEvent | AgentErrorEvent | UserRejectObservation;
 
 export function isResult(event: AgentEvent): event is ResultEvent {

@@ -14,10 +14,7 @@ import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from './wor
 /** A file, streamed as it arrives. Throws when the file is larger than allowed. */
 type UploadedFile = AsyncIterable<Uint8Array>;
 
-/**
- * Streams the part `file` of a multipart request.
- * @throws HttpError 413 when it is too large, InvalidRequestError without such a part, whatever `store` throws
- */
+/** Streams the part `file`. @throws HttpError 413, InvalidRequestError without such a part, whatever `store` throws */
 async function receiveUpload(
   request: IncomingMessage,
   maxBytes: number,
@@ -107,10 +104,7 @@ function* trajectory(conversation: Conversation): Iterable<ZipEntry> {
   }
 }
 
-/**
- * Resolves a relative path against `base`; without a base it is refused.
- * @throws HttpError 400
- */
+/** Resolves against `base`; without one a relative path is refused. @throws HttpError 400 */
 export function absolutePath(given: string, base: string | null = null): string {
   const absolute = base === null ? given : path.resolve(base, given);
   if (!path.isAbsolute(absolute) || absolute.includes('\0')) {

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { toolEnvironment } from '../tool-environment.js';
+import { toolEnvironment } from '../tool-view.js';
 import { WorkspaceFiles } from './workspace-files.js';
 
 let folder: string;

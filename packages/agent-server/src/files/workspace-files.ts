@@ -16,7 +16,6 @@ const MAX_ENTRIES = 1_000;
 /** Linux limits names to 255 bytes; entries are two levels deep. */
 const MAX_LIST_BYTES = (MAX_ENTRIES + 1) * 520;
 const MAX_DIAGNOSIS = 1_000;
-/** Error codes of a pipe whose other end is closed. */
 const ENDED_EARLY = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']);
 const NO_SPACE = /no space left on device|disk quota exceeded/i;
 
@@ -42,7 +41,6 @@ export class WorkspaceFileError extends Error {
   constructor(
     readonly failure: FileFailure,
     readonly file: string,
-    /** Size in bytes of a file that is too large. */
     readonly size = 0,
   ) {
     super(`${file} ${FAILURES[failure]}`);
@@ -109,7 +107,6 @@ export class WorkspaceFiles {
     );
   }
 
-  /** Opens a file for as long as the work takes. */
   async open<T>(file: string, work: (opened: OpenFile) => Promise<T>): Promise<T> {
     return await this.#run({ name: 'read', file, isStream: true }, async ({ path: real, size, body }) =>
       work({ path: real, size, content: exactly(body, size, file) }),

@@ -65,7 +65,6 @@ git lfs checkout
 `;
 
 const MAX_NOTICES = 10;
-/** Characters. */
 const MAX_REASON = 300;
 const NO_GIT_LFS =
   'Files of Git LFS are not fetched, there are pointers in their place: Git LFS is not installed in the sandbox.';
@@ -102,27 +101,31 @@ export class CloneParts {
   async #addSubmodule(parent: PartialRepository, submodule: Submodule, depth: number): Promise<void> {
     const { name, path, url, commit } = submodule;
     const shown = [parent.path, path].filter((part) => part !== '').join('/');
-    const outcome = await PrivateRepository.clone(this.#transfer(), url, async (own) => {
-      const object = `${commit}^{commit}`;
-      if ((await own.ask('cat-file', '-e', object)) === null) {
-        const fetched = await own.git('fetch', '--no-write-fetch-head', '--', url, commit);
-        if (!fetched.ok) {
-          return fetched;
+    const outcome = await PrivateRepository.clone(
+      { ...this.#options.transfer, ...this.#limits() },
+      url,
+      async (own) => {
+        const object = `${commit}^{commit}`;
+        if ((await own.ask('cat-file', '-e', object)) === null) {
+          const fetched = await own.git('fetch', '--no-write-fetch-head', '--', url, commit);
+          if (!fetched.ok) {
+            return fetched;
+          }
         }
-      }
-      const content = await describeClone(own, null);
-      await own.packRefs(content?.refs ?? new Map());
-      const added = await handOver(own, ['objects', 'packed-refs'], this.#options.view, {
-        script: ADD_SUBMODULE,
-        args: [parent.folder, path, name, url, content?.format ?? '', commit, content?.defaultBranch ?? ''],
-        ...this.#limits(),
-      });
-      if (added.ok) {
-        const folder = `${parent.folder}/${path}`;
-        await this.add(own, { folder, path: shown, url, commit }, depth + 1);
-      }
-      return added;
-    });
+        const content = await describeClone(own, null);
+        await own.packRefs(content?.refs ?? new Map());
+        const added = await handOver(own, ['objects', 'packed-refs'], this.#options.view, {
+          script: ADD_SUBMODULE,
+          args: [parent.folder, path, name, url, content?.format ?? '', commit, content?.defaultBranch ?? ''],
+          ...this.#limits(),
+        });
+        if (added.ok) {
+          const folder = `${parent.folder}/${path}`;
+          await this.add(own, { folder, path: shown, url, commit }, depth + 1);
+        }
+        return added;
+      },
+    );
     if (!outcome.ok) {
       this.#tell(`The submodule ${shown} could not be fetched: ${reasonOf(outcome)}`);
     }
@@ -165,10 +168,6 @@ export class CloneParts {
 
   #tell(...notices: string[]): void {
     notices.forEach((notice) => this.#notices.add(notice));
-  }
-
-  #transfer(): PrivateRepositoryOptions {
-    return { ...this.#options.transfer, ...this.#limits() };
   }
 
   #limits(): { timeoutMs: number; signal: AbortSignal | undefined } {

@@ -1,10 +1,14 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
-import { gitPrepareSchema, gitPushSchema } from '@slipway/agent-protocol/git.js';
+import {
+  type GitPushResponse,
+  gitPrepareSchema,
+  gitPushSchema,
+  type PushRequest,
+} from '@slipway/agent-protocol/git.js';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
 import { HttpError } from '../http/http-error.js';
 import { parseRequest, requestedPath, type BaseFolder } from '../http/request-parsing.js';
-import type { BranchPush } from './branch-push.js';
 import type { GitWorkspace } from './git-workspace.js';
 import type { RepositoryPreparation } from './repository-preparation.js';
 
@@ -13,10 +17,12 @@ const shaSchema = z.string().regex(/^[0-9a-fA-F]{4,64}$/, 'Input should be the i
 const diffSchema = z.object({ commit: shaSchema.optional() });
 const commitsSchema = z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) });
 
+export type PushBranch = (folder: string, request: PushRequest) => Promise<GitPushResponse>;
+
 interface GitRoutesOptions {
   git: GitWorkspace;
   preparation: RepositoryPreparation;
-  push: BranchPush;
+  push: PushBranch;
   baseFolder: BaseFolder;
 }
 
@@ -32,7 +38,7 @@ export function gitRoutes({ git, preparation, push, baseFolder }: GitRoutesOptio
   router.post('/push', async (request, response) => {
     const body = parseRequest(gitPushSchema, 'body', request.body);
     const folder = absolutePath(body.directory, baseFolder(request));
-    response.json(await push.push(folder, body).catch(asHttpError));
+    response.json(await push(folder, body).catch(asHttpError));
   });
 
   router.get(['/changes', '/changes/*path'], async (request, response) => {

@@ -22,7 +22,6 @@ for git in ./*/.git; do
 done
 `;
 
-/** Names of the folders directly in a folder that are repositories of their own. */
 async function nestedRepositories(view: ToolView, folder: string): Promise<string[]> {
   const find = scriptInView(view, FIND_SCRIPT, [folder, String(MAX_REPOSITORIES)]);
   const { output } = await commandOutput(
@@ -87,7 +86,6 @@ async function firstCommit(view: ToolView, folder: string, names: readonly strin
 const MAX_DIFF_BYTES = 1_000_000;
 const TOO_LARGE = 'The file is too large to be compared.';
 const UNREADABLE = 'git cannot read this repository.';
-/** Failures of files that have no text to show. */
 const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
 /** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
@@ -108,10 +106,7 @@ export class GitWorkspace {
     this.#files = files;
   }
 
-  /**
-   * Changed files below a folder, also of repositories directly in it. A null `ref` compares with `comparisonBase`.
-   * @throws WorkspaceFileError
-   */
+  /** Also of repositories directly in the folder. Null compares with `comparisonBase`. @throws WorkspaceFileError */
   async changes(given: string, ref: string | null): Promise<GitChange[]> {
     const folder = await this.#files.resolve(given);
     const nested = await nestedRepositories(this.#view, folder);
@@ -147,7 +142,6 @@ export class GitWorkspace {
     return diff;
   }
 
-  /** The last commits, newest first; none where there is no repository. */
   async commits(given: string, limit: number): Promise<GitCommitsPage> {
     const folder = await this.#files.resolve(given);
     const args = ['log', '--no-show-signature', `--format=${COMMIT_FORMAT}`, '-z', '-n', String(limit + 1)];
@@ -155,10 +149,7 @@ export class GitWorkspace {
     return { commits: commits.slice(0, limit), has_more: commits.length > limit };
   }
 
-  /**
-   * What a commit changed against its first parent.
-   * @throws WorkspaceFileError; HttpError 400 when there is no such commit
-   */
+  /** What a commit changed against its first parent. @throws WorkspaceFileError; HttpError 400 for an unknown one */
   async changesOfCommit(given: string, sha: string): Promise<GitChange[]> {
     const folder = await this.#files.resolve(given);
     if (!(await this.#isRepository(folder))) {

@@ -51,7 +51,6 @@ export class PrivateRepository {
     this.gitDir = path.join(folder, REPOSITORY);
   }
 
-  /** Creates a repository for the duration of the work, with access to the commits of an agent's repository. */
   static async use(
     options: PrivateRepositoryOptions,
     known: KnownRepository,
@@ -139,7 +138,6 @@ export class PrivateRepository {
 /** Full names of branches, tags and remote branches, and the objects that they point to. */
 export type Refs = ReadonlyMap<string, string>;
 
-/** `git` arguments that list refs in the form that `parseRefs` reads. */
 export function listRefs(...prefixes: string[]): string[] {
   return ['for-each-ref', '--format=%(objectname) %(refname)', ...prefixes];
 }
@@ -223,7 +221,6 @@ interface ViewScript {
   args: readonly string[];
   timeoutMs: number;
   signal?: AbortSignal | undefined;
-  /** Characters of output that are kept. */
   maxOutput?: number;
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FakeServer } from '../../../../test/fakes/fake-server.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../../test/fakes/git-http-server.js';
-import { toolEnvironment } from '../tool-environment.js';
+import { toolEnvironment } from '../tool-view.js';
 import { prepareRepository } from './repository-preparation.js';
 import { RemoteAccess } from './remote-access.js';
 

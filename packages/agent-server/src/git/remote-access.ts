@@ -1,4 +1,4 @@
-import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import type { GitServerCredential, GitPushResponse, PushRequest } from '@slipway/agent-protocol/git.js';
 import type { ToolView } from '../tool-view.js';
 import {
   type KnownRepository,
@@ -10,8 +10,10 @@ import {
   handOver,
   runInView,
 } from './private-repository.js';
-import { prepareRepository } from './repository-preparation.js';
-import { type GitOutcome, runGit } from './run-git.js';
+import { repositoryCredentials, prepareRepository } from './repository-preparation.js';
+import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
+import type { WorkspaceFiles } from '../files/workspace-files.js';
+import { SecretMasker } from '../secret-masker.js';
 
 const TIMEOUT_MS = 600_000;
 /** Linux limits one argument of a program to 128 KiB. */
@@ -54,7 +56,7 @@ export class RemoteAccess {
       return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
     }
     if (!isHttp(repository.url)) {
-      return await this.#pushAsAgent(cwd, branch, signal);
+      return await this.#asAgent(PUSH, [cwd, `refs/heads/${branch}:refs/heads/${branch}`], signal);
     }
     const outcome = await PrivateRepository.use(this.#transfer(signal), repository, async (own) =>
       own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
@@ -65,7 +67,6 @@ export class RemoteAccess {
     return outcome;
   }
 
-  /** Updates the remote branches and tags of `origin`. */
   async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {
     const repository = await this.#inspect(cwd, ['remote', 'get-url', 'origin']);
     if (repository === null || !isHttp(repository.url)) {
@@ -96,7 +97,6 @@ export class RemoteAccess {
     });
   }
 
-  /** Clones a repository into a folder with the credentials for its server. */
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
     const { ok, output } = await prepareRepository(
       {
@@ -147,11 +147,6 @@ export class RemoteAccess {
     }
   }
 
-  /** For remotes that need none of our credentials. */
-  async #pushAsAgent(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
-    return await this.#asAgent(PUSH, [cwd, `refs/heads/${branch}:refs/heads/${branch}`], signal);
-  }
-
   async #asAgent(script: string, args: string[], signal?: AbortSignal): Promise<GitOutcome> {
     return await runInView(this.#options.view, { script, args, timeoutMs: TIMEOUT_MS, signal });
   }
@@ -176,4 +171,40 @@ function joinToArguments(lines: readonly string[]): string[] {
     }
   }
   return joined;
+}
+
+const BRANCH_PUSH_TIMEOUT_MS = 120_000;
+
+interface BranchPushOptions {
+  view: ToolView;
+  files: WorkspaceFiles;
+  /** Tools cannot write there: see `PrivateRepository`. */
+  privateFolder: string;
+}
+
+/**
+ * Pushes the branch of a repository for the service, whose credentials pass only through memory. Without a branch,
+ * the one checked out; never the default branch. @throws WorkspaceFileError
+ */
+export async function pushBranch(
+  { files, view, privateFolder }: BranchPushOptions,
+  given: string,
+  request: PushRequest,
+): Promise<GitPushResponse> {
+  const folder = await files.resolve(given);
+  const nameOf = async (reference: string): Promise<string | null> => {
+    const name = await runGit(view, folder, ['symbolic-ref', '--quiet', '--short', reference]);
+    return name?.trim() || null;
+  };
+  const branch = request.branch ?? (await nameOf('HEAD'));
+  if (branch === null) {
+    return { ok: false, branch, output: 'No branch of a repository is checked out.' };
+  }
+  if ((await nameOf('refs/remotes/origin/HEAD')) === `origin/${branch}`) {
+    return { ok: false, branch, output: `${branch} is the default branch; commit to another one.` };
+  }
+  const credentials = repositoryCredentials(request);
+  const access = new RemoteAccess({ view, privateFolder, credentials: () => credentials });
+  const { ok, output } = await access.push(folder, branch, AbortSignal.timeout(BRANCH_PUSH_TIMEOUT_MS));
+  return { ok, branch, output: new SecretMasker(gitSecrets(credentials)).text(output) };
 }

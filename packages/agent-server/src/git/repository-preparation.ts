@@ -39,10 +39,7 @@ export class RepositoryPreparation {
     return this.#running.size > 0;
   }
 
-  /**
-   * Requests for a folder that is being prepared share that attempt and its result.
-   * @throws WorkspaceFileError when the folder is not inside the workspace
-   */
+  /** Requests for the same folder share one attempt. @throws WorkspaceFileError outside of the workspace */
   async prepare(request: PrepareRequest): Promise<GitPrepareResponse> {
     const { files, workspace } = this.#options;
     const folder = await files.resolve(path.resolve(workspace, request.directory));
@@ -64,11 +61,8 @@ export class RepositoryPreparation {
   }
 
   async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareResponse> {
-    const { url, username, password } = request;
-    const credentials =
-      url === null || password === null
-        ? []
-        : [{ origin: new URL(url).origin, username: username ?? '', password }];
+    const { url } = request;
+    const credentials = repositoryCredentials(request);
     const result = await prepareRepository(
       {
         url,
@@ -243,7 +237,6 @@ async function cloneRepository(
   });
 }
 
-/** Where a repository is until it is complete. */
 function temporaryFolder(folder: string): string {
   return path.join(path.dirname(folder), `.new-${path.basename(folder)}`);
 }
@@ -307,4 +300,15 @@ const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
 /** Why git failed, read from its output (in English, as `LC_ALL=C` makes it). */
 export function prepareFailure(output: string): GitPrepareFailure {
   return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
+}
+
+/** What a request brings for the server of its address, and for no other. */
+export function repositoryCredentials({
+  url,
+  username,
+  password,
+}: Pick<PrepareRequest, 'url' | 'username' | 'password'>): GitServerCredential[] {
+  return url === null || password === null
+    ? []
+    : [{ origin: new URL(url).origin, username: username ?? '', password }];
 }

@@ -51,7 +51,6 @@ interface TrustedGitOptions {
   cwd: string;
   environment: Record<string, string>;
   credentials: readonly GitServerCredential[];
-  /** Further variables of git, for example `GIT_DIR`. */
   variables?: Record<string, string>;
   timeoutMs: number;
   signal?: AbortSignal | undefined;
@@ -93,7 +92,6 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
   });
 }
 
-/** Runs a program and returns the beginning and the end of what it wrote. */
 export async function outcomeOf(
   program: Omit<RunCommandOptions, 'onOutput'>,
   maxOutput: number = MAX_OUTCOME,

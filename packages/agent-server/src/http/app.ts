@@ -10,8 +10,7 @@ import type { Conversations } from '../conversations/conversations.js';
 import { eventRoutes } from '../conversations/event-routes.js';
 import { fileRoutes } from '../files/file-routes.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
-import { gitRoutes } from '../git/git-routes.js';
-import type { BranchPush } from '../git/branch-push.js';
+import { gitRoutes, type PushBranch } from '../git/git-routes.js';
 import type { GitWorkspace } from '../git/git-workspace.js';
 import type { RepositoryPreparation } from '../git/repository-preparation.js';
 import type { SkillReader } from '../skills/skill-reader.js';
@@ -41,12 +40,11 @@ interface HttpAppOptions {
   files: WorkspaceFiles;
   git: GitWorkspace;
   preparation: RepositoryPreparation;
-  push: BranchPush;
+  push: PushBranch;
   skills: SkillReader;
   settings: ClientSettings;
   keys: SessionKeys;
   activity: ActivityTracker;
-  /** Changes with each start of the server. */
   instanceId: string;
   corsOrigins: string[];
   maxUploadBytes: number;

@@ -9,7 +9,6 @@ import { HttpError, InvalidRequestError } from './http-error.js';
 
 const MIB = 1024 * 1024;
 
-/** The last middleware, and the only place that turns failures into responses. */
 export function errorHandler(error: unknown, request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) {
     next(error);

@@ -1,4 +1,3 @@
-/** A failure that the client may see, with its status. */
 export class HttpError extends Error {
   readonly status: number;
 
@@ -17,7 +16,6 @@ export interface RequestProblem {
   msg: string;
 }
 
-/** A request that breaks rules; becomes a 422. */
 export class InvalidRequestError extends Error {
   readonly problems: RequestProblem[];
 

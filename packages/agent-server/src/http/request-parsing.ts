@@ -31,10 +31,7 @@ export function jsonBodies(): RequestHandler {
   };
 }
 
-/**
- * A part of a request, validated and in the shape of its schema.
- * @throws InvalidRequestError naming every broken rule, without the values
- */
+/** A part of a request. @throws InvalidRequestError that names every broken rule, without the values */
 export function parseRequest<T>(
   schema: ZodType<T>,
   part: 'body' | 'query' | 'path' | 'header',
@@ -113,10 +110,7 @@ export type BaseFolder = (request: Request) => string | null;
 
 export const nowhere: BaseFolder = () => null;
 
-/**
- * The working directory of the conversation whose path a request came by.
- * @throws HttpError 404 when there is no such conversation
- */
+/** Of the conversation whose path a request came by. @throws HttpError 404 */
 export function runtimeFolder(conversations: Conversations): BaseFolder {
   return ({ params }) =>
     conversations.get(requireConversationId(String(params['runtime']))).record.workingDir;

@@ -31,13 +31,13 @@ export function handleTraced(
   response: ServerResponse,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): void {
-  const context = parseTraceparent(request.headers[TRACEPARENT_HEADER]);
-  if (context === null) {
+  const traceId = parseTraceparent(request.headers[TRACEPARENT_HEADER]);
+  if (traceId === null) {
     handle(request, response);
     return;
   }
   const active: ActiveRequest = {
-    traceId: context.traceId,
+    traceId,
     arrivedAt: performance.now(),
     entries: [['request', NO_PARENT, 0, 0, 0]],
   };
@@ -50,7 +50,6 @@ export function handleTraced(
   places.run({ request: active, index: REQUEST }, handle, request, response);
 }
 
-/** Does a part of a request, measured if the request is. */
 export async function agentSpan<T>(name: AgentSpanName, work: () => Promise<T>): Promise<T> {
   const place = places.getStore();
   if (place === undefined || place.request.entries.length >= MAX_AGENT_SPANS) {
@@ -94,33 +93,22 @@ function microseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000);
 }
 
-/** Which span of which trace: what crosses from one program to another (https://www.w3.org/TR/trace-context/). */
-interface TraceContext {
-  /** 32 hexadecimal digits. */
-  traceId: string;
-  /** 16 hexadecimal digits. */
-  spanId: string;
-  /** Whether the sender records the trace. */
-  sampled: boolean;
-}
-
 const TRACEPARENT_HEADER = 'traceparent';
-
-const SAMPLED = 1;
 /** Later versions may append fields, which are not read; a longer header is ignored. */
 const MAX_LENGTH = 256;
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Null for anything that is no valid `traceparent`: such a request continues no trace. */
-export function parseTraceparent(value: unknown): TraceContext | null {
+/**
+ * The id of the trace (https://www.w3.org/TR/trace-context/). Null for anything that is no valid `traceparent`: such a
+ * request continues no trace.
+ */
+export function parseTraceparent(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > MAX_LENGTH) {
     return null;
   }
-  const [, version = '', traceId = '', spanId = '', flags = '', more] = FORM.exec(value) ?? [];
+  const [, version = '', traceId = '', spanId = '', , more] = FORM.exec(value) ?? [];
   const isKnown = version !== '' && version !== 'ff' && !(version === '00' && more !== undefined);
-  return isKnown && !isZero(traceId) && !isZero(spanId)
-    ? { traceId, spanId, sampled: (Number.parseInt(flags, 16) & SAMPLED) === SAMPLED }
-    : null;
+  return isKnown && !isZero(traceId) && !isZero(spanId) ? traceId : null;
 }
 
 function isZero(digits: string): boolean {

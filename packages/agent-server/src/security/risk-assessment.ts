@@ -10,7 +10,6 @@ const SEVERITY: Readonly<Record<SecurityRisk, number>> = { UNKNOWN: 0, LOW: 1, M
 
 export interface RiskPolicy {
   analyzer: SecurityAnalyzer;
-  /** Calls of this risk and above are confirmed. */
   threshold: 'LOW' | 'MEDIUM' | 'HIGH';
   confirmUnknown: boolean;
 }

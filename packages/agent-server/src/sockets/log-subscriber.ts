@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { linkedFrame } from '@slipway/agent-protocol/linked-frames.js';
+import { linkedFrame } from '@slipway/agent-protocol/server.js';
 import type { EventIdentity, EventLog } from '../event-log.js';
 
 /** Bytes buffered for one client above which nothing more is sent. */

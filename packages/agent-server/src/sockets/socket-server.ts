@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { LINKED_FRAMES } from '@slipway/agent-protocol/linked-frames.js';
+import { LINKED_FRAMES } from '@slipway/agent-protocol/server.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { messageSchema, toConversationId } from '@slipway/agent-protocol/conversation-schemas.js';
@@ -42,7 +42,6 @@ interface FrameReceiver {
   sendExtra(frame: () => string): void;
 }
 
-/** Serves the WebSockets `/sockets/events/{id}` and `/sockets/bash-events`. */
 export class SocketServer {
   readonly #options: SocketServerOptions;
   readonly #server = new WebSocketServer({
@@ -67,7 +66,6 @@ export class SocketServer {
     this.#pings.unref();
   }
 
-  /** Sends clients what happens to conversations beyond their logs. */
   watch(): void {
     this.#options.conversations.subscribe({
       added: (conversation) => {
@@ -281,13 +279,9 @@ function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
     // An id that is not a UUID is kept: no conversation has it, so the lookup fails.
     conversationId: name === undefined ? null : (toConversationId(name) ?? name),
     key: url.searchParams.get('session_api_key') ?? (typeof header === 'string' ? header : undefined),
-    linked: isLinked(url.searchParams),
+    linked: url.searchParams.get(LINKED_FRAMES.parameter) === LINKED_FRAMES.value,
     resend: resendOf(url.searchParams),
   };
-}
-
-function isLinked(query: URLSearchParams): boolean {
-  return query.get(LINKED_FRAMES.parameter) === LINKED_FRAMES.value;
 }
 
 function resendOf(query: URLSearchParams): SocketRequest['resend'] {

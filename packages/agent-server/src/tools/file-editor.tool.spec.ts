@@ -2,18 +2,19 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toolEnvironment } from '../tool-environment.js';
-import { FileEditorTool } from './file-editor.tool.js';
+import { toolEnvironment } from '../tool-view.js';
+import { fileEditorTool } from './file-editor.tool.js';
+import type { Tool } from './tool.js';
 
 let outer: string;
 let folder: string;
-let tool: FileEditorTool;
+let tool: Tool;
 
 beforeEach(async () => {
   outer = await mkdtemp(join(tmpdir(), 'editor-'));
   folder = join(outer, 'work');
   await mkdir(folder);
-  tool = new FileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] });
+  tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] });
 });
 
 afterEach(async () => {
@@ -21,7 +22,7 @@ afterEach(async () => {
 });
 
 async function edit(input: Record<string, unknown>) {
-  const observation = await tool.run(tool.schema.parse(input), {
+  const observation = await tool.prepare(input).run({
     workingDir: folder,
     environment: {},
     signal: new AbortController().signal,
@@ -33,7 +34,7 @@ async function edit(input: Record<string, unknown>) {
 describe('the file editor', () => {
   it('knows a folder by its other name', async () => {
     const aliases = [{ name: '/workspace/project', folder }];
-    tool = new FileEditorTool({ environment: toolEnvironment(process.env), wrapper: [], aliases });
+    tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [], aliases });
     const file = '/workspace/project/a.txt';
     expect(await edit({ command: 'create', path: file, file_text: 'one\n' })).toMatchObject({
       is_error: false,

@@ -1,12 +1,12 @@
 import { isAbsolute, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { FileEditorAction, FileEditorObservation } from '@slipway/agent-protocol/events.js';
+import type { FileEditorObservation } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { ToolView } from '../tool-view.js';
 import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
-import { BuiltInTool, required, type ToolContext, ToolInputError } from './tool.js';
+import { builtInTool, required, type Tool, ToolInputError } from './tool.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
@@ -40,47 +40,42 @@ interface Outcome {
   after: string | null;
 }
 
-export class FileEditorTool extends BuiltInTool<typeof schema> {
-  readonly kind = 'FileEditor';
-  readonly name = 'file_editor';
-  readonly description =
-    'View, create and edit text files of the workspace. `view` shows a file with line numbers or lists a folder, ' +
-    '`create` writes a new file or replaces one, `str_replace` replaces text that stands exactly once, `insert` puts ' +
-    'text after a line, `undo_edit` takes the last edit of a file back.';
-  readonly needsConfirmation = true;
-  readonly schema = schema;
-  readonly #view: ToolView;
+export function fileEditorTool(view: ToolView): Tool {
+  const edits = new FileEdits();
+  return builtInTool('FileEditor', {
+    name: 'file_editor',
+    description:
+      'View, create and edit text files of the workspace. `view` shows a file with line numbers or lists a folder, ' +
+      '`create` writes a new file or replaces one, `str_replace` replaces text that stands exactly once, `insert` puts ' +
+      'text after a line, `undo_edit` takes the last edit of a file back.',
+    needsConfirmation: true,
+    schema,
+    toAction: (input) => ({ kind: 'FileEditorAction', ...input }),
+    run: async (input, { workingDir }) => {
+      try {
+        const file = new TextFile(view, workingDir, input.path);
+        const { path, text, before, after } = await edits.execute(input, file);
+        const changed = input.command !== 'view';
+        return {
+          ...observe(input, path, clipText(text), false),
+          prev_exist: !changed || before !== null,
+          old_content: changed ? unlessTooLong(before) : null,
+          new_content: changed ? unlessTooLong(after) : null,
+        };
+      } catch (error) {
+        if (error instanceof ToolInputError || error instanceof WorkspaceFileError) {
+          return observe(input, input.path, describe(error, workingDir), true);
+        }
+        throw error;
+      }
+    },
+  });
+}
+
+class FileEdits {
   readonly #history = new EditHistory();
 
-  constructor(view: ToolView) {
-    super();
-    this.#view = view;
-  }
-
-  toAction(input: Input): FileEditorAction {
-    return { kind: 'FileEditorAction', ...input };
-  }
-
-  async run(input: Input, { workingDir }: ToolContext): Promise<FileEditorObservation> {
-    try {
-      const file = new TextFile(this.#view, workingDir, input.path);
-      const { path, text, before, after } = await this.#execute(input, file);
-      const changed = input.command !== 'view';
-      return {
-        ...observe(input, path, clipText(text), false),
-        prev_exist: !changed || before !== null,
-        old_content: changed ? unlessTooLong(before) : null,
-        new_content: changed ? unlessTooLong(after) : null,
-      };
-    } catch (error) {
-      if (error instanceof ToolInputError || error instanceof WorkspaceFileError) {
-        return observe(input, input.path, describe(error, workingDir), true);
-      }
-      throw error;
-    }
-  }
-
-  async #execute(input: Input, file: TextFile): Promise<Outcome> {
+  async execute(input: Input, file: TextFile): Promise<Outcome> {
     switch (input.command) {
       case 'view':
         return await file.view(input.view_range ?? null);

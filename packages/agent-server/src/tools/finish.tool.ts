@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { FinishAction, FinishObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
-import { BuiltInTool, builtInDefinition, type PreparedCall, Tool, ToolInputError } from './tool.js';
+import type { FinishObservation } from '@slipway/agent-protocol/events.js';
+import { builtInDefinition, builtInTool, type Tool, ToolInputError } from './tool.js';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
 const NAME = 'finish';
@@ -8,74 +8,57 @@ const DESCRIPTION =
   'End your work: the task is done, or you cannot go on without the user. Call it alone, as your last call.';
 const MESSAGE = 'What was done, how it was checked, what is left; for the user.';
 
-const schema = z.object({ message: z.string().describe(MESSAGE) });
-
-export class FinishTool extends BuiltInTool<typeof schema> {
-  readonly kind = 'Finish';
-  readonly name = NAME;
-  readonly description = DESCRIPTION;
-  readonly needsConfirmation = false;
-  readonly schema = schema;
-
-  toAction({ message }: z.output<typeof schema>): FinishAction {
-    return { kind: 'FinishAction', message };
-  }
-
-  async run({ message }: z.output<typeof schema>): Promise<FinishObservation> {
-    return finished(message);
-  }
-}
+export const finishTool = builtInTool('Finish', {
+  name: NAME,
+  description: DESCRIPTION,
+  needsConfirmation: false,
+  schema: z.object({ message: z.string().describe(MESSAGE) }),
+  toAction: ({ message }) => ({ kind: 'FinishAction', message }),
+  run: async ({ message }) => finished(message),
+});
 
 /** In characters of JSON. */
 const MAX_RESULT_LENGTH = 262_144;
 
-/** Ends the run with a result in the form that the client asked for; in the log it is the call's `result` argument. */
-export class FinishWithResultTool extends Tool {
-  readonly name = NAME;
-  readonly description = `${DESCRIPTION} Give the result in the form of its schema: programs read it.`;
-  readonly needsConfirmation = false;
-  readonly inputSchema: Record<string, unknown>;
-  readonly #check: (value: unknown) => string | null;
-
-  /** @throws Error when the JSON Schema cannot be used */
-  constructor(resultSchema: Record<string, unknown>) {
-    super();
-    this.#check = jsonSchemaCheck(resultSchema);
-    const { $schema: _, $defs, definitions, ...result } = resultSchema;
-    this.inputSchema = {
+/**
+ * Ends the run with a result in the form that the client asked for; in the log it is the call's `result` argument.
+ * @throws Error when the JSON Schema cannot be used
+ */
+export function finishWithResultTool(resultSchema: Record<string, unknown>): Tool {
+  const check = jsonSchemaCheck(resultSchema);
+  const { $schema: _, $defs, definitions, ...resultRules } = resultSchema;
+  const description = `${DESCRIPTION} Give the result in the form of its schema: programs read it.`;
+  return {
+    name: NAME,
+    description,
+    needsConfirmation: false,
+    inputSchema: {
       type: 'object',
-      properties: { message: { type: 'string', description: MESSAGE }, result },
+      properties: { message: { type: 'string', description: MESSAGE }, result: resultRules },
       required: ['message', 'result'],
       // References start at the root, so the definitions must be there.
       ...($defs !== undefined && { $defs }),
       ...(definitions !== undefined && { definitions }),
-    };
-  }
-
-  prepare({ message, result }: Record<string, unknown>): PreparedCall {
-    const parsed = schema.shape.message.safeParse(message);
-    if (!parsed.success) {
-      throw new ToolInputError('message: expected a string');
-    }
-    if (result === undefined) {
-      throw new ToolInputError('result: it is missing');
-    }
-    const problem = this.#check(result);
-    if (problem !== null) {
-      throw new ToolInputError(`result: ${problem}`);
-    }
-    if (JSON.stringify(result).length > MAX_RESULT_LENGTH) {
-      throw new ToolInputError(`result: expected at most ${MAX_RESULT_LENGTH} characters of JSON`);
-    }
-    return {
-      action: { kind: 'FinishAction', message: parsed.data },
-      run: async () => finished(parsed.data),
-    };
-  }
-
-  definition(): ToolDefinition {
-    return builtInDefinition('Finish', this);
-  }
+    },
+    repairs: [],
+    definition: builtInDefinition('Finish', { name: NAME, description }),
+    prepare: ({ message, result }) => {
+      if (typeof message !== 'string') {
+        throw new ToolInputError('message: expected a string');
+      }
+      if (result === undefined) {
+        throw new ToolInputError('result: it is missing');
+      }
+      const problem = check(result);
+      if (problem !== null) {
+        throw new ToolInputError(`result: ${problem}`);
+      }
+      if (JSON.stringify(result).length > MAX_RESULT_LENGTH) {
+        throw new ToolInputError(`result: expected at most ${MAX_RESULT_LENGTH} characters of JSON`);
+      }
+      return { action: { kind: 'FinishAction', message }, run: async () => finished(message) };
+    },
+  };
 }
 
 function finished(message: string): FinishObservation {

@@ -1,10 +1,9 @@
 import path from 'node:path';
 import { z } from 'zod';
-import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
 import { branchSchema } from '@slipway/agent-protocol/git.js';
 import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { McpSchemaTool, required, type ToolContext, ToolInputError } from './tool.js';
+import { mcpSchemaTool, required, type Tool, ToolInputError } from './tool.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { ToolView } from '../tool-view.js';
 
@@ -18,49 +17,37 @@ const schema = z.object({
   folder: z.string().min(1).optional().describe('For `clone`: a new folder of the workspace.'),
 });
 
-type Input = z.output<typeof schema>;
+export function gitRemoteTool(access: RemoteAccess, view: ToolView, currentDir: () => string): Tool {
+  return mcpSchemaTool({
+    name: 'git_remote',
+    description:
+      'Fetch, push or clone with the credentials of the user, which git in your shell does not have. `fetch` brings the ' +
+      'remote branches of origin up to date, `push` sends one of your branches to origin under the same name, `clone` ' +
+      'gets another repository. Merging, committing and all else is done in the shell.',
+    needsConfirmation: true,
+    schema,
+    run: async (input, { workingDir, signal }) => {
+      const { ok, timedOut, output } = await execute();
+      const outcome = ok ? 'succeeded' : timedOut ? 'timed out' : 'failed';
+      return { text: `${output}\ngit ${input.operation} ${outcome}.`.trim(), isError: !ok };
 
-/** Contacts git servers for an agent whose shell has no credentials. */
-export class GitRemoteTool extends McpSchemaTool<typeof schema> {
-  readonly name = 'git_remote';
-  readonly description =
-    'Fetch, push or clone with the credentials of the user, which git in your shell does not have. `fetch` brings the ' +
-    'remote branches of origin up to date, `push` sends one of your branches to origin under the same name, `clone` ' +
-    'gets another repository. Merging, committing and all else is done in the shell.';
-  readonly needsConfirmation = true;
-  readonly schema = schema;
-  readonly #access: RemoteAccess;
-  readonly #view: ToolView;
-  readonly #currentDir: () => string;
-
-  constructor(access: RemoteAccess, view: ToolView, currentDir: () => string) {
-    super();
-    this.#access = access;
-    this.#view = view;
-    this.#currentDir = currentDir;
-  }
-
-  async run(input: Input, context: ToolContext): Promise<MCPToolObservation> {
-    const { ok, timedOut, output } = await this.#execute(input, context);
-    const outcome = ok ? 'succeeded' : timedOut ? 'timed out' : 'failed';
-    return this.observe(`${output}\ngit ${input.operation} ${outcome}.`.trim(), !ok);
-  }
-
-  async #execute(input: Input, { workingDir, signal }: ToolContext): Promise<GitOutcome> {
-    switch (input.operation) {
-      case 'fetch':
-        return await this.#access.fetch(this.#currentDir(), signal);
-      case 'push':
-        return await this.#access.push(this.#currentDir(), required(input.branch, 'branch'), signal);
-      default: {
-        const url = required(input.url, 'url');
-        const files = new WorkspaceFiles(this.#view, [workingDir]);
-        const given = path.resolve(workingDir, required(input.folder, 'folder'));
-        const folder = await files.resolve(given).catch((error: unknown) => {
-          throw error instanceof WorkspaceFileError ? new ToolInputError(`${error.message}.`) : error;
-        });
-        return await this.#access.clone(url, folder, signal);
+      async function execute(): Promise<GitOutcome> {
+        switch (input.operation) {
+          case 'fetch':
+            return await access.fetch(currentDir(), signal);
+          case 'push':
+            return await access.push(currentDir(), required(input.branch, 'branch'), signal);
+          default: {
+            const url = required(input.url, 'url');
+            const given = path.resolve(workingDir, required(input.folder, 'folder'));
+            const files = new WorkspaceFiles(view, [workingDir]);
+            const folder = await files.resolve(given).catch((error: unknown) => {
+              throw error instanceof WorkspaceFileError ? new ToolInputError(`${error.message}.`) : error;
+            });
+            return await access.clone(url, folder, signal);
+          }
+        }
       }
-    }
-  }
+    },
+  });
 }

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type FakeResponse, FakeServer } from '../../../../test/fakes/fake-server.js';
 import { RemoteAccess } from '../git/remote-access.js';
-import { toolEnvironment } from '../tool-environment.js';
-import { CreatePullRequestTool, postPullRequest } from './pull-request.tool.js';
-import { ToolInputError } from './tool.js';
+import { toolEnvironment } from '../tool-view.js';
+import { createPullRequestTool, postPullRequest } from './pull-request.tool.js';
+import { type Tool, ToolInputError } from './tool.js';
 
 let folder: string;
 let work: string;
@@ -36,7 +36,7 @@ function git(cwd: string, ...args: string[]): string {
   return execFileSync('git', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
 }
 
-function tool(): CreatePullRequestTool {
+function tool(): Tool {
   const open = postPullRequest({
     url: `${service.origin}/pull-requests`,
     sessionKey: 'session-key',
@@ -49,7 +49,7 @@ function tool(): CreatePullRequestTool {
   });
   const push = async (cwd: string, branch: string, signal: AbortSignal) =>
     await access.push(cwd, branch, signal);
-  return new CreatePullRequestTool({ open, push }, () => work);
+  return createPullRequestTool({ open, push }, () => work);
 }
 
 async function create(input: Record<string, unknown> = {}) {

@@ -1,32 +1,10 @@
 import { z } from 'zod';
-import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { branchSchema } from '@slipway/agent-protocol/git.js';
 import { clipText } from '../clipped-text.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { type ToolContext, McpSchemaTool } from './tool.js';
-
-interface PullRequest {
-  source_branch: string;
-  target_branch?: string;
-  title: string;
-  body: string;
-  draft?: boolean;
-}
-
-interface OpenedPullRequest {
-  number: number;
-  url: string;
-}
-
-/** Uses the service that holds the user's token. Errors have a reason that the model may read. */
-type OpenPullRequest = (request: PullRequest, signal: AbortSignal) => Promise<OpenedPullRequest>;
-
-export interface PullRequestOptions {
-  open: OpenPullRequest;
-  push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
-}
+import { mcpSchemaTool, type Tool } from './tool.js';
 
 const schema = z.object({
   source_branch: branchSchema.describe('The local branch with your commits; it is pushed.'),
@@ -36,42 +14,46 @@ const schema = z.object({
   draft: z.boolean().optional(),
 });
 
-export class CreatePullRequestTool extends McpSchemaTool<typeof schema> {
-  readonly name = 'create_pull_request';
-  readonly description =
-    'Push a branch of the repository and open a pull request (merge request) for it. Commit your work to the branch ' +
-    'first. Answers number and address.';
-  readonly needsConfirmation = true;
-  readonly schema = schema;
-  readonly #options: PullRequestOptions;
-  readonly #currentDir: () => string;
+const responseSchema = z.object({ number: z.number().int(), url: z.string() });
 
-  constructor(options: PullRequestOptions, currentDir: () => string) {
-    super();
-    this.#options = options;
-    this.#currentDir = currentDir;
-  }
+/** Uses the service that holds the user's token. Errors have a reason that the model may read. */
+type OpenPullRequest = (
+  request: z.output<typeof schema>,
+  signal: AbortSignal,
+) => Promise<z.output<typeof responseSchema>>;
 
-  async run(input: z.output<typeof schema>, { signal }: ToolContext): Promise<MCPToolObservation> {
-    const push = await this.#options.push(this.#currentDir(), input.source_branch, signal);
-    if (!push.ok) {
-      const cause = push.timedOut ? ' (timed out)' : '';
-      return this.observe(`git push failed${cause}:\n${push.output}`, true);
-    }
-    try {
-      const { number, url } = await this.#options.open(input, signal);
-      return this.observe(`Opened pull request ${number}: ${url}`, false);
-    } catch (error) {
-      const reason = errorWithCauses(error);
-      return this.observe(`The branch is pushed, but the pull request could not be opened: ${reason}`, true);
-    }
-  }
+export interface PullRequestOptions {
+  open: OpenPullRequest;
+  push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
+}
+
+export function createPullRequestTool({ open, push }: PullRequestOptions, currentDir: () => string): Tool {
+  return mcpSchemaTool({
+    name: 'create_pull_request',
+    description:
+      'Push a branch of the repository and open a pull request (merge request) for it. Commit your work to the branch ' +
+      'first. Answers number and address.',
+    needsConfirmation: true,
+    schema,
+    run: async (input, { signal }) => {
+      const { ok, timedOut, output } = await push(currentDir(), input.source_branch, signal);
+      if (!ok) {
+        return { text: `git push failed${timedOut ? ' (timed out)' : ''}:\n${output}`, isError: true };
+      }
+      try {
+        const { number, url } = await open(input, signal);
+        return { text: `Opened pull request ${number}: ${url}`, isError: false };
+      } catch (error) {
+        const reason = errorWithCauses(error);
+        const text = `The branch is pushed, but the pull request could not be opened: ${reason}`;
+        return { text, isError: true };
+      }
+    },
+  });
 }
 
 const CALLBACK_TIMEOUT_MS = 60_000;
 const MAX_REASON = 500;
-
-const responseSchema = z.object({ number: z.number().int(), url: z.string() });
 
 interface PullRequestCallback {
   url: string;

@@ -174,10 +174,7 @@ export class ShellSession {
     return isFolder(this.#lastDir) ? this.#lastDir : this.#home;
   }
 
-  /**
-   * Runs a command; never call it while another one is running.
-   * @throws Error when the shell cannot be started
-   */
+  /** Never call it while another command is running. @throws Error when the shell cannot be started */
   async run(command: ShellCommand): Promise<ShellResult> {
     const isNew = this.#shell === null;
     const shell = await this.#runningShell(command.environment);
@@ -310,7 +307,6 @@ function exportChanges(before: Record<string, string>, after: Record<string, str
     .join('');
 }
 
-/** Quotes a value so that a shell reads exactly this value. */
 export function quoteForShell(value: string): string {
   return `'${value.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,11 +1,6 @@
 import { z } from 'zod';
-import type {
-  AgentEvent,
-  TaskItem,
-  TaskTrackerAction,
-  TaskTrackerObservation,
-} from '@slipway/agent-protocol/events.js';
-import { BuiltInTool } from './tool.js';
+import type { AgentEvent, TaskItem } from '@slipway/agent-protocol/events.js';
+import { builtInTool, type Tool } from './tool.js';
 
 const item = z.object({
   title: z.string().describe('The task in a few words.'),
@@ -18,35 +13,26 @@ const schema = z.object({
 });
 
 /** Keeps the agent's own task list. The list is not stored here: it is the last plan in the conversation's log. */
-export class TaskTrackerTool extends BuiltInTool<typeof schema> {
-  readonly kind = 'TaskTracker';
-  readonly name = 'task_tracker';
-  readonly description =
-    'Keep a list of tasks for work with several steps. `plan` writes the whole list, `view` shows it. Keep one task ' +
-    'in progress at a time and mark it done as soon as it is.';
-  readonly needsConfirmation = true;
-  readonly schema = schema;
-  readonly #currentPlan: () => readonly TaskItem[];
-
-  constructor(currentPlan: () => readonly TaskItem[]) {
-    super();
-    this.#currentPlan = currentPlan;
-  }
-
-  toAction({ command, task_list }: z.output<typeof schema>): TaskTrackerAction {
-    return { kind: 'TaskTrackerAction', command, task_list };
-  }
-
-  async run({ command, task_list }: z.output<typeof schema>): Promise<TaskTrackerObservation> {
-    const tasks = command === 'plan' ? task_list : [...this.#currentPlan()];
-    return {
-      kind: 'TaskTrackerObservation',
-      content: [{ type: 'text', text: describeTasks(tasks) }],
-      is_error: false,
-      command,
-      task_list: tasks,
-    };
-  }
+export function taskTrackerTool(currentPlan: () => readonly TaskItem[]): Tool {
+  return builtInTool('TaskTracker', {
+    name: 'task_tracker',
+    description:
+      'Keep a list of tasks for work with several steps. `plan` writes the whole list, `view` shows it. Keep one task ' +
+      'in progress at a time and mark it done as soon as it is.',
+    needsConfirmation: true,
+    schema,
+    toAction: ({ command, task_list }) => ({ kind: 'TaskTrackerAction', command, task_list }),
+    run: async ({ command, task_list }) => {
+      const tasks = command === 'plan' ? task_list : [...currentPlan()];
+      return {
+        kind: 'TaskTrackerObservation',
+        content: [{ type: 'text', text: describeTasks(tasks) }],
+        is_error: false,
+        command,
+        task_list: tasks,
+      };
+    },
+  });
 }
 
 const MARKS = { todo: '[ ]', in_progress: '[>]', done: '[x]' };

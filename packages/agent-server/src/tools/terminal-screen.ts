@@ -4,10 +4,8 @@ const MAX_ROWS = 200;
 const HEIGHT = 50;
 /** Longer rows are final, as an overwrite costs their length. No progress bar is as wide. */
 const MAX_COLUMNS = 2_000;
-/** Longest control sequence that is waited for. */
 const MAX_SEQUENCE = 4_096;
 
-/** Control characters except tabs. */
 const CONTROL = /(?!\t)\p{Cc}/gu;
 const ESC = '\u001B';
 const [DCS, SOS, C1_CSI, ST] = ['\u0090', '\u0098', '\u009B', '\u009C'];

@@ -6,16 +6,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '../../../../test/support/until.js';
 import { ShellSession } from './shell-session.js';
-import { TerminalTool } from './terminal.tool.js';
+import { terminalTool } from './terminal.tool.js';
+import type { Tool } from './tool.js';
 
 let folder: string;
 let session: ShellSession;
-let tool: TerminalTool;
+let tool: Tool;
 
 beforeEach(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), 'terminal-')));
   session = new ShellSession(folder);
-  tool = new TerminalTool(session);
+  tool = terminalTool(session);
 });
 
 afterEach(async () => {
@@ -28,7 +29,7 @@ async function run(
   extra: { timeout?: number; reset?: boolean; env?: Record<string, string>; signal?: AbortSignal } = {},
 ) {
   const { env = {}, signal = new AbortController().signal, ...input } = extra;
-  const observation = await tool.run(tool.schema.parse({ command, ...input }), {
+  const observation = await tool.prepare({ command, ...input }).run({
     workingDir: folder,
     environment: { PATH: process.env['PATH'] ?? '', ...env },
     signal,

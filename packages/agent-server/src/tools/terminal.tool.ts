@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { TerminalAction, TerminalObservation } from '@slipway/agent-protocol/events.js';
+import type { TerminalObservation } from '@slipway/agent-protocol/events.js';
 import type { ShellResult, ShellSession } from './shell-session.js';
-import { type ToolContext, BuiltInTool } from './tool.js';
+import { builtInTool, type Tool } from './tool.js';
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
 const MAX_TIMEOUT_SECONDS = 3_600;
@@ -20,40 +20,32 @@ const schema = z.object({
     .describe('Ends the shell and everything that it started first, and runs the command in a new one.'),
 });
 
-export class TerminalTool extends BuiltInTool<typeof schema> {
-  readonly kind = 'Terminal';
-  readonly name = 'terminal';
-  readonly description =
-    'Run a command in a bash shell that stays between calls: folder, variables and background jobs are kept. Nobody ' +
-    'can type into a program, so pass flags that answer its questions. Start servers in the background ' +
-    '(`server > server.log 2>&1 &`). A command that takes longer than its timeout is ended together with the shell. ' +
-    'Of a long output you see the beginning and the end.';
-  readonly needsConfirmation = true;
-  readonly schema = schema;
-  readonly #session: ShellSession;
-
-  constructor(session: ShellSession) {
-    super();
-    this.#session = session;
-  }
-
-  toAction({ command, timeout, reset }: z.output<typeof schema>): TerminalAction {
-    return { kind: 'TerminalAction', command, is_input: false, timeout: timeout ?? null, reset };
-  }
-
-  async run(input: z.output<typeof schema>, context: ToolContext): Promise<TerminalObservation> {
-    const seconds = input.timeout ?? DEFAULT_TIMEOUT_SECONDS;
-    if (input.reset) {
-      await this.#session.reset();
-    }
-    const result = await this.#session.run({
-      command: input.command,
-      timeoutMs: seconds * 1000,
-      environment: context.environment,
-      signal: context.signal,
-    });
-    return toObservation(input.command, seconds, result);
-  }
+export function terminalTool(session: ShellSession): Tool {
+  return builtInTool('Terminal', {
+    name: 'terminal',
+    description:
+      'Run a command in a bash shell that stays between calls: folder, variables and background jobs are kept. Nobody ' +
+      'can type into a program, so pass flags that answer its questions. Start servers in the background ' +
+      '(`server > server.log 2>&1 &`). A command that takes longer than its timeout is ended together with the shell. ' +
+      'Of a long output you see the beginning and the end.',
+    needsConfirmation: true,
+    schema,
+    toAction: ({ command, timeout, reset }) => ({
+      kind: 'TerminalAction',
+      command,
+      is_input: false,
+      timeout: timeout ?? null,
+      reset,
+    }),
+    run: async ({ command, timeout, reset }, { environment, signal }) => {
+      const seconds = timeout ?? DEFAULT_TIMEOUT_SECONDS;
+      if (reset) {
+        await session.reset();
+      }
+      const result = await session.run({ command, timeoutMs: seconds * 1000, environment, signal });
+      return toObservation(command, seconds, result);
+    },
+  });
 }
 
 function toObservation(command: string, seconds: number, result: ShellResult): TerminalObservation {

@@ -5,10 +5,7 @@ const CONTEXT_LINES = 4;
 /** The mark that some editors put before the text; models neither see nor write it. */
 const BOM = '\uFEFF';
 
-/**
- * Replaces the only occurrence of a text. Any form of line break matches, and the new text gets that of its place.
- * @throws ToolInputError when it does not occur, or more than once
- */
+/** Any form of line break matches. @throws ToolInputError when the text does not occur, or more than once */
 export function replaceUnique(content: string, old: string, replacement: string): string {
   if (old === '') {
     throw new ToolInputError('old_str is empty.');
@@ -49,10 +46,7 @@ function findUnique(content: string, old: string): number {
   return first;
 }
 
-/**
- * Inserts lines after a line (0: before the first), with the line breaks of the lines around them.
- * @throws ToolInputError when the file has no such line
- */
+/** Inserts lines after a line (0: before the first), with the line breaks around them. @throws ToolInputError */
 export function insertAfter(content: string, line: number, text: string): string {
   if (content.startsWith(BOM)) {
     return BOM + insertAfter(content.slice(1), line, withoutBom(text));
@@ -105,10 +99,7 @@ function lineEnding(content: string, start: number, end: number): string | null 
   return content[found - 1] === '\r' ? '\r\n' : '\n';
 }
 
-/**
- * Numbers the lines of a range, first and last from 1; -1 as the last means the end.
- * @throws ToolInputError when the file has no such lines
- */
+/** Numbers the lines of a range, from 1; -1 as the last means the end. @throws ToolInputError for other lines */
 export function numberedLines(content: string, range: readonly number[] | null): string {
   const lines = splitLines(withoutBom(content));
   const [first = 1, last = -1] = range ?? [];
@@ -125,7 +116,6 @@ export function numberedLines(content: string, range: readonly number[] | null):
     .join('\n');
 }
 
-/** The changed lines of the new text with some lines around them, numbered. */
 export function changedLines(before: string, after: string): string {
   let same = 0;
   while (same < after.length && after[same] === before[same]) {
@@ -147,7 +137,6 @@ function splitLines(content: string): string[] {
   return content.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** Numbers of the lines at which a text occurs, at most ten. */
 function occurrenceLines(content: string, text: string): number[] {
   const lines: number[] = [];
   for (let at = content.indexOf(text); at !== -1 && lines.length < 10; at = content.indexOf(text, at + 1)) {

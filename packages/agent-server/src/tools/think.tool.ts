@@ -1,24 +1,17 @@
 import { z } from 'zod';
-import type { ThinkAction, ThinkObservation } from '@slipway/agent-protocol/events.js';
-import { BuiltInTool } from './tool.js';
+import { builtInTool } from './tool.js';
 
-const schema = z.object({ thought: z.string().describe('The thought to note down.') });
-
-/** Lets the model write down its reasoning; has no effect. */
-export class ThinkTool extends BuiltInTool<typeof schema> {
-  readonly kind = 'Think';
-  readonly name = 'think';
-  readonly description =
+export const thinkTool = builtInTool('Think', {
+  name: 'think',
+  description:
     'Note down a thought: weigh options, plan a difficult change, reason about a failure. It changes nothing and ' +
-    'fetches nothing; the thought stays in the conversation.';
-  readonly needsConfirmation = false;
-  readonly schema = schema;
-
-  toAction({ thought }: z.output<typeof schema>): ThinkAction {
-    return { kind: 'ThinkAction', thought };
-  }
-
-  async run(): Promise<ThinkObservation> {
-    return { kind: 'ThinkObservation', content: [{ type: 'text', text: 'Noted.' }], is_error: false };
-  }
-}
+    'fetches nothing; the thought stays in the conversation.',
+  needsConfirmation: false,
+  schema: z.object({ thought: z.string().describe('The thought to note down.') }),
+  toAction: ({ thought }) => ({ kind: 'ThinkAction', thought }),
+  run: async () => ({
+    kind: 'ThinkObservation',
+    content: [{ type: 'text', text: 'Noted.' }],
+    is_error: false,
+  }),
+});

@@ -3,8 +3,6 @@ import type {
   McpToolDefinition,
   Observation,
   ToolDefinition,
-  MCPToolAction,
-  MCPToolObservation,
 } from '@slipway/agent-protocol/events.js';
 import { z } from 'zod';
 import { clipText } from '../clipped-text.js';
@@ -34,32 +32,38 @@ export function required<T>(value: T | null | undefined, name: string): T {
   return value;
 }
 
-export abstract class Tool {
+export interface Tool {
   /** As the model calls it; unique among the offered tools. */
-  abstract readonly name: string;
-  /** Written for the model. */
-  abstract readonly description: string;
+  readonly name: string;
+  readonly description: string;
   /** Whether a user who wants to confirm calls is asked. */
-  abstract readonly needsConfirmation: boolean;
-  abstract readonly inputSchema: Record<string, unknown>;
+  readonly needsConfirmation: boolean;
+  readonly inputSchema: Record<string, unknown>;
   /** What servers refuse in the schema that its author wrote, in words for the user. */
-  readonly repairs: readonly string[] = [];
+  readonly repairs: readonly string[];
+  readonly definition: ToolDefinition;
 
   /** @throws ToolInputError */
-  abstract prepare(args: Record<string, unknown>): PreparedCall;
-  abstract definition(): ToolDefinition;
+  prepare(args: Record<string, unknown>): PreparedCall;
 }
 
 /** Model APIs accept no other names of tools. */
 export const MAX_TOOL_NAME = 64;
 
-/** The name, adapted to what model APIs accept. */
 export function cleanToolName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_TOOL_NAME) || 'tool';
 }
 
+interface ToolText {
+  name: string;
+  description: string;
+}
+
 /** The definition of a tool for which the protocol has no kind of its own. */
-export function mcpToolDefinition({ name, description, inputSchema }: Tool): McpToolDefinition {
+export function mcpToolDefinition(
+  { name, description }: ToolText,
+  inputSchema: Record<string, unknown>,
+): McpToolDefinition {
   return {
     kind: 'MCPToolDefinition',
     title: name,
@@ -70,43 +74,9 @@ export function mcpToolDefinition({ name, description, inputSchema }: Tool): Mcp
   };
 }
 
-export abstract class SchemaTool<Schema extends z.ZodObject> extends Tool {
-  abstract readonly schema: Schema;
-  #inputSchema: Record<string, unknown> | null = null;
-
-  get inputSchema(): Record<string, unknown> {
-    if (this.#inputSchema === null) {
-      const { $schema: _, ...schema } = z.toJSONSchema(this.schema, { io: 'input' });
-      this.#inputSchema = schema;
-    }
-    return this.#inputSchema;
-  }
-
-  prepare(args: Record<string, unknown>): PreparedCall {
-    const parsed = this.schema.safeParse(args);
-    if (!parsed.success) {
-      throw new ToolInputError(parsed.error.issues.map(describeIssue).join('; '));
-    }
-    const input = parsed.data;
-    return { action: this.toAction(input), run: async (context) => await this.run(input, context) };
-  }
-
-  abstract toAction(input: z.output<Schema>): Action;
-  abstract run(input: z.output<Schema>, context: ToolContext): Promise<Observation>;
-}
-
-/** For tools that the protocol knows by a kind, which its actions and observations share. */
-export abstract class BuiltInTool<Schema extends z.ZodObject> extends SchemaTool<Schema> {
-  abstract readonly kind: BuiltInKind;
-
-  definition(): ToolDefinition {
-    return builtInDefinition(this.kind, this);
-  }
-}
-
 type BuiltInKind = 'Terminal' | 'FileEditor' | 'TaskTracker' | 'Finish' | 'Think';
 
-export function builtInDefinition(kind: BuiltInKind, { name, description }: Tool): ToolDefinition {
+export function builtInDefinition(kind: BuiltInKind, { name, description }: ToolText): ToolDefinition {
   return {
     kind: `${kind}Tool`,
     title: name,
@@ -116,24 +86,70 @@ export function builtInDefinition(kind: BuiltInKind, { name, description }: Tool
   };
 }
 
+interface SchemaTool<Schema extends z.ZodObject, Result> extends ToolText {
+  needsConfirmation: boolean;
+  schema: Schema;
+  run(input: z.output<Schema>, context: ToolContext): Promise<Result>;
+}
+
+/** For tools that the protocol knows by a kind, which its actions and observations share. */
+export function builtInTool<Schema extends z.ZodObject>(
+  kind: BuiltInKind,
+  tool: SchemaTool<Schema, Observation> & { toAction(input: z.output<Schema>): Action },
+): Tool {
+  const { name, description, needsConfirmation, schema } = tool;
+  return {
+    name,
+    description,
+    needsConfirmation,
+    inputSchema: inputSchemaOf(schema),
+    repairs: [],
+    definition: builtInDefinition(kind, tool),
+    prepare: (args) => {
+      const input = parseInput(schema, args);
+      return { action: tool.toAction(input), run: async (context) => await tool.run(input, context) };
+    },
+  };
+}
+
 /** For tools without a kind of their own in the protocol: their events look like those of a tool server's tool. */
-export abstract class McpSchemaTool<Schema extends z.ZodObject> extends SchemaTool<Schema> {
-  toAction(input: z.output<Schema>): MCPToolAction {
-    return { kind: 'MCPToolAction', data: input };
-  }
+export function mcpSchemaTool<Schema extends z.ZodObject>(
+  tool: SchemaTool<Schema, { text: string; isError: boolean }>,
+): Tool {
+  const { name, description, needsConfirmation, schema } = tool;
+  const inputSchema = inputSchemaOf(schema);
+  return {
+    name,
+    description,
+    needsConfirmation,
+    inputSchema,
+    repairs: [],
+    definition: mcpToolDefinition(tool, inputSchema),
+    prepare: (args) => {
+      const input = parseInput(schema, args);
+      return {
+        action: { kind: 'MCPToolAction', data: input },
+        run: async (context) => {
+          const { text, isError } = await tool.run(input, context);
+          const content = [{ type: 'text' as const, text: clipText(text) }];
+          return { kind: 'MCPToolObservation', content, is_error: isError, tool_name: name };
+        },
+      };
+    },
+  };
+}
 
-  definition(): ToolDefinition {
-    return mcpToolDefinition(this);
-  }
+function inputSchemaOf(schema: z.ZodObject): Record<string, unknown> {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: 'input' });
+  return inputSchema;
+}
 
-  protected observe(text: string, isError: boolean): MCPToolObservation {
-    return {
-      kind: 'MCPToolObservation',
-      content: [{ type: 'text', text: clipText(text) }],
-      is_error: isError,
-      tool_name: this.name,
-    };
+function parseInput<Schema extends z.ZodObject>(schema: Schema, args: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(args);
+  if (!parsed.success) {
+    throw new ToolInputError(parsed.error.issues.map(describeIssue).join('; '));
   }
+  return parsed.data;
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type FakeResponse, FakeServer } from '../../../../test/fakes/fake-server.js';
-import { WebSearchTool } from './web-search.tool.js';
+import { webSearchTool } from './web-search.tool.js';
 
 let server: FakeServer;
 let answer: FakeResponse;
@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 async function search() {
-  const tool = new WebSearchTool({ apiKey: 'tvly-key', apiUrl: `${server.origin}/` });
+  const tool = webSearchTool({ apiKey: 'tvly-key', apiUrl: `${server.origin}/` });
   const context = { workingDir: '/', environment: {}, signal: new AbortController().signal };
   return await tool.prepare({ query: 'node streams' }).run(context);
 }

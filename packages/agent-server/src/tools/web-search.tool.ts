@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { MCPToolObservation } from '@slipway/agent-protocol/events.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { clipText } from '../clipped-text.js';
-import { type ToolContext, McpSchemaTool } from './tool.js';
+import { mcpSchemaTool, type Tool } from './tool.js';
 
 const SEARCH_TIMEOUT_MS = 30_000;
 const MAX_ERROR_TEXT = 500;
@@ -24,41 +23,33 @@ interface WebSearchOptions {
   apiUrl: string;
 }
 
-/** Searches the web with Tavily (`POST /search`). */
-export class WebSearchTool extends McpSchemaTool<typeof schema> {
-  readonly name = 'web_search';
-  readonly description =
-    'Search the web for something that is not in the workspace: documentation, error messages, versions. Answers ' +
-    'titles, addresses and excerpts.';
-  readonly needsConfirmation = true;
-  readonly schema = schema;
-  readonly #options: WebSearchOptions;
-
-  constructor(options: WebSearchOptions) {
-    super();
-    this.#options = options;
-  }
-
-  async run(
-    { query, max_results }: z.output<typeof schema>,
-    { signal }: ToolContext,
-  ): Promise<MCPToolObservation> {
-    const response = await fetch(`${this.#options.apiUrl.replace(/\/+$/, '')}/search`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${this.#options.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ query, max_results }),
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(SEARCH_TIMEOUT_MS)]),
-    });
-    const body = await response.text();
-    if (!response.ok) {
-      return this.observe(`The search failed: ${response.status} ${clipText(body, MAX_ERROR_TEXT)}`, true);
-    }
-    const found = responseSchema.safeParse(parseJson(body));
-    return found.success
-      ? this.observe(describeResults(found.data), false)
-      : this.observe('The search service returned something that is not a search result.', true);
-  }
+export function webSearchTool({ apiKey, apiUrl }: WebSearchOptions): Tool {
+  return mcpSchemaTool({
+    name: 'web_search',
+    description:
+      'Search the web for something that is not in the workspace: documentation, error messages, versions. Answers ' +
+      'titles, addresses and excerpts.',
+    needsConfirmation: true,
+    schema,
+    run: async (input, { signal }) => {
+      const response = await fetch(`${apiUrl.replace(/\/+$/, '')}/search`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify(input),
+        redirect: 'error',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(SEARCH_TIMEOUT_MS)]),
+      });
+      const body = await response.text();
+      if (!response.ok) {
+        const text = `The search failed: ${response.status} ${clipText(body, MAX_ERROR_TEXT)}`;
+        return { text, isError: true };
+      }
+      const found = responseSchema.safeParse(parseJson(body));
+      return found.success
+        ? { text: describeResults(found.data), isError: false }
+        : { text: 'The search service returned something that is not a search result.', isError: true };
+    },
+  });
 }
 
 function describeResults({ answer, results }: z.output<typeof responseSchema>): string {

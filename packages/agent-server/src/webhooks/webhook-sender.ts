@@ -80,7 +80,6 @@ export interface WebhookOptions {
   batchSize: number;
   flushDelayMs: number;
   retries: number;
-  /** Delay before the first retry; doubled for each further one. */
   retryDelayMs: number;
   timeoutMs: number;
 }

@@ -2,7 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import { JsonBoundsError, JsonOutline } from '../json-outline.js';
-import type { Middleware } from './middleware.js';
+
+export type Next = (error?: unknown) => void;
+
+export type Middleware = (request: IncomingMessage, response: ServerResponse, next: Next) => void;
 
 /** Deeper JSON costs stack in whatever walks it. */
 const MAX_BODY_DEPTH = 64;

@@ -32,7 +32,6 @@ export function demultiplexLog(log: Buffer): string {
   return Buffer.concat(payloads).toString('utf8');
 }
 
-/** The end of a text, cut to whole lines when it has more than `maxCharacters`. */
 export function lastLines(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) {
     return text;

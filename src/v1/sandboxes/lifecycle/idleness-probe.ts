@@ -24,7 +24,6 @@ export class IdlenessProbe {
     private readonly clock: Clock,
   ) {}
 
-  /** The idle ones, the longest idle first. */
   async findIdle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
     const unused = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isInUse(sandbox));
     const busy = await Promise.all(unused.map((sandbox) => this.isBusy(sandbox)));
@@ -45,7 +44,6 @@ export class IdlenessProbe {
     return second === null || second.running || second.idleSeconds < BUSY_SECONDS;
   }
 
-  /** What the agent server reports; null when it does not (in time). */
   async activity(sandbox: Sandbox): Promise<AgentServerActivity | null> {
     // Read again, since a sandbox of the list may have stopped meanwhile.
     const target = await this.sandboxes.target(sandbox.id);

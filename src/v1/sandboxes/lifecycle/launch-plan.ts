@@ -65,7 +65,6 @@ export class LaunchPlanner {
     return program.kind === 'native' ? {} : { [STORAGE_KEY]: this.cipher.derive(`sandboxes.storage:${id}`) };
   }
 
-  /** What each sandbox of a specification is started with, regardless of its user. */
   template(
     spec: SandboxSpec,
     overrides: SandboxOverrides | null,

@@ -14,10 +14,7 @@ export interface OpenAgent {
   close: () => Promise<void>;
 }
 
-/**
- * Starts a conversation's agent, and continues its earlier session if it can.
- * @throws AcpFailure
- */
+/** Starts a conversation's agent, and continues its earlier session if it can. @throws AcpFailure */
 export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
   const launch = launchOf(host);
   const memory = host.memory();
@@ -52,7 +49,6 @@ export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenA
   }
 }
 
-/** Tells clients which agent has started and what it cannot use, and remembers the session. */
 async function announce(host: EngineHost, session: AcpSession): Promise<void> {
   const { isBegun, ...memory } = host.memory();
   await announceAgent(host, session);

@@ -52,10 +52,7 @@ export class AcpConnection {
     return !this.#connection.signal.aborted;
   }
 
-  /**
-   * Sends a request and checks its answer.
-   * @throws AcpFailure when the agent ends before, refuses, or sends an invalid answer
-   */
+  /** @throws AcpFailure when the agent ends before, refuses, or sends an invalid answer */
   async request<T>(method: string, params: unknown, answer: z.ZodType<T>): Promise<T> {
     let response: unknown;
     try {

@@ -7,14 +7,12 @@ import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Bytes that an agent may write between its messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
 /** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
 const MAX_DIAGNOSIS = 4_000;
 /** How long an agent may take to end after it has closed its connection. */
 const END_GRACE_MS = 1_000;
-/** Exit codes of the shell that starts the agent. */
 const NO_FOLDER_OR_RIGHT = 126;
 const NOT_FOUND = 127;
 
@@ -55,7 +53,6 @@ export interface AcpProcessOptions {
 /** Lines that are no message are dropped, because some agents log between them; too long ones end the connection. */
 export class AcpProcess {
   readonly stream: Stream;
-  /** Resolves when the process has ended; never rejects. */
   readonly ended: Promise<void>;
   readonly #kill: () => Promise<void>;
   readonly #program: string;
@@ -102,7 +99,6 @@ export class AcpProcess {
     return new AcpProcess(started, options);
   }
 
-  /** Why the connection is closed, in words for the user; may quote what the agent wrote. */
   failure(): AcpFailure {
     if (this.#fault !== null) {
       return new AcpFailure(this.#fault, 'ACPProtocolError');

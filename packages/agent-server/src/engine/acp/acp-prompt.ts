@@ -42,7 +42,6 @@ function isUserMessage(event: AgentEvent): event is MessageEvent {
   return event.kind === 'MessageEvent' && event.source === 'user';
 }
 
-/** What a new session is told once; the agent has a system prompt of its own. */
 function instructions({ systemPromptSuffix, language }: PromptOptions['settings']): ContentBlock[] {
   const parts = [systemPromptSuffix, language ? `Answer in this language: ${language}.` : null];
   return parts.flatMap((part) => (part ? [textBlock(part)] : []));

@@ -1,3 +1,4 @@
+import { inTime } from '@slipway/common/async.js';
 import { AGENT_METHODS, type ContentBlock, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { AgentDetails, AcpLaunch, EngineHost, OfferedModel } from '../agent-engine.js';
 import type { ToolView } from '../../tool-view.js';
@@ -69,10 +70,7 @@ export class AcpSession {
     this.#model = currentModel(described);
   }
 
-  /**
-   * Starts the agent and opens its session. What the agent replays reaches the client before this resolves.
-   * @throws AcpFailure
-   */
+  /** What the agent replays of its session reaches the client before this resolves. @throws AcpFailure */
   static async open(options: AcpSessionOptions): Promise<AcpSession> {
     const { view, host, launch, conversation } = options;
     const environment = { ...host.toolEnvironment(), ...launch.environment };
@@ -274,11 +272,5 @@ async function within<T>(
   work: Promise<T>,
   message = 'The agent did not answer in time.',
 ): Promise<T> {
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeout.reject(new AcpFailure(message, 'ACPStartupTimeout')), milliseconds);
-  try {
-    return await Promise.race([work, timeout.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return await inTime(milliseconds, work, () => new AcpFailure(message, 'ACPStartupTimeout'));
 }

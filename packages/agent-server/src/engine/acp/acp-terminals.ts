@@ -112,7 +112,6 @@ export class AcpTerminals {
   }
 }
 
-/** The end of an output, of as many bytes as the agent asked for. */
 class OutputTail {
   readonly #limit: number;
   #chunks: Buffer[] = [];

@@ -37,7 +37,6 @@ function cut(value: unknown, depth: number): unknown {
     : Object.fromEntries(Object.entries(value).map(([key, member]) => [key, cut(member, depth - 1)]));
 }
 
-/** A longer message becomes several events. */
 const MAX_MESSAGE = 100_000;
 const MAX_TITLE = 500;
 const MAX_PARTS = 50;
@@ -171,7 +170,6 @@ export class AcpTranscript {
     );
   }
 
-  /** Ends a turn: writes the remaining text, and ends the calls that the agent never ended. */
   async end(status: 'completed' | 'failed'): Promise<void> {
     await this.flush();
     for (const [id, call] of this.#calls) {

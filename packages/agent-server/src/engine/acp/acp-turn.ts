@@ -10,7 +10,6 @@ interface Question {
 
 type TurnResult = { response: PromptResponse } | { error: unknown };
 
-/** Why waiting for a turn ends, at least for now. */
 type TurnStop = 'finished' | 'asked' | 'interrupted' | 'limited' | 'idle';
 
 /** The agent's work on one prompt. It may outlast a run: no run is active while the user is asked. */
@@ -153,7 +152,6 @@ export function choose(options: readonly PermissionOption[], accept: boolean): P
   return first === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId: first.optionId };
 }
 
-/** Adds the usage of a turn, as far as the agent reports it. Reported costs are counted by `countCost`. */
 export async function countTurn(host: EngineHost, response: PromptResponse, isStep: boolean): Promise<void> {
   const { promptTokens, completionTokens } = tokensOf(response);
   const { modelPrices, llm } = host.settings;
@@ -165,7 +163,6 @@ export async function countTurn(host: EngineHost, response: PromptResponse, isSt
   }
 }
 
-/** Adds the cost of the session since the agent's last report. */
 export async function countCost(
   host: EngineHost,
   { amount, currency }: { amount: number; currency: string },

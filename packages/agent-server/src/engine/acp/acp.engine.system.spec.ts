@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
 import { until } from '../../../../../test/support/until.js';
-import { toolEnvironment } from '../../tool-environment.js';
+import { toolEnvironment } from '../../tool-view.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { AcpEngine } from './acp.engine.js';
 

@@ -231,7 +231,6 @@ export class AcpEngine extends AgentEngine {
     }
   }
 
-  /** Ends the turn that is open, if any: asks the agent to, and ends its process when it does not. */
   async #interrupt(): Promise<void> {
     const [turn, agent] = [this.#turn, this.#agent];
     this.#turn = null;

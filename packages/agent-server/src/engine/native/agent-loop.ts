@@ -33,7 +33,6 @@ import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './resp
 import { prepareRun, refreshTools } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
-/** How often one run asks for a missing result. */
 const MAX_RESULT_REQUESTS = 3;
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
@@ -61,7 +60,6 @@ interface ParsedCalls {
   needConfirmation: boolean;
 }
 
-/** One run: calls the model, runs the tools that it calls, and repeats until something ends the run. */
 export class AgentLoop {
   readonly #host: EngineHost;
   readonly #signal: AbortSignal;
@@ -296,7 +294,6 @@ export class AgentLoop {
     return calls;
   }
 
-  /** Parses a call as the model wrote it; its event may show it masked. */
   #parseWritten(tools: ReadonlyMap<string, Tool>, event: ActionEvent): ReturnType<typeof parseCall> {
     const { llm_response_id, tool_call: shown } = event;
     const original = originalCall(this.#host.originals(), llm_response_id, shown.id);

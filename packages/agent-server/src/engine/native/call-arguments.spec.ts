@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { convertArguments, parseArguments } from './call-arguments.js';
+import { convertArguments, parseArguments } from './tool-calls.js';
 
 describe('parseArguments', () => {
   it.each([

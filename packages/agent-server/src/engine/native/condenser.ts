@@ -139,9 +139,7 @@ export class Condenser {
 type RoomRequest = Pick<ModelRequest, 'model' | 'messages' | 'signal'>;
 
 interface Forgettable {
-  /** The events to summarise, oldest first; an earlier summary may be among them. */
   events: VisibleEvent[];
-  /** Position of the summary among the remaining events. */
   offset: number;
 }
 

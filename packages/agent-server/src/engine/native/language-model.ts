@@ -254,11 +254,8 @@ export interface ModelTarget {
   model: string;
 }
 
-/** What a server accepts where servers differ. */
 export interface TargetRules {
-  /** The ids of calls that it accepts; others are replaced. */
   callId: RegExp;
-  /** Whether it loads images from addresses: `https` only, or any. */
   imageUrls: 'https' | 'any';
   maxDescription: number;
   /** Schemas of tools are Google's, which are a part of OpenAPI's. */

@@ -26,7 +26,6 @@ type LlmFailureCode =
   | 'LlmTimeout'
   | 'LlmEmptyAnswer';
 
-/** Why a call of the model failed, in words for the user. */
 export class LlmFailure extends Error {
   readonly code: LlmFailureCode;
   /** Milliseconds that the provider asks to wait, 0 if it does not say; null: the same call would fail again. */
@@ -169,7 +168,6 @@ function hasNoVersion(url: string): boolean {
   return URL.canParse(url) && new URL(url).pathname === '/chat/completions';
 }
 
-/** No response, or one that ended in the middle. */
 function connectionFailure(error: unknown): LlmFailure {
   // The SDK also throws plain objects with a message.
   const reasons = causes(error).map((cause) => jsonText(cause, 'message') ?? errorMessage(cause));
@@ -187,7 +185,6 @@ function connectionFailure(error: unknown): LlmFailure {
   );
 }
 
-/** Errors often quote their causes, which would repeat them. */
 function distinct(sentences: readonly string[]): string[] {
   return sentences.filter(
     (sentence, index) =>

@@ -18,13 +18,11 @@ import type {
 } from '@slipway/agent-protocol/events.js';
 import { terminalText } from '../../tools/terminal-screen.js';
 import type { OriginalPart, OriginalResponse, Originals } from '../agent-engine.js';
-import { isResult, type ResultEvent } from '../open-calls.js';
-import { parseArguments } from './call-arguments.js';
+import { isResult, type ResultEvent, UNKNOWN_RESULT } from '../open-calls.js';
+import { parseArguments } from './tool-calls.js';
 
 const LEFT_OUT = 'left out';
-export const UNKNOWN_RESULT = 'The call was interrupted; whether it had an effect is not known.';
 
-/** Events that become part of the model's prompt. */
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
 
 interface WrittenBy {
@@ -32,7 +30,6 @@ interface WrittenBy {
   origin: string;
 }
 
-/** The model's prompt, derived from the log and its originals alone. */
 interface Prompt {
   /** null: the log has no system prompt yet. */
   instructions: string | null;
@@ -134,7 +131,6 @@ function shownText({ kind, content }: ObservationEvent['observation'], images: s
   return (isOutput ? terminalText(text) : text).replaceAll('\r\n', '\n');
 }
 
-/** The text of a content, with a note in place of images. */
 export function textOf(content: readonly Content[], images = LEFT_OUT): string {
   return content
     .map((part) => (part.type === 'text' ? part.text : `[${part.image_urls.length} image(s) ${images}]`))
@@ -187,7 +183,10 @@ function fromResponse(
       role: 'assistant',
       content: [
         // Calls that were condensed, or never logged, have no result.
-        ...content.filter((part) => part.type !== 'tool-call' || calledIn(actions, part.toolCallId)),
+        ...content.filter(
+          (part) =>
+            part.type !== 'tool-call' || actions.some(({ tool_call: call }) => call.id === part.toolCallId),
+        ),
         ...actions
           .filter(({ tool_call: call }) => !calls.has(call.id))
           .map((action) => toCall(action.tool_call)),
@@ -197,10 +196,6 @@ function fromResponse(
     { role: 'tool', content: actions.map((action) => toResult(action, results.get(action))) },
     ...resultImages(actions.map((action) => results.get(action))),
   ];
-}
-
-function calledIn(actions: readonly ActionEvent[], id: string): boolean {
-  return actions.some(({ tool_call: call }) => call.id === id);
 }
 
 type AssistantParts = Exclude<AssistantContent, string>;

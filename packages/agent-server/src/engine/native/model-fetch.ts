@@ -45,10 +45,7 @@ const MAX_QUOTE = 300;
 /** The beginning of a page is enough to say what it is. */
 const MAX_PAGE = 20_000;
 
-/**
- * Recognises answers with status 200 that are no stream: a completion in one piece becomes a stream, and anything
- * else an error that says what it was.
- */
+/** A completion in one piece becomes a stream; any other answer with status 200 an error that quotes it. */
 export function checkedFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init) => {
     const response = await fetch(input, init);

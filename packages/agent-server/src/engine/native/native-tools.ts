@@ -1,19 +1,18 @@
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { RemoteAccess } from '../../git/remote-access.js';
-import { CreatePullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
-import { FileEditorTool } from '../../tools/file-editor.tool.js';
-import { FinishTool, FinishWithResultTool } from '../../tools/finish.tool.js';
-import { GitRemoteTool } from '../../tools/git-remote.tool.js';
-import { lastPlan, TaskTrackerTool } from '../../tools/task-tracker.tool.js';
+import { createPullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
+import { fileEditorTool } from '../../tools/file-editor.tool.js';
+import { finishTool, finishWithResultTool } from '../../tools/finish.tool.js';
+import { gitRemoteTool } from '../../tools/git-remote.tool.js';
+import { lastPlan, taskTrackerTool } from '../../tools/task-tracker.tool.js';
 import { McpToolbox, type ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
 import { loadSetup, ownVariables, ShellSession } from '../../tools/shell-session.js';
-import { TerminalTool } from '../../tools/terminal.tool.js';
-import { ThinkTool } from '../../tools/think.tool.js';
+import { terminalTool } from '../../tools/terminal.tool.js';
+import { thinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
-import { WebSearchTool } from '../../tools/web-search.tool.js';
+import { webSearchTool } from '../../tools/web-search.tool.js';
 import { clipText } from '../../clipped-text.js';
-import { toolEnvironment } from '../../tool-environment.js';
-import type { ToolView } from '../../tool-view.js';
+import { toolEnvironment, type ToolView } from '../../tool-view.js';
 import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
 import { conversationFailure } from '../limits.js';
 
@@ -22,7 +21,6 @@ const MAX_TOOLS = 128;
 const TOO_MANY = `Models take ${MAX_TOOLS} tools at most, so some are left out. Name those that are needed in the member tools of a server in mcp_config. Left out:`;
 const REPAIRED =
   'Some model servers refuse the schemas of these tools, so they are offered with repaired ones, and called as before:';
-/** Characters. */
 const MAX_NOTICE = 8_000;
 
 export interface NativeToolsOptions {
@@ -52,18 +50,17 @@ export class NativeTools {
     this.#shell = shell;
     const { resultSchema } = host.settings;
     this.#builtIn = [
-      new TerminalTool(shell),
-      new FileEditorTool(options.view),
-      new TaskTrackerTool(() => lastPlan(host.events())),
-      new ThinkTool(),
-      resultSchema === null ? new FinishTool() : new FinishWithResultTool(resultSchema),
+      terminalTool(shell),
+      fileEditorTool(options.view),
+      taskTrackerTool(() => lastPlan(host.events())),
+      thinkTool,
+      resultSchema === null ? finishTool : finishWithResultTool(resultSchema),
       ...(options.pullRequests === null
         ? []
-        : [new CreatePullRequestTool(options.pullRequests, () => shell.workingDir)]),
+        : [createPullRequestTool(options.pullRequests, () => shell.workingDir)]),
     ];
   }
 
-  /** Connects the tool servers and returns what the user should know of them. */
   async connect(): Promise<ToolNotice[]> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
@@ -82,7 +79,6 @@ export class NativeTools {
     return await this.#toolbox.refresh(signal);
   }
 
-  /** The tools that these settings allow, by name, as many of them as models take. */
   offeredTools(settings: EngineSettings): ReadonlyMap<string, Tool> {
     const offered = this.#allowedTools(settings).slice(0, MAX_TOOLS);
     return new Map(offered.map((tool) => [tool.name, tool]));
@@ -113,10 +109,10 @@ export class NativeTools {
 
   #allowedTools({ searchApiKey, tavilyApiUrl }: EngineSettings): Tool[] {
     const search =
-      searchApiKey === null ? [] : [new WebSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
+      searchApiKey === null ? [] : [webSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();
     const remote =
-      access === null ? [] : [new GitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
+      access === null ? [] : [gitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
     const ours = [...this.#builtIn, ...remote, ...search];
     return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
   }

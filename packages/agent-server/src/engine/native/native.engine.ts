@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { privateFolder } from '../../git/private-repository.js';
 import { RemoteAccess } from '../../git/remote-access.js';
-import { toolEnvironment } from '../../tool-environment.js';
+import { toolEnvironment } from '../../tool-view.js';
 import { postPullRequest } from '../../tools/pull-request.tool.js';
 import {
   AgentEngine,
@@ -119,7 +119,6 @@ export class NativeEngine extends AgentEngine {
 
   async prepare(): Promise<void> {}
 
-  /** Its model is one of the settings. */
   async switchModel(): Promise<void> {
     throw new AgentUnavailableError('The model of this agent is a setting of the conversation.');
   }

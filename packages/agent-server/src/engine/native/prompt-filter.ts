@@ -13,7 +13,7 @@ import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-fo
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { type ModelTarget, type TargetRules, targetRules } from './language-model.js';
-import { UNKNOWN_RESULT } from './messages-from-events.js';
+import { UNKNOWN_RESULT } from '../open-calls.js';
 import type { OfferedTool } from './model-call.js';
 import { ImageAllowance, imagePart, type LeftOutImages } from './prompt-images.js';
 

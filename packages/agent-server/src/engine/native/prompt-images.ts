@@ -17,7 +17,6 @@ const SIGNATURES: readonly (readonly [mediaType: string, beginning: RegExp])[] =
   ['image/webp', /^UklGR.{6}XRUJQ/],
 ];
 
-/** Which images are replaced by notes because the model has refused them. */
 export type LeftOutImages = 'none' | 'addresses' | 'all';
 
 const DATA_URL = /^data:/i;
@@ -54,7 +53,6 @@ interface ImageLimits {
   leftOut: LeftOutImages;
 }
 
-/** An image as a server takes it, or a note in its place. */
 export function imagePart(
   data: FilePart['data'],
   { imageUrls }: Pick<TargetRules, 'imageUrls'>,

@@ -15,7 +15,6 @@ const MAX_DEPTH = 12;
 /** Longer ones are pages, not reasons. */
 const MAX_READ = 50_000;
 
-/** Reads an error's body, whatever its form. */
 export function readRefusal(body: string): Refusal {
   const codes: string[] = [];
   const texts: string[] = [];
@@ -111,7 +110,6 @@ export function isFinal({ codes }: Pick<Refusal, 'codes'>): boolean {
   return codes.some((code) => FINAL.test(code));
 }
 
-/** Whether the provider withheld the answer because of what it is about. */
 export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
   return codes.some((code) =>
     /\b(content ?filter(ed)?|content policy|polic(y|ies) violation|safety)\b/.test(code),
@@ -136,7 +134,7 @@ export function namedPause(
   return (
     retryAfter(headers['retry-after'], now) ||
     retryDelay(parseJson(body)) ||
-    pauseInWords(body.slice(0, MAX_READ))
+    duration(PAUSE.exec(body.slice(0, MAX_READ))?.[1] ?? '')
   );
 }
 
@@ -189,10 +187,6 @@ const PAUSE = new RegExp(
   String.raw`\b(?:retry|again|wait|resets?|available|retrying)\b[^.\n\d]{0,40}?((?:${AMOUNT}(?:\s{0,3}(?:,|and)?\s{0,3})?)+)`,
   'i',
 );
-
-function pauseInWords(text: string): number {
-  return duration(PAUSE.exec(text)?.[1] ?? '');
-}
 
 /** `1m30s`, `12.5 seconds`, `373.8ms`. */
 function duration(text: string): number {

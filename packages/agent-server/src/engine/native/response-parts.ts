@@ -70,7 +70,6 @@ export class ResponseParts {
     }
   }
 
-  /** @returns the parts with the opaque data of each, without empty ones */
   parts(): OriginalPart[] {
     const calls = this.#parts.filter((part) => part.type === 'call');
     calls.forEach((call, position) => addMembers(call, this.#membersOf(call, position)));

@@ -62,7 +62,7 @@ export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<
     source: 'agent',
     system_prompt: { type: 'text', text: systemPrompt() },
     dynamic_context: { type: 'text', text: context },
-    tools: [...tools.offeredTools(settings).values()].map((tool) => tool.definition()),
+    tools: [...tools.offeredTools(settings).values()].map(({ definition }) => definition),
   });
 }
 

@@ -10,7 +10,6 @@ const MAX_INCOMPLETE = 2_000;
 const CALL = /(?<!["'`])<function(?:=|\s+(?:name=)?)["']?([^\s"'<>=]{1,200})["']?\s*>/g;
 const PARAMETER = /<parameter(?:=|\s+(?:name=)?)["']?([^\s"'<>=]{1,200})["']?\s*>/g;
 const PARAMETER_MARK = /<parameter(?:=|\s+(?:name=)?)["']?[^\s"'<>=]{1,200}["']?\s*>|<\/parameter>/g;
-/** What may follow the end of a value. */
 const AFTER_VALUE = /\s*(?:<parameter[=\s]|<\/?function|<\/?tool_call>|$)/y;
 const CALL_END = /\s*<\/function\s*>?(?:\s*<\/tool_call>)?/y;
 const THINKING = /^\s*<(think|thinking|thought)>/i;
@@ -182,7 +181,6 @@ export function textOfResult(name: string, result: string): string {
   return `${RESULT_MARK}${name}]:\n${result}`;
 }
 
-/** Tells a model without function calling how it calls tools. */
 export function toolInstructions(
   tools: readonly { name: string; description?: string | undefined; inputSchema: unknown }[],
 ): string {

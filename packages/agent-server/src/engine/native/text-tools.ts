@@ -29,7 +29,7 @@ export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware 
     specificationVersion: 'v4',
     wrapStream: async ({ params, model }) => {
       const { tools = [], toolChoice, prompt, ...rest } = params;
-      const offered = toolChoice?.type === 'none' ? [] : tools.filter(isFunction);
+      const offered = toolChoice?.type === 'none' ? [] : tools.filter((tool) => tool.type === 'function');
       const { stream, ...result } = await model.doStream({
         ...rest,
         prompt: toTextPrompt(prompt, offered),
@@ -43,10 +43,6 @@ export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware 
 }
 
 type FunctionTool = Extract<Offered, { type: 'function' }>;
-
-function isFunction(tool: Offered): tool is FunctionTool {
-  return tool.type === 'function';
-}
 
 function parametersOf({ properties }: FunctionTool['inputSchema']): string[] {
   return isJsonObject(properties) ? Object.keys(properties) : [];

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { FinishTool } from '../../tools/finish.tool.js';
-import { TaskTrackerTool } from '../../tools/task-tracker.tool.js';
-import { ThinkTool } from '../../tools/think.tool.js';
+import { finishTool } from '../../tools/finish.tool.js';
+import { taskTrackerTool } from '../../tools/task-tracker.tool.js';
+import { thinkTool } from '../../tools/think.tool.js';
 import { offeredTool, parseCall } from './tool-calls.js';
 
-const tasks = new TaskTrackerTool(() => []);
-const tools = new Map([new ThinkTool(), new FinishTool(), tasks].map((tool) => [tool.name, tool] as const));
+const tasks = taskTrackerTool(() => []);
+const tools = new Map([thinkTool, finishTool, tasks].map((tool) => [tool.name, tool] as const));
 
 describe('parseCall', () => {
   it.each([
@@ -41,7 +41,6 @@ describe('offeredTool', () => {
   it('asks for the risk only of calls that a user may have to confirm', () => {
     expect(offeredTool(tasks, true).inputSchema).toMatchObject({ required: ['security_risk'] });
     expect(offeredTool(tasks, false).inputSchema).toEqual(tasks.inputSchema);
-    const finish = new FinishTool();
-    expect(offeredTool(finish, true).inputSchema).toEqual(finish.inputSchema);
+    expect(offeredTool(finishTool, true).inputSchema).toEqual(finishTool.inputSchema);
   });
 });

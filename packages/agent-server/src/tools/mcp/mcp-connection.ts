@@ -98,10 +98,7 @@ export class McpConnection {
     return await this.#session.request('tools/call', params, options);
   }
 
-  /**
-   * Lists the tools anew if the server has announced others or has another session; true when it did.
-   * @throws Error when they cannot be listed; the earlier ones stay then
-   */
+  /** True when the list is a new one. @throws Error when it cannot be had; the earlier tools stay then */
   async refresh(signal: AbortSignal): Promise<boolean> {
     const hasChanged = this.#session.takeListChange();
     if (!hasChanged && !this.#isListStale) {

@@ -1,16 +1,8 @@
 import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation-api.js';
-import type { MCPToolObservation, ToolDefinition } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { shownAddress } from '@slipway/common/http/address-rules.js';
 import { clipText } from '../../clipped-text.js';
-import {
-  cleanToolName,
-  MAX_TOOL_NAME,
-  mcpToolDefinition,
-  type PreparedCall,
-  Tool,
-  type ToolContext,
-} from '../tool.js';
+import { cleanToolName, MAX_TOOL_NAME, mcpToolDefinition, type Tool } from '../tool.js';
 import { repairSchema } from '../tool-schema.js';
 import type { McpConnection, McpConnectionOptions } from './mcp-connection.js';
 import { type ListedTool, problemsText, toContent } from './server-answers.js';
@@ -20,7 +12,6 @@ const MAX_RESTARTS = 3;
 const MAX_REASON = 3_000;
 const MAX_NAMES = 20;
 
-/** Something about the tool servers that the user should know; the run goes on. */
 export interface ToolNotice {
   code:
     'McpServerUnavailable' | 'McpServerEnded' | 'McpToolsAdjusted' | 'McpToolsChanged' | 'McpToolsNotListed';
@@ -89,7 +80,7 @@ export class McpToolbox {
     return offers.map(({ server, connection, entry }) => {
       const name = names.get(entry) ?? uniqueToolName(server, entry.name, used);
       used.add(name);
-      return new McpTool(name, entry, connection);
+      return mcpTool(name, entry, connection);
     });
   }
 
@@ -208,52 +199,30 @@ function namesText(what: string, names: readonly string[]): string[] {
   return names.length === 0 ? [] : [`${what} ${shown.join(', ')}${more}`];
 }
 
-/** A tool of a tool server, which validates the arguments itself. */
-class McpTool extends Tool {
-  readonly name: string;
-  readonly description: string;
-  readonly needsConfirmation = true;
-  readonly inputSchema: Record<string, unknown>;
-  override readonly repairs: readonly string[];
-  readonly #connection: McpConnection;
-  readonly #entry: ListedTool;
-  readonly #renamed: ReadonlyMap<string, string>;
-
-  constructor(name: string, entry: ListedTool, connection: McpConnection) {
-    super();
-    this.name = name;
-    this.description = entry.description;
-    const { schema, renamed, repairs } = repairSchema(entry.inputSchema);
-    this.inputSchema = schema;
-    this.repairs = repairs;
-    this.#renamed = renamed;
-    this.#entry = entry;
-    this.#connection = connection;
-  }
-
-  prepare(args: Record<string, unknown>): PreparedCall {
-    return {
+function mcpTool(name: string, entry: ListedTool, connection: McpConnection): Tool {
+  const { description } = entry;
+  const { schema, renamed, repairs } = repairSchema(entry.inputSchema);
+  return {
+    name,
+    description,
+    needsConfirmation: true,
+    inputSchema: schema,
+    repairs,
+    definition: mcpToolDefinition({ name, description }, schema),
+    prepare: (args) => ({
       action: { kind: 'MCPToolAction', data: args },
-      run: async (context) => await this.#run(args, context),
-    };
-  }
-
-  definition(): ToolDefinition {
-    return mcpToolDefinition(this);
-  }
-
-  async #run(args: Record<string, unknown>, { signal }: ToolContext): Promise<MCPToolObservation> {
-    const named = Object.fromEntries(
-      Object.entries(args).map(([name, value]) => [this.#renamed.get(name) ?? name, value]),
-    );
-    const result = await this.#connection.call(this.#entry.name, named, signal);
-    return {
-      kind: 'MCPToolObservation',
-      content: toContent(result),
-      is_error: result.isError === true,
-      tool_name: this.name,
-    };
-  }
+      run: async ({ signal }) => {
+        const named = Object.entries(args).map(([key, value]) => [renamed.get(key) ?? key, value] as const);
+        const result = await connection.call(entry.name, Object.fromEntries(named), signal);
+        return {
+          kind: 'MCPToolObservation',
+          content: toContent(result),
+          is_error: result.isError === true,
+          tool_name: name,
+        };
+      },
+    }),
+  };
 }
 
 /** The tool's own name, adapted to model APIs, with the server's name in front if another tool already uses it. */

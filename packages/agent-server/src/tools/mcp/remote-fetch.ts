@@ -2,7 +2,6 @@ import type { TransformStreamDefaultController, Transformer } from 'node:stream/
 import { boundedText } from '../../clipped-text.js';
 import { type RepairedMessage, repairedMessage } from './server-answers.js';
 
-/** Returns the reason why an address from a user may not be called, or null. */
 export type CheckUrl = (url: URL) => Promise<string | null>;
 
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
@@ -117,7 +116,6 @@ function repairedStream(
   return new Response(body?.pipeThrough(new TransformStream(events)) ?? null, { status, headers });
 }
 
-/** An answer in one piece: a message, or a list of them. */
 async function answered(response: Response, asked: Id): Promise<Response> {
   const { status, headers } = response;
   const type = headers.get('content-type') ?? '';

@@ -7,7 +7,6 @@ import { cleanToolName } from '../tool.js';
 // What tool servers send is read member by member: what is wrong in one place must not hide the rest.
 
 const VERSION = { jsonrpc: '2.0' } as const;
-/** JSON-RPC's code for an error within the server. */
 const INTERNAL_ERROR = -32_603;
 
 export type RepairedMessage = typeof VERSION &

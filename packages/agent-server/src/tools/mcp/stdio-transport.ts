@@ -8,13 +8,11 @@ import { terminalText } from '../terminal-screen.js';
 import { repairedMessage } from './server-answers.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Characters of standard error that are kept: its beginning and its end. */
 const MAX_ERROR_TEXT = 2_000;
 /** How long the output of a process is read that has ended: what it started may hold the pipes open. */
 const LAST_OUTPUT_MS = 500;
 
 interface StdioTransportOptions {
-  /** Program and arguments. */
   command: string[];
   cwd: string;
   /** The whole environment: nothing is inherited. */

@@ -11,7 +11,7 @@ import {
 } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { AGENT_FILES_LABEL, CREATED_LABEL } from './container.js';
-import type { DockerBackendOptions } from './docker-options.js';
+import type { DockerBackendOptions } from './docker.descriptor.js';
 import { callEngine, nullOnStatus, removeContainer } from './engine.js';
 import { findImage } from './images.js';
 
@@ -37,10 +37,7 @@ export class AgentServerVolumes {
     private readonly options: Pick<DockerBackendOptions, 'instanceId' | 'defaultImage'>,
   ) {}
 
-  /**
-   * Gets or creates the volume. `wantedBy` is an image that has no agent server.
-   * @throws SandboxBackendError when there is no agent server to copy
-   */
+  /** `wantedBy` is an image without an agent server. @throws SandboxBackendError when there is none to copy */
   async source(
     wantedBy: string,
     onProgress: (line: string) => void,
@@ -192,7 +189,6 @@ export function staleVolumes(
     .map(({ name }) => name);
 }
 
-/** Nothing fills a volume for this long. */
 function isStale(createdAt: number, now: number): boolean {
   return now - createdAt >= STALE_MS;
 }

@@ -1,9 +1,176 @@
+import type { ContainerCreateOptions, ContainerInspectInfo, MountSettings } from 'dockerode';
+import { portVariables, proxyVariables, TOOL_VARIABLES } from '../launch-variables.js';
+import {
+  AGENT_PORT,
+  AGENT_SERVER_COMMAND,
+  AGENT_SERVER_FOLDER,
+  AGENT_USER,
+  type ContainerLaunch,
+  EVERY_ADDRESS,
+  INSTANCE_LABEL,
+  SANDBOX_LABEL,
+  type SandboxLayout,
+} from '../container-layout.js';
+import { SandboxBackendError, parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
+import type { DockerBackendOptions } from './docker.descriptor.js';
+import type { EngineFacts } from './engine.js';
 import { isIP, isIPv6 } from 'node:net';
-import type { ContainerInspectInfo } from 'dockerode';
 import { parseJson } from '@slipway/common/json-access.js';
-import { AGENT_PORT, EVERY_ADDRESS, SANDBOX_LABEL } from '../container-layout.js';
-import { parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
-import type { DockerBackendOptions } from './docker-options.js';
+
+const MEBIBYTE = 1024 * 1024;
+const OPEN_FILES = 16_384;
+const NANO = 1e9;
+const LOG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
+/** With these networks a sandbox shares the network of the host or of another container, or has none. */
+const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
+/** Variables that are only for our agent server, or that are secret. */
+const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
+
+export function containerOptions(
+  launch: ContainerLaunch,
+  layout: SandboxLayout,
+  options: Pick<
+    DockerBackendOptions,
+    'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'
+  > & { ownNetwork: string | null },
+  reach: SandboxReach,
+  engine: EngineFacts,
+  createdAt: number,
+): ContainerCreateOptions {
+  const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
+  const network = networkOf(launch, options.network) ?? options.ownNetwork;
+  const ports = [AGENT_PORT, ...Object.values(launch.ports)].map((port) => `${port}/tcp`);
+  const env = {
+    ...proxyVariables(options.environment, launch, false),
+    ...layout.env,
+    ...portVariables(launch.ports, EVERY_ADDRESS),
+  };
+  return {
+    name: sandboxName(launch.id),
+    Image: layout.image,
+    Cmd: layout.args,
+    Env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    User: `${AGENT_USER}:${AGENT_USER}`,
+    WorkingDir: layout.folder,
+    Labels: {
+      [INSTANCE_LABEL]: options.instanceId,
+      [SANDBOX_LABEL]: launch.id,
+      [CREATED_LABEL]: String(createdAt),
+      [PORTS_LABEL]: JSON.stringify(launch.ports),
+      ...(launch.sessionKey === null && { [WARM_LABEL]: 'true' }),
+    },
+    OpenStdin: layout.keyOnStdin,
+    StdinOnce: layout.keyOnStdin,
+    ExposedPorts: Object.fromEntries(ports.map((port) => [port, {}])),
+    // The service checks whether it answers; the image's own health check would only cost.
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: {
+      Init: true,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      ReadonlyRootfs: true,
+      // Build tools execute what they put there. The size counts as memory of the sandbox.
+      Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${Math.floor(memory / 2)}` },
+      Mounts: volumeMounts(sandboxName(launch.id), layout),
+      PidsLimit: options.pidsLimit,
+      Ulimits: [
+        { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },
+        { Name: 'core', Soft: 0, Hard: 0 },
+      ],
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: Math.round(Math.min(launch.cpu ?? options.cpu, engine.processors) * NANO),
+      LogConfig: LOG,
+      RestartPolicy: { Name: 'no' },
+      ...(launch.runtime !== null && { Runtime: launch.runtime }),
+      ...(network !== null && { NetworkMode: network }),
+      ...(reach.by === 'port' && {
+        // 0 makes the engine pick a free port.
+        PortBindings: Object.fromEntries(
+          ports.map((port) => [port, [{ HostIp: reach.hostIp, HostPort: '0' }]]),
+        ),
+        ...(engine.knowsHostGateway && { ExtraHosts: ['host.docker.internal:host-gateway'] }),
+      }),
+    },
+    ...(network !== null &&
+      reach.by === 'name' && {
+        NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [sandboxHostName(launch.id)] } } },
+      }),
+  };
+}
+
+/** Only the first mount lets the image's folder initialize a new volume. */
+function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): MountSettings[] {
+  const mount: MountSettings = { Type: 'volume', Source: volume, Target: folder };
+  const options = { NoCopy: true, Labels: {}, DriverConfig: { Name: '', Options: {} } };
+  return secondFolder === null
+    ? [mount]
+    : [mount, { ...mount, Target: secondFolder, VolumeOptions: options }];
+}
+
+/** The specification's network replaces the service's, so the service must be in that one too. */
+function networkOf(launch: ContainerLaunch, serviceNetwork: string | null): string | null {
+  if (launch.network !== null && UNUSABLE_NETWORK.test(launch.network)) {
+    throw new SandboxBackendError(
+      `a sandbox in the network "${launch.network}" could not be reached: the specification must name a bridge network of the engine`,
+    );
+  }
+  return launch.network ?? serviceNetwork;
+}
+
+/** Lets tools see the image's own variables (`JAVA_HOME`): our agent server passes on only names that it knows. */
+export function exposeImageVariables(
+  options: ContainerCreateOptions,
+  variables: readonly string[],
+): ContainerCreateOptions {
+  const prefix = `${TOOL_VARIABLES}=`;
+  const env = options.Env ?? [];
+  const listed = env.find((variable) => variable.startsWith(prefix))?.slice(prefix.length);
+  const names = variables
+    .map((variable) => variable.split('=', 1)[0] ?? '')
+    .filter((name) => name !== '' && !WITHHELD_VARIABLES.test(name));
+  return {
+    ...options,
+    Env: [
+      ...env.filter((variable) => !variable.startsWith(prefix)),
+      `${prefix}${[...(listed?.split(',') ?? []), ...names].join(',')}`,
+    ],
+  };
+}
+
+/** Adds a read-only mount of our agent server, from `volume`, for an image that has none. */
+export function mountAgentServer(options: ContainerCreateOptions, volume: string): ContainerCreateOptions {
+  const mount: MountSettings = {
+    Type: 'volume',
+    Source: volume,
+    Target: AGENT_SERVER_FOLDER,
+    ReadOnly: true,
+  };
+  return {
+    ...options,
+    Entrypoint: AGENT_SERVER_COMMAND,
+    // The image may name another signal, which would end the server before it has cleaned up.
+    StopSignal: 'SIGTERM',
+    HostConfig: { ...options.HostConfig, Mounts: [...(options.HostConfig?.Mounts ?? []), mount] },
+  };
+}
+
+export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mounts'>): boolean {
+  return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
+}
+
+/**
+ * The container of `image` that gives a volume its owner: an engine copies them from the folder it is mounted over.
+ * It never starts. The sandbox's name and labels make sure that it is removed.
+ */
+export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
+  return {
+    ...(options.name !== undefined && { name: options.name }),
+    Labels: options.Labels ?? {},
+    Image: image,
+    HostConfig: { NetworkMode: 'none', Mounts: options.HostConfig?.Mounts ?? [] },
+  };
+}
 
 /** Epoch milliseconds of the sandbox's first start; set on its volume and on every container made for it. */
 export const CREATED_LABEL = 'slipway.created-at';

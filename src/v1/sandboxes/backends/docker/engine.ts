@@ -1,3 +1,4 @@
+import { inTime } from '@slipway/common/async.js';
 import Docker from 'dockerode';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -36,16 +37,12 @@ export interface EngineFacts {
   rootDir: string | null;
 }
 
-/** A client of the engine that connects on first use. */
 export function connectEngine(dockerHost: string | null): Docker {
   // Undefined members keep the library from reading its own environment variables.
   return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
 }
 
-/**
- * For https the library reads certificates from `DOCKER_CERT_PATH`, as the docker command does.
- * @throws SandboxBackendError for other kinds of addresses
- */
+/** For https the library reads `DOCKER_CERT_PATH`, as the docker command does. @throws SandboxBackendError */
 export function engineEndpoint(dockerHost: string): EngineEndpoint {
   const [, , socketPath] = SOCKET_ADDRESS.exec(dockerHost) ?? [];
   if (socketPath !== undefined) {
@@ -86,10 +83,7 @@ export async function readEngineFacts(docker: Docker): Promise<EngineFacts> {
   };
 }
 
-/**
- * Calls the engine within a deadline.
- * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
- */
+/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
 export async function callEngine<T>(
   failure: string,
   call: () => Promise<T>,
@@ -104,18 +98,10 @@ export async function callEngine<T>(
 
 /** Rejects after `deadlineMs`: the client library waits forever for an engine that hangs or dies in mid-response. */
 export async function withDeadline<T>(response: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
-  const expired = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    expired.reject(new Error(`the Docker engine did not answer within ${deadlineMs / 1000} s`));
-  }, deadlineMs);
-  try {
-    return await Promise.race([response, expired.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const problem = `the Docker engine did not answer within ${deadlineMs / 1000} s`;
+  return await inTime(deadlineMs, response, () => new Error(problem));
 }
 
-/** The engine's response, or null when it refuses with one of the statuses. */
 export async function nullOnStatus<T>(statuses: number[], response: Promise<T>): Promise<T | null> {
   try {
     return await response;

@@ -50,7 +50,6 @@ export async function ensureImage(
   return pulled;
 }
 
-/** Null when the engine does not have it. */
 export async function findImage(docker: Docker, image: string): Promise<FoundImage | null> {
   const found = await callEngine(`the image ${image} cannot be inspected`, () =>
     nullOnStatus([404], docker.getImage(image).inspect()),
@@ -108,7 +107,6 @@ export class PullProgress {
 
   constructor(private readonly image: string) {}
 
-  /** Takes one event; returns a line when there is something new to say. */
   next(event: unknown): string | null {
     this.#record(event);
     const line = this.#describe();

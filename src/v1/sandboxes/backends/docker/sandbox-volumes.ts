@@ -12,7 +12,6 @@ export class SandboxVolumes {
     private readonly instanceId: string,
   ) {}
 
-  /** Gets or creates the volume; returns when it was made, epoch milliseconds. */
   async create(id: string): Promise<number> {
     const name = sandboxName(id);
     await callEngine('the volume of the sandbox cannot be created', () =>
@@ -47,7 +46,6 @@ export class SandboxVolumes {
     );
   }
 
-  /** Does nothing when there is no such volume of ours. */
   async remove(id: string): Promise<void> {
     if ((await this.createdAt(id)) === null) {
       return;

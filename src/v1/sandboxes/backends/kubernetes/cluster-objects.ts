@@ -5,8 +5,13 @@ import type { ApiCall, ApiServer } from '../../../../common/kubernetes/api-serve
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
-import { type ObservedPod, type ObservedSandbox, readPod, readSandbox } from './observed-objects.js';
-import type { ClusterSandbox } from './sandbox-facts.js';
+import {
+  type ObservedPod,
+  type ObservedSandbox,
+  readPod,
+  readSandbox,
+  type ClusterSandbox,
+} from './sandbox-facts.js';
 import { SANDBOX_API, sandboxObjectName } from './sandbox-manifest.js';
 
 /** Changes of an object come in groups, which listeners hear of once. */
@@ -82,7 +87,6 @@ export class ClusterObjects {
     return this.#pods.known(name);
   }
 
-  /** Changes members of a sandbox's object (a JSON merge patch). */
   async patch(id: string, body: object, asking: Asking = {}): Promise<void> {
     await this.api.call(this.path(id), { method: 'PATCH', body, as: 'merge', ...asking });
   }
@@ -115,10 +119,7 @@ function withPod(sandbox: ObservedSandbox, pods: readonly ObservedPod[]): Cluste
   return { sandbox, pod: own.find(({ isDeleting }) => !isDeleting) ?? own[0] ?? null };
 }
 
-/**
- * Calls the cluster.
- * @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer
- */
+/** @throws SandboxBackendError with `failure` and the reason; SandboxBackendUnavailableError without an answer */
 export async function callCluster<T>(failure: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

@@ -2,7 +2,7 @@ import { PROJECT_FOLDER, SHARED_FOLDER } from '../sandbox-backend.js';
 import { machineView, type Mount, rootArguments } from './machine-view.js';
 import { type NetworkRules, policyCommands } from './network-rules.js';
 import type { UserRange } from './sandbox-users.js';
-import type { ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
 export type Platform = {
@@ -164,7 +164,6 @@ function networkCommand(
   ].flat();
 }
 
-/** Switches to a user and its group, and drops all other groups. */
 function asUser(user: number): string[] {
   return ['--reuid', String(user), '--regid', String(user), '--clear-groups'];
 }

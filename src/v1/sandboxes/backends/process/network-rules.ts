@@ -36,10 +36,7 @@ interface OpenedDestination {
   port: number | null;
 }
 
-/**
- * What a sandbox may reach. Names are resolved now, and open nothing if that fails.
- * @throws RangeError for an invalid entry
- */
+/** Names are resolved now, and open nothing if that fails. @throws RangeError for an invalid entry */
 export async function networkRules(
   allow: readonly string[],
   ownAddresses: readonly string[],

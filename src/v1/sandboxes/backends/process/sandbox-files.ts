@@ -124,10 +124,7 @@ export class SandboxFiles {
     return parseProgramRecord(await readIfExists(this.paths.program));
   }
 
-  /**
-   * While this process stalled, another one may have repeated the step and started the sandbox again.
-   * @throws SandboxBackendError when the latest start is not the `known` one
-   */
+  /** @throws SandboxBackendError when another process has started it since the `known` start */
   async requireStart(known: ProgramRecord | null): Promise<void> {
     if ((await this.program())?.run !== known?.run) {
       throw new SandboxBackendError('The sandbox was started again by another process of this host.');
@@ -194,10 +191,7 @@ export function sandboxPaths(folder: string, id: string, workingDir: string): Sa
   };
 }
 
-/**
- * The working folder of a specification, relative to the box.
- * @throws SandboxBackendError when it is outside, or one of the box's own folders
- */
+/** Relative to the box. @throws SandboxBackendError when it is outside, or one of the box's own folders */
 export function relativeWorkingDir(workingDir: string): string {
   const inside = workingDir === PROJECT_FOLDER ? DEFAULT_WORKING_DIR : path.normalize(workingDir);
   const [first = '.'] = inside.split(path.sep);
@@ -213,7 +207,6 @@ export function agentSocket(paths: SandboxPaths): string {
   return path.join(paths.sockets, 'agent.sock');
 }
 
-/** The socket that leads to a port of a sandbox with a network of its own. */
 export function portSocket(paths: SandboxPaths, name: string): string {
   return path.join(paths.sockets, `${name}.sock`);
 }
@@ -270,7 +263,6 @@ async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
 }
 
-/** The text of a file; empty when it is missing. */
 export async function readIfExists(file: string): Promise<string> {
   return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
 }

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { toolEnvironment } from './tool-environment.js';
+import { toolEnvironment } from './tool-view.js';
 
 it('passes on the variables on the list, and nothing else', () => {
   const environment = toolEnvironment({

@@ -1,9 +1,75 @@
-import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, appendFile, rm, writeFile } from 'node:fs/promises';
+import { jsonText, jsonList, parseJson } from '@slipway/common/json-access.js';
+import type { ConversationRecord } from './conversation-record.js';
 import path from 'node:path';
-import { errorCode } from '@slipway/common/errors/error-message.js';
-import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
 import { HIDDEN, type SecretMasker } from '../secret-masker.js';
+
+/** The file of a conversation's record. Writes one version at a time and skips those that are replaced meanwhile. */
+export class RecordFile {
+  readonly #file: string;
+  #pending: ConversationRecord | null = null;
+  #writing: Promise<void> | null = null;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  async read(): Promise<ConversationRecord> {
+    const record: unknown = JSON.parse(await readFile(this.#file, 'utf8'));
+    if (!isRecord(record)) {
+      throw new Error('the file is not a conversation record');
+    }
+    // An earlier version may have written the file.
+    return {
+      ...record,
+      kind: record.kind ?? 'native',
+      memory: record.memory ?? {},
+      agentDetails: record.agentDetails ?? null,
+      activatedSkills: record.activatedSkills ?? [],
+      tags: record.tags ?? {},
+      navigations: record.navigations ?? [],
+    };
+  }
+
+  /** Resolves once this record, or a newer one, is on disk. */
+  async save(record: ConversationRecord): Promise<void> {
+    this.#pending = record;
+    while (this.#pending !== null) {
+      this.#writing ??= this.#writePending().finally(() => {
+        this.#writing = null;
+      });
+      await this.#writing;
+    }
+    await this.#writing;
+  }
+
+  async #writePending(): Promise<void> {
+    const record = this.#pending;
+    this.#pending = null;
+    if (record !== null) {
+      await this.#replace(record);
+    }
+  }
+
+  async #replace(record: ConversationRecord): Promise<void> {
+    const temporary = `${this.#file}.new`;
+    const handle = await open(temporary, 'w', 0o600);
+    try {
+      await handle.writeFile(JSON.stringify(record));
+      await handle.datasync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, this.#file);
+  }
+}
+
+/** Only this class writes the file, so the check only has to detect damage. */
+function isRecord(value: unknown): value is ConversationRecord {
+  return jsonText(value, 'id') !== null && jsonText(value, 'status') !== null;
+}
 
 const KEPT_FILE = 'originals.jsonl';
 const WAITING_FILE = 'waiting.json';
@@ -98,17 +164,9 @@ function looksMasked(part: OriginalPart): boolean {
 }
 
 async function textOf(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') {
-      return '';
-    }
-    throw error;
-  }
+  return (await unlessCode('ENOENT', readFile(file, 'utf8'))) ?? '';
 }
 
-/** Only this class writes the files, so the check only has to detect damage. */
 function isOriginal(value: unknown): value is OriginalResponse {
   return (
     jsonText(value, 'id') !== null &&
