@@ -62,7 +62,11 @@ export class TriggerDto {
   })
   source = '';
 
-  @field('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.', KEY_EXAMPLE, PATTERNS)
+  @field(
+    'Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.',
+    KEY_EXAMPLE,
+    PATTERNS,
+  )
   on: string | string[] = [];
 
   @Text('Of events: a JMESPath expression that has to be true for the payload.', {
