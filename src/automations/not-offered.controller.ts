@@ -8,14 +8,11 @@ const BASE = '/api/automation/v1';
 /** Routes of the peer's document that are refused, instead of looking unknown: by method, what they are about. */
 const ROUTES: Record<'all' | 'get' | 'post', Record<string, keyof typeof NOT_OFFERED>> = {
   all: {
-    uploads: 'tarballs',
-    'uploads/*rest': 'tarballs',
+    'uploads{/*rest}': 'tarballs',
     'preset/plugin': 'plugins',
     'plugin-spec': 'plugins',
-    drafts: 'drafts',
-    'drafts/*rest': 'drafts',
-    kv: 'kv',
-    'kv/*rest': 'kv',
+    'drafts{/*rest}': 'drafts',
+    'kv{/*rest}': 'kv',
     'git-sync/*rest': 'git_sync',
     'telemetry/*rest': 'telemetry',
   },

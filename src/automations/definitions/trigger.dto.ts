@@ -38,7 +38,7 @@ function arePatterns(on: unknown): boolean {
 }
 
 const PATTERN_SCHEMA = { type: 'string', maxLength: MAX_PATTERN };
-const KEY = { example: 'issues.labeled' };
+const KEY_EXAMPLE = { example: 'issues.labeled' };
 const PATTERNS: FieldKind = {
   schema: { oneOf: [PATTERN_SCHEMA, { type: 'array', items: PATTERN_SCHEMA, maxItems: MAX_PATTERNS }] },
   rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
@@ -62,7 +62,11 @@ export class TriggerDto {
   })
   source = '';
 
-  @field('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.', KEY, PATTERNS)
+  @field(
+    'Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.',
+    KEY_EXAMPLE,
+    PATTERNS,
+  )
   on: string | string[] = [];
 
   @Text('Of events: a JMESPath expression that has to be true for the payload.', {
