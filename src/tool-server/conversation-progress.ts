@@ -82,8 +82,7 @@ export class ConversationProgress {
   }
 
   private async ofStart(userId: string, id: string | null): Promise<Progress> {
-    const newest = { order: 'CREATED_AT_DESC', limit: 1 } as const;
-    const task = id && (await this.starts.search(userId, { conversationId: id }, newest)).items[0];
+    const task = id && (await this.starts.newest(userId, id));
     if (!task || task.status === 'READY') {
       throw unknownConversation();
     }

@@ -67,12 +67,8 @@ export class AutomationEventsService extends BackgroundLoop {
     await this.events.prune();
   }
 
-  private async authenticated(
-    givenOrgId: string,
-    source: string,
-    sent: SentEvent,
-  ): Promise<AutomationWebhook> {
-    const orgId = parseHexId(givenOrgId);
+  private async authenticated(id: string, source: string, sent: SentEvent): Promise<AutomationWebhook> {
+    const orgId = parseHexId(id);
     const known = orgId === null ? null : await this.webhooks.findOneBy({ orgId, source });
     const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
     const webhook = known ?? NO_WEBHOOK;
@@ -109,18 +105,13 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /** Before there are runs. Not in the transaction, since expressions take their time, and others go on in between. */
-  private async outcomes({
-    orgId,
-    source,
-    eventKey: key,
-    payload,
-  }: NewAutomationEvent): Promise<EventOutcome[]> {
+  private async outcomes(event: NewAutomationEvent): Promise<EventOutcome[]> {
     const outcomes: EventOutcome[] = [];
     // Always in this order, so that two events never wait for each other.
-    for (const { id, trigger, state } of await this.automations.ofSource(orgId, source)) {
+    for (const { id, trigger, state } of await this.automations.ofSource(event.orgId, event.source)) {
       await setImmediate();
       const inactive = state === 'ACTIVE' ? null : 'It is not active.';
-      const reason = inactive ?? mismatch(trigger, { source, key, payload });
+      const reason = inactive ?? mismatch(trigger, { ...event, key: event.eventKey });
       outcomes.push({ automation_id: id, run_id: null, reason });
     }
     return outcomes;

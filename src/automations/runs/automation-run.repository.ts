@@ -108,12 +108,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   }
 
   /** Makes a run by hand, also of an inactive automation. @throws DomainError rate_limited beyond the day's maximum */
-  async dispatch(owner: Owner, automationId: string, key: string | null): Promise<AutomationRun> {
+  async dispatch(owner: Owner, id: string, key: string | null): Promise<AutomationRun> {
     return this.transaction(async (manager) => {
-      const automation = found(
-        await this.automations.lock(manager, { ...owner, id: automationId }),
-        'automation',
-      );
+      const automation = found(await this.automations.lock(manager, { ...owner, id }), 'automation');
       const cause = { trigger: 'manual', id: key ?? randomUUID() } as const;
       const { run, reason } = await this.make(manager, automation, cause);
       if (run === null) {

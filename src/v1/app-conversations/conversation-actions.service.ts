@@ -15,6 +15,7 @@ import { SandboxesService } from '../sandboxes/sandboxes.service.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
+import { isFinished } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 
 /** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
@@ -196,12 +197,8 @@ export class ConversationActionsService {
 
   /** A client that chose the id may ask before the conversation exists. */
   private async isStarting(userId: string, id: string): Promise<boolean> {
-    const { items } = await this.startTasks.search(
-      userId,
-      { conversationId: id },
-      { order: 'CREATED_AT_DESC', limit: 1 },
-    );
-    return items.some(({ status }) => status !== 'READY' && status !== 'ERROR');
+    const start = await this.startTasks.newest(userId, id);
+    return start !== null && !isFinished(start.status);
   }
 
   /**

@@ -90,20 +90,11 @@ export class PendingMessagesService {
     const conversationId = task?.app_conversation_id ?? id;
     const conversation = await this.conversations.find(userId, conversationId);
     if (conversation === null) {
-      requireUnfinished(task ?? (await this.startOf(userId, conversationId)));
+      requireUnfinished(task ?? (await this.startTasks.newest(userId, conversationId)));
     } else if (toWireStatus(conversation.sandbox_status, conversation.address) === 'MISSING') {
       throw sandboxNotRunning('MISSING', conversation.sandbox_id);
     }
     return conversationId;
-  }
-
-  private async startOf(userId: string, conversationId: string): Promise<StartTaskRow | null> {
-    const { items } = await this.startTasks.search(
-      userId,
-      { conversationId },
-      { order: 'CREATED_AT_DESC', limit: 1 },
-    );
-    return items[0] ?? null;
   }
 }
 
