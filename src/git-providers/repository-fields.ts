@@ -1,3 +1,4 @@
+import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import type { FieldOptions } from '../common/validation/field.js';
 import { Choice, Text } from '../common/validation/text-fields.js';
 import { PROVIDER_TYPES } from './git-provider.js';
@@ -25,4 +26,10 @@ export function repositoryProblem(name: string): string | null {
 
 export function branchProblem(name: string): string | null {
   return isBranchName(name) ? null : 'Expected the name of a branch, such as main or feature/parser.';
+}
+
+export function ShownProvider(more: ApiPropertyOptions = {}): PropertyDecorator {
+  return ApiProperty(
+    Object.assign({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'github' }, more),
+  );
 }

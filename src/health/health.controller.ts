@@ -49,7 +49,6 @@ const OK = JSON.stringify('OK');
 @Public()
 @Controller()
 export class HealthController {
-  /** Identifies this start of the process. */
   private readonly instanceId = randomUUID();
 
   constructor(

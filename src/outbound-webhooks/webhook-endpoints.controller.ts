@@ -8,7 +8,7 @@ import {
   SearchWebhookDeliveriesQueryDto,
   toWebhookDeliveryDto,
   toWebhookEndpointDto,
-  toWebhookEndpointWithSecretDto,
+  toEndpointWithSecretDto,
   UpdateWebhookEndpointDto,
   WebhookDeliveryDto,
   WebhookDeliveryIdDto,
@@ -64,7 +64,7 @@ export class WebhookEndpointsController {
     @UserId() userId: string,
     @Body() body: CreateWebhookEndpointDto,
   ): Promise<WebhookEndpointWithSecretDto> {
-    return toWebhookEndpointWithSecretDto(await this.endpoints.create(userId, body));
+    return toEndpointWithSecretDto(await this.endpoints.create(userId, body));
   }
 
   @Get()
@@ -128,7 +128,7 @@ export class WebhookEndpointsController {
     @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
   ): Promise<WebhookEndpointWithSecretDto> {
-    return toWebhookEndpointWithSecretDto(await this.endpoints.rotateSecret(userId, id));
+    return toEndpointWithSecretDto(await this.endpoints.rotateSecret(userId, id));
   }
 
   @Post(':id/test')

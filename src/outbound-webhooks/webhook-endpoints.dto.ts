@@ -1,9 +1,10 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { ANY_OBJECT, OrNull, Shown, ShownOrNull, Time, TimeOrNull } from '../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { SchemaRules } from '../common/openapi/schema-rules.js';
-import { customRule } from '../common/validation/field.js';
+import { customRule, must } from '../common/validation/field.js';
 import { Flag } from '../common/validation/number-fields.js';
 import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
 import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
@@ -21,7 +22,10 @@ const EVENTS_EXPECTED = `Expected a list of: ${[EVERY_EVENT, ...WEBHOOK_EVENT_TY
 
 function EventTypes(): PropertyDecorator {
   const known: ReadonlySet<unknown> = new Set([EVERY_EVENT, ...WEBHOOK_EVENT_TYPES]);
-  return (target, property) => {
+  const areGood = (value: unknown): boolean =>
+    !Array.isArray(value) ||
+    (value.length > 0 && value.every((type) => known.has(type)) && new Set(value).size === value.length);
+  return applyDecorators(
     TextList(
       `Types of events to send, without repetition; \`${EVERY_EVENT}\`: all of them, later ones included.`,
       {
@@ -29,14 +33,9 @@ function EventTypes(): PropertyDecorator {
         default: [EVERY_EVENT],
         form: { minItems: 1, uniqueItems: true, items: { $ref: '#/$defs/WebhookEventType' } },
       },
-    )(target, property);
-    customRule('eventTypes', (value) => {
-      const isGood =
-        !Array.isArray(value) ||
-        (value.length > 0 && value.every((type) => known.has(type)) && new Set(value).size === value.length);
-      return isGood ? [] : [{ type: 'enum', msg: EVENTS_EXPECTED }];
-    })(target, property);
-  };
+    ),
+    customRule('eventTypes', must(areGood, 'enum', EVENTS_EXPECTED)),
+  );
 }
 
 @SchemaRules({ $defs: { WebhookEventType: { type: 'string', enum: [EVERY_EVENT, ...WEBHOOK_EVENT_TYPES] } } })
@@ -161,7 +160,7 @@ export function toWebhookEndpointDto(endpoint: WebhookEndpoint): WebhookEndpoint
   };
 }
 
-export function toWebhookEndpointWithSecretDto({
+export function toEndpointWithSecretDto({
   endpoint,
   secret,
 }: EndpointWithSecret): WebhookEndpointWithSecretDto {

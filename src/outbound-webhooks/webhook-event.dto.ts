@@ -1,10 +1,14 @@
 import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
-import { OrNull, ShownOrNull, TEXT_MAP } from '../common/openapi/responses.js';
+import { OrNull, Shown, ShownOrNull, TEXT_MAP } from '../common/openapi/responses.js';
 import type { SentWebhook } from '../common/openapi/webhooks.js';
 import { TEST_EVENT, type WebhookEventType } from './webhook-event.js';
 
 const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
 const SANDBOX_ID = '3kTMd9ZpQ2sVbX7cRfLw1A';
+
+function Cost(description: string): PropertyDecorator {
+  return Shown(description, 0.42, { type: Number, nullable: true });
+}
 
 class ReportedPullRequestDto {
   @ApiProperty({ type: 'integer', example: 17 }) number: number;
@@ -16,7 +20,6 @@ class ConversationFailureReportDto {
   @ApiProperty({ example: "The model's provider answered 401: Incorrect API key provided." }) detail: string;
 }
 
-/** The same members in all events of a conversation. */
 class ConversationReportDto {
   @ApiProperty({ example: CONVERSATION_ID }) conversation_id: string;
   @ApiProperty({ example: SANDBOX_ID }) sandbox_id: string;
@@ -35,8 +38,7 @@ class ConversationReportDto {
 
   @ApiProperty({ ...TEXT_MAP, example: { team: 'checkout' } }) tags: Record<string, string>;
 
-  @ApiProperty({ type: Number, nullable: true, description: 'USD so far.', example: 0.42 })
-  cost: number | null;
+  @Cost('USD so far.') cost: number | null;
 
   @OrNull('octo/app') repository: string | null;
 
@@ -70,14 +72,14 @@ class PullRequestReportDto extends ReportedPullRequestDto {
 class FollowReportDto extends PullRequestReportDto {
   @ApiProperty({ type: 'integer', example: 2 }) round: number;
   @ShownOrNull('Why it ended.', null) reason: string | null;
-  @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
+  @Cost('USD.') cost: number | null;
 }
 
 class AutomationRunReportDto {
   @ApiProperty({ format: 'uuid', example: 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d' }) run_id: string;
   @ApiProperty({ format: 'uuid', example: '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12' }) automation_id: string;
   @ApiProperty({ enum: ['COMPLETED', 'FAILED', 'CANCELLED'], example: 'COMPLETED' }) status: string;
-  @ApiProperty({ type: Number, nullable: true, description: 'USD.', example: 0.42 }) cost: number | null;
+  @Cost('USD.') cost: number | null;
   @OrNull(CONVERSATION_ID) conversation_id: string | null;
   @OrNull(null) error: string | null;
 }

@@ -12,13 +12,12 @@ import {
   type ProviderType,
 } from '../git-providers/git-provider.js';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
+import { ShownProvider } from '../git-providers/repository-fields.js';
 import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
 import { allProvidersFailed, type ProviderFailure } from './provider-status.js';
 
 export class SuggestedTaskDto {
-  @Shown('Where the repository is.', 'github', { enum: PROVIDER_TYPES, enumName: 'ProviderType' })
-  git_provider: ProviderType;
-
+  @ShownProvider({ description: 'Where the repository is.' }) git_provider: ProviderType;
   @Shown('What to do.', 'FAILING_CHECKS', { enum: TASK_TYPES, enumName: 'TaskType' }) task_type: TaskType;
   @ApiProperty({ description: 'Full name of the repository.', example: 'acme/checkout' }) repo: string;
 

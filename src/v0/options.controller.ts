@@ -3,12 +3,14 @@ import { ApiProperty, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/s
 import { Public } from '../auth/auth.decorators.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { Always, Shown } from '../common/openapi/responses.js';
-import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
+import type { ProviderType } from '../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../git-providers/git-provider.registry.js';
+import { ShownProvider } from '../git-providers/repository-fields.js';
 import { AcpAgents } from '../v1/app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT, SECURITY_ANALYZERS } from '../v1/app-conversations/agent-request/agent-settings.js';
 import { ModelCatalogue } from '../v1/app-conversations/agent-request/model-catalogue.js';
 
+const PUBLIC: ProviderType[] = ['github', 'gitlab', 'bitbucket'];
 const FEATURE_FLAGS = {
   ENABLE_BILLING: false,
   HIDE_LLM_SETTINGS: false,
@@ -24,15 +26,7 @@ class ServerConfigDto {
   @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) APP_MODE: 'oss';
   @Shown('Empty: there is no sign-in with GitHub.', '') GITHUB_CLIENT_ID: string;
   @ApiProperty({ description: 'Empty: nothing is measured.', example: '' }) POSTHOG_CLIENT_KEY: string;
-
-  @ApiProperty({
-    enum: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-    isArray: true,
-    example: ['github', 'gitlab', 'bitbucket'],
-  })
-  PROVIDERS_CONFIGURED: ProviderType[];
-
+  @ShownProvider({ isArray: true, example: PUBLIC }) PROVIDERS_CONFIGURED: ProviderType[];
   @ApiProperty({ type: ServerFeatureFlagsDto }) FEATURE_FLAGS: typeof FEATURE_FLAGS;
 }
 

@@ -107,7 +107,7 @@ function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): Reposito
 }
 
 /** Each names the next page, as GitHub's `Link` header would. */
-function toLinkedRepositoryDtos({ provider, read }: ProviderListing<FoundRepository>): RepositoryDto[] {
+function toLinkedDtos({ provider, read }: ProviderListing<FoundRepository>): RepositoryDto[] {
   const { items, next } = read.value;
   const link = next === null ? null : `</api/user/repositories?page=${next}>; rel="next"`;
   return items.map((found) => toRepositoryDto(found, provider, link));
@@ -154,7 +154,7 @@ export class UserRepositoriesController {
   ): Promise<RepositoryDto[]> {
     const { installation_id: installation = null, page: position, per_page: limit } = query;
     const wanted = { text: null, sort: null, installation, position, limit };
-    return toLinkedRepositoryDtos(await this.lists.findRepositories(userId, provider ?? null, wanted));
+    return toLinkedDtos(await this.lists.findRepositories(userId, provider ?? null, wanted));
   }
 
   @Get('search/repositories')
@@ -169,7 +169,7 @@ export class UserRepositoriesController {
     const { query: text, per_page: limit, selected_provider: provider = null } = query;
     const range = { installation: null, position: 1, limit: Math.min(limit, MAX_LIMIT) };
     const wanted = { ...range, text: text === '' ? null : text, sort: toSearchSort(query) };
-    return toLinkedRepositoryDtos(await this.lists.findRepositories(userId, provider, wanted));
+    return toLinkedDtos(await this.lists.findRepositories(userId, provider, wanted));
   }
 
   @Get('repository/branches')

@@ -3,13 +3,12 @@ import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
 
+const NOTHING = { type: 'object' as const, additionalProperties: false, example: {} };
+
 @ApiSchema({ name: 'StoredUserSecrets' })
 class ShownSecretsStoreDto {
-  @ApiProperty({ type: 'object', additionalProperties: false, example: {} })
-  provider_tokens: Record<string, never>;
-
-  @ApiProperty({ type: 'object', additionalProperties: false, example: {} })
-  custom_secrets: Record<string, never>;
+  @ApiProperty(NOTHING) provider_tokens: Record<string, never>;
+  @ApiProperty(NOTHING) custom_secrets: Record<string, never>;
 }
 
 /** Response of `GET /api/settings`: every member of the settings; secrets only as "is set". */

@@ -177,26 +177,15 @@ export class McpConfigDto {
 
 const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
 
-/** Problems of elements whose identifying member already occurs in an earlier element. */
 function repeated<Member extends string>(
   elements: readonly { index: number; element: Record<Member, unknown> }[],
   member: Member,
 ): FieldProblem[] {
-  const seen = new Set<unknown>();
-  return elements.flatMap(({ index, element }) => {
-    const value = element[member];
-    if (typeof value === 'string' && seen.has(value)) {
-      return [
-        {
-          type: 'value_error',
-          msg: `Expected every ${member} once; an earlier element has this one.`,
-          path: [String(index), member],
-        },
-      ];
-    }
-    seen.add(value);
-    return [];
-  });
+  const msg = `Expected every ${member} once; an earlier element has this one.`;
+  const values = elements.map(({ element }) => element[member]);
+  return elements
+    .filter((_, at) => typeof values[at] === 'string' && values.indexOf(values[at]) < at)
+    .map(({ index }) => ({ type: 'value_error', msg, path: [String(index), member] }));
 }
 
 export const MCP_CONFIG_EXAMPLE = {

@@ -55,7 +55,6 @@ export class ShownProfilesDto {
   @OrNull(null) active: string | null;
 }
 
-/** Members of the flat settings that are nested here. */
 const NESTED = [
   'agent',
   'max_iterations',

@@ -17,7 +17,7 @@ import {
   SaveProfileDto,
   textOrNull,
   toProfileDetailDto,
-  toProfileListDto,
+  toProfileInfoDto,
 } from './profiles.dto.js';
 import { ProfilesService, profileNameTaken, tooManyProfiles, unknownProfile } from './profiles.service.js';
 
@@ -43,7 +43,7 @@ export class ProfilesController {
   })
   async list(@UserId() userId: string): Promise<ProfileListDto> {
     const { profiles, active } = await this.profiles.list(userId);
-    return toProfileListDto(profiles, active);
+    return { profiles: profiles.map(toProfileInfoDto), active_profile: active };
   }
 
   @Get(':name')

@@ -123,18 +123,12 @@ export function shownProfileConfig(config: JsonObject): JsonObject {
   return shownLlm(isJsonObject(llm) ? llm : {}, config['model'] ?? null, config['base_url'] ?? null);
 }
 
-export function toProfileListDto(
-  profiles: readonly ClearLlmProfile[],
-  activeProfile: string | null,
-): ProfileListDto {
+export function toProfileInfoDto({ name, config }: ClearLlmProfile): ProfileInfoDto {
   return {
-    profiles: profiles.map(({ name, config }) => ({
-      name,
-      model: textOrNull(config['model']),
-      base_url: textOrNull(config['base_url']),
-      api_key_set: textOrNull(config['api_key']) !== null,
-    })),
-    active_profile: activeProfile,
+    name,
+    model: textOrNull(config['model']),
+    base_url: textOrNull(config['base_url']),
+    api_key_set: textOrNull(config['api_key']) !== null,
   };
 }
 

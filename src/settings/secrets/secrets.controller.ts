@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { ApiRoute } from '../../common/openapi/api-route.js';
+import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { toPageDto } from '../../common/pagination/page.dto.js';
 import {
   AddGitProvidersDto,
@@ -18,7 +18,6 @@ import {
   CreateSecretDto,
   CustomSecretsDto,
   EditResponseDto,
-  SECRET_NAME_TAKEN,
   SecretIdDto,
   SecretMessageDto,
   SecretNameDto,
@@ -26,10 +25,12 @@ import {
   SecretSearchDto,
   secretWarning,
   toSecretDescriptionDto,
-  UNKNOWN_SECRET,
   UpdateSecretDto,
 } from './secrets.dto.js';
-import { SecretsService } from './secrets.service.js';
+import { secretNameTaken, SecretsService, unknownSecret } from './secrets.service.js';
+
+const NAME_TAKEN = thrown(secretNameTaken('DEPLOY_TOKEN'), 'The name is taken');
+const UNKNOWN = thrown(unknownSecret('DEPLOY_TOKEN'), 'Unknown name');
 
 function edited(description: string, message: string): ApiResponseNoStatusOptions {
   return { type: EditResponseDto, description, example: { message } };
@@ -54,7 +55,7 @@ export class SecretsController {
     description: "The user's agents get it as an environment variable; no answer ever holds the value.",
     status: 201,
     answer: { type: SecretMessageDto, description: 'Stored' },
-    problems: [SECRET_NAME_TAKEN],
+    problems: [NAME_TAKEN],
     invalid: badSecretName('body.name'),
   })
   async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
@@ -66,7 +67,7 @@ export class SecretsController {
   @ApiRoute('update_custom_secret_api_secrets__secret_id__put', 'Change a custom secret', {
     description: 'Renames it, describes it anew, and replaces its value if one is given.',
     answer: { type: SecretMessageDto, description: 'Changed', example: { message: 'Secret changed' } },
-    problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
+    problems: [NAME_TAKEN, UNKNOWN],
     invalid: badSecretName('body.name'),
   })
   async update(
@@ -82,7 +83,7 @@ export class SecretsController {
   @ApiRoute('delete_custom_secret_api_secrets__secret_id__delete', 'Remove a custom secret', {
     description: 'Its value is gone for good.',
     answer: { type: SecretMessageDto, description: 'Removed', example: { message: 'Secret removed' } },
-    problems: [UNKNOWN_SECRET],
+    problems: [UNKNOWN],
     invalid: badSecretName('path.name'),
   })
   async remove(@UserId() userId: string, @Param() { name }: SecretNameDto): Promise<SecretMessageDto> {
@@ -143,7 +144,7 @@ export class SecretsV1Controller {
   @ApiRoute('update_custom_secret_api_v1_secrets__secret_id__put', 'Rename or describe a custom secret', {
     description: 'Replaces its value too if one is given.',
     answer: edited('Changed', 'Secret updated successfully'),
-    problems: [SECRET_NAME_TAKEN, UNKNOWN_SECRET],
+    problems: [NAME_TAKEN, UNKNOWN],
     invalid: badSecretName('body.name'),
   })
   async update(
@@ -159,7 +160,7 @@ export class SecretsV1Controller {
   @ApiRoute('delete_custom_secret_api_v1_secrets__secret_id__delete', 'Delete a custom secret', {
     description: 'Its value is gone for good.',
     answer: edited('Removed', 'Secret deleted successfully'),
-    problems: [UNKNOWN_SECRET],
+    problems: [UNKNOWN],
     invalid: badSecretName('path.secret_id'),
   })
   async remove(

@@ -1,12 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { unmaskableReason, unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
-import { badInput, thrown } from '../../common/openapi/api-route.js';
+import { badInput } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Secret, Text } from '../../common/validation/text-fields.js';
 import type { SecretDescription } from './custom-secret.repository.js';
-import { secretNameTaken, unknownSecret } from './secrets.service.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
 const NAME_PATTERN = {
@@ -18,19 +17,14 @@ const NAME_PATTERN = {
 /** Names are index entries, which PostgreSQL keeps below a third of a page. */
 const MAX_NAME = 255;
 
-/** The rules of a name in the words of OpenAPI. */
 export const CUSTOM_SECRET_FORM = { pattern: NAME_PATTERN.regex.source, maxLength: MAX_NAME };
 
-/** The sentence against a text that cannot name a custom secret, or null. */
 export function customSecretNameProblem(name: string): string | null {
   if (name.length > MAX_NAME) {
     return `Expected a name of at most ${MAX_NAME} characters.`;
   }
   return NAME_PATTERN.regex.test(name) ? null : NAME_PATTERN.expected;
 }
-
-export const SECRET_NAME_TAKEN = thrown(secretNameTaken('DEPLOY_TOKEN'), 'The name is taken');
-export const UNKNOWN_SECRET = thrown(unknownSecret('DEPLOY_TOKEN'), 'Unknown name');
 
 /** @param input where it is, such as `body.name` */
 export function badSecretName(input: string): InputProblem {
@@ -72,7 +66,6 @@ export class SecretMessageDto {
   @SecretWarningProperty() warning?: string;
 }
 
-/** The member about a value that was stored and will be seen. */
 export function SecretWarningProperty(): PropertyDecorator {
   return Shown(
     'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',

@@ -27,11 +27,13 @@ import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
-import { ConversationActionsController } from './api/conversation-actions.controller.js';
+import {
+  ConversationActionsController,
+  PendingMessagesController,
+} from './api/conversation-actions.controller.js';
 import { ConversationFolderController } from './api/conversation-folder.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
-import { PendingMessagesController } from './api/pending-messages.controller.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationExportService } from './conversation-export.service.js';

@@ -16,7 +16,6 @@ import {
   SearchEventsQueryDto,
   StreamQueryDto,
   toEventFilter,
-  toEventPageDto,
   toEventSearch,
   toStreamStart,
   UNKNOWN_CONVERSATION,
@@ -60,7 +59,8 @@ export class EventsController {
     @Param() { id }: ConversationPathDto,
     @Query() query: SearchEventsQueryDto,
   ): Promise<EventPageDto> {
-    return toEventPageDto(await this.events.search(userId, id, toEventSearch(query)));
+    const { items, nextPageId } = await this.events.search(userId, id, toEventSearch(query));
+    return { items, next_page_id: nextPageId };
   }
 
   @Get('count')

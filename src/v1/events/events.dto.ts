@@ -5,7 +5,6 @@ import { z } from 'zod';
 import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
-import type { Page } from '../../common/pagination/page.js';
 import { field, must } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
 import { type EventSearch, unknownConversation } from './events.service.js';
@@ -95,10 +94,6 @@ export class ConversationEventDto {}
 export class EventPageDto {
   @ApiProperty({ type: [ConversationEventDto] }) items: AgentEvent[];
   @NextPageId() next_page_id: string | null;
-}
-
-export function toEventPageDto(page: Page<AgentEvent>): EventPageDto {
-  return { items: page.items, next_page_id: page.nextPageId };
 }
 
 export function toEventFilter(query: CountEventsQueryDto): EventFilter {

@@ -1,10 +1,11 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { documented, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
-import { Shown, ShownOrNull, TimeOrNull } from '../../common/openapi/responses.js';
+import { OrNull, Shown, ShownOrNull, TimeOrNull } from '../../common/openapi/responses.js';
 import { NextPageId, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Choice, Text } from '../../common/validation/text-fields.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { invalidGitToken, noGitProvider } from '../../git-providers/git-provider-problem.js';
+import { ShownProvider } from '../../git-providers/repository-fields.js';
 import { REPOSITORY_SORTS, type RepositorySort } from '../../git-providers/repository-lists.js';
 
 const MAX_QUERY_LENGTH = 256;
@@ -74,21 +75,13 @@ export class SearchInstallationsQueryDto extends PageQuery('Installations on a p
 export class RepositoryDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '81204' }) id: string;
   @ApiProperty({ example: 'acme/checkout' }) full_name: string;
-
-  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'github' })
-  git_provider: ProviderType;
-
+  @ShownProvider() git_provider: ProviderType;
   @ApiProperty({ example: false }) is_public: boolean;
   @ApiProperty({ type: 'integer', nullable: true, example: 12 }) stargazers_count: number | null;
   @ShownOrNull('Null here; the older routes name the next page in it.', null) link_header: string | null;
   @TimeOrNull('2026-11-20T16:45:12.000Z') pushed_at: string | null;
 
-  @ApiProperty({
-    enum: ['user', 'organization', null],
-    type: String,
-    nullable: true,
-    example: 'organization',
-  })
+  @OrNull('organization', { enum: ['user', 'organization', null] })
   owner_type: 'user' | 'organization' | null;
 
   @ShownOrNull('The default branch.', 'main') main_branch: string | null;

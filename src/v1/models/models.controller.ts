@@ -1,13 +1,13 @@
 import { Controller, Get, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
-import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
-import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
+import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
+import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
+import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
 import { ModelsService } from './models.service.js';
 
 class SearchProvidersQueryDto extends PageQuery('Most entries of a page.', 50) {

@@ -2,7 +2,8 @@ import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { BesideSandboxKey, UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
-import { badSecretName, UNKNOWN_SECRET } from '../../settings/secrets/secrets.dto.js';
+import { badSecretName } from '../../settings/secrets/secrets.dto.js';
+import { unknownSecret } from '../../settings/secrets/secrets.service.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
 import {
@@ -23,6 +24,7 @@ const NO_SANDBOX_KEY = thrown(
   noSandboxKey(),
   'No key, not the key of a sandbox, or the sandbox is not running',
 );
+const UNKNOWN_SECRET = thrown(unknownSecret('DEPLOY_TOKEN'), 'Unknown name');
 const OTHER_SANDBOX = documented(403, 'The key belongs to another sandbox.', 'The key of another sandbox');
 
 @ApiTags('Settings')

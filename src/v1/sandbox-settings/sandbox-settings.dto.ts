@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { ANY_OBJECT, Shown } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Text } from '../../common/validation/text-fields.js';
 import { StoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
@@ -38,12 +38,7 @@ export class UserInfoQueryDto {
   expose_secrets?: boolean;
 }
 
-const KEY_PROPERTY = {
-  type: String,
-  nullable: true,
-  description: 'null when it is not set, else the mask, or with `expose_secrets` the key itself.',
-  example: MASK,
-} as const;
+const KEY = 'null when it is not set, else the mask, or with `expose_secrets` the key itself.';
 
 const PREFERENCE = {
   description: 'As it was stored with `POST /api/v1/settings`; null when it was not.',
@@ -56,9 +51,9 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   'sandbox_api_key',
 ] as const) {
   @ApiProperty({ format: 'uuid', example: '3fa85f64-5717-4562-b3fc-2c963f66afa6' }) id: string;
-  @ApiProperty(KEY_PROPERTY) llm_api_key: string | null;
-  @ApiProperty(KEY_PROPERTY) search_api_key: string | null;
-  @ApiProperty(KEY_PROPERTY) sandbox_api_key: string | null;
+  @ShownOrNull(KEY, MASK) llm_api_key: string | null;
+  @ShownOrNull(KEY, MASK) search_api_key: string | null;
+  @ShownOrNull(KEY, MASK) sandbox_api_key: string | null;
 
   @Shown(
     'As `GET /api/v1/settings` shows them, but for its keys: masked, or with `expose_secrets` in clear.',

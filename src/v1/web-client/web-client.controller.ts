@@ -3,9 +3,11 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { Always, Shown, TEXT_MAP } from '../../common/openapi/responses.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import type { ProviderType } from '../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../git-providers/git-provider.registry.js';
+import { ShownProvider } from '../../git-providers/repository-fields.js';
 
+const PUBLIC: ProviderType[] = ['github', 'gitlab', 'bitbucket'];
 const FEATURE_FLAGS = {
   enable_billing: false,
   hide_llm_settings: false,
@@ -41,10 +43,10 @@ class WebClientConfigDto {
   @ApiProperty({ type: 'null', description: 'Nothing is measured.', example: null }) posthog_client_key: null;
   @ApiProperty({ type: WebClientFeatureFlagsDto }) feature_flags: typeof FEATURE_FLAGS;
 
-  @Shown('Providers that users can store a token for.', ['github', 'gitlab', 'bitbucket'], {
-    enum: PROVIDER_TYPES,
-    enumName: 'ProviderType',
+  @ShownProvider({
+    description: 'Providers that users can store a token for.',
     isArray: true,
+    example: PUBLIC,
   })
   providers_configured: ProviderType[];
 

@@ -4,12 +4,12 @@ import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { Shown } from '../../../common/openapi/responses.js';
+import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import {
   ConversationFolderService,
   type ConversationSkill,
   type HookEvent,
 } from '../conversation-folder.service.js';
-import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationWorkspaceService, fileTooLarge } from '../conversation-workspace.service.js';
 import { DownloadSender } from './download.sender.js';
 import {

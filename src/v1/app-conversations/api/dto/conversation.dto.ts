@@ -17,8 +17,13 @@ import {
 import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
 import { Flag } from '../../../../common/validation/number-fields.js';
 import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
-import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
-import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
+import type { ProviderType } from '../../../../git-providers/git-provider.js';
+import {
+  BranchName,
+  ProviderName,
+  RepositoryName,
+  ShownProvider,
+} from '../../../../git-providers/repository-fields.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import {
   CONVERSATION_TRIGGERS,
@@ -158,10 +163,7 @@ export class AppConversationDto {
   @Shown('It stays when the sandbox is gone.', '3kTMd9ZpQ2sVbX7cRfLw1A') sandbox_id: string;
   @OrNull('octo/app') selected_repository: string | null;
   @OrNull('main') selected_branch: string | null;
-
-  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', nullable: true, example: 'github' })
-  git_provider: ProviderType | null;
-
+  @ShownProvider({ nullable: true }) git_provider: ProviderType | null;
   @OrNull('Parser tests') title: string | null;
 
   @ApiProperty({

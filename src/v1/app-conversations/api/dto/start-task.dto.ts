@@ -28,7 +28,7 @@ class StartRequestEchoDto {
   initial_message: object | null;
 
   @OrNull(null) system_message_suffix: string | null;
-  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) processors: unknown;
+  @OrNull(null, { type: 'array', items: ANY_OBJECT }) processors: unknown;
   @OrNull(null) llm_model: string | null;
   @OrNull(null) llm_profile: string | null;
   @OrNull(null) agent: string | null;
@@ -38,38 +38,31 @@ class StartRequestEchoDto {
   @ApiProperty({ example: false }) clone_submodules: boolean;
   @ApiProperty({ example: false }) fetch_lfs: boolean;
   @OrNull('github') git_provider: string | null;
-  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) suggested_task: object | null;
+  @OrNull(null, ANY_OBJECT) suggested_task: object | null;
   @OrNull(null) title: string | null;
   @OrNull('gui') trigger: string | null;
   @ApiProperty({ type: 'array', items: { type: 'integer' }, example: [] }) pr_number: number[];
   @OrNull(null) parent_conversation_id: string | null;
   @ApiProperty({ example: 'default' }) agent_type: string;
   @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
-  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) observability_metadata: unknown;
+  @OrNull(null, ANY_OBJECT) observability_metadata: unknown;
 
-  @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
-  observability_tags: unknown;
+  @OrNull(null, { type: [String] }) observability_tags: unknown;
 
   @OrNull(null) observability_span_name: unknown;
-  @ApiProperty({ type: 'array', items: ANY_OBJECT, nullable: true, example: null }) plugins: unknown;
+  @OrNull(null, { type: 'array', items: ANY_OBJECT }) plugins: unknown;
 
-  @Shown(
-    'Names only; the values are masked.',
-    { DEPLOY_TOKEN: MASK },
-    { type: 'object', additionalProperties: { type: 'string' }, nullable: true },
-  )
+  @Shown('Names only; the values are masked.', { DEPLOY_TOKEN: MASK }, { ...TEXT_MAP, nullable: true })
   secrets: Record<string, string> | null;
 
-  @ApiProperty({ type: 'array', items: { type: 'string' }, nullable: true, example: null })
-  secret_names: string[] | null;
+  @OrNull(null, { type: [String] }) secret_names: string[] | null;
 
   @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
 
-  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null })
-  result_schema: Record<string, unknown> | null;
+  @OrNull(null, ANY_OBJECT) result_schema: Record<string, unknown> | null;
 
-  @ApiProperty({ ...ANY_OBJECT, nullable: true, example: null }) follow: object | null;
+  @OrNull(null, ANY_OBJECT) follow: object | null;
 }
 
 @ApiSchema({ name: 'AppConversationStartTask' })
