@@ -152,10 +152,5 @@ export function mapOf(entry: FieldKind, noun: string, keys?: object, most = MAX_
 
 /** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
 export function mapSchema(values: object, propertyNames?: object, most = MAX_ELEMENTS): object {
-  return {
-    type: 'object',
-    additionalProperties: values,
-    maxProperties: most,
-    ...(propertyNames && { propertyNames }),
-  };
+  return { type: 'object', additionalProperties: values, maxProperties: most, propertyNames };
 }
