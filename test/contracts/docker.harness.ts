@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { connectEngine, nullOnStatus } from '../../src/v1/sandboxes/backends/docker/engine.js';
-import type { DockerBackendOptions } from '../../src/v1/sandboxes/backends/docker/docker-options.js';
+import type { DockerBackendOptions } from '../../src/v1/sandboxes/backends/docker/docker.descriptor.js';
 import { DockerSandboxBackend } from '../../src/v1/sandboxes/backends/docker/docker.backend.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { sandboxLaunch } from '../support/sandbox-launch.js';

@@ -6,7 +6,7 @@ import { ApiServer } from '../../src/common/kubernetes/api-server.js';
 import { connectToPod } from '../../src/common/kubernetes/pod-socket.js';
 import { connectPodsWith } from '../../src/v1/agent-servers/sandbox-connection.js';
 import { KubernetesSandboxBackend } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes.backend.js';
-import type { KubernetesBackendOptions } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes-options.js';
+import type { KubernetesBackendOptions } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes.descriptor.js';
 import { sandboxObjectName } from '../../src/v1/sandboxes/backends/kubernetes/sandbox-manifest.js';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';

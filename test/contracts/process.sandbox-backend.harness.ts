@@ -7,7 +7,7 @@ import {
   PROCESS_BACKEND_DEFAULTS,
   type ProcessIsolation,
   type ProcessBackendOptions,
-} from '../../src/v1/sandboxes/backends/process/process-options.js';
+} from '../../src/v1/sandboxes/backends/process/process.descriptor.js';
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import type { SandboxLaunch, SandboxProgram } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import type { SandboxBackendHarness } from './sandbox-backend.harness.js';

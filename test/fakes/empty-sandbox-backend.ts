@@ -1,4 +1,4 @@
-import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-space.js';
+import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-guard.js';
 import {
   type PreparationLine,
   type BackendSweep,

@@ -53,7 +53,6 @@ const DEFAULT_SCRIPT: Script = { failure: null, exit: null, unresponsive: false,
 export class ScriptedSandboxBackend extends SandboxBackend {
   readonly boxes = new Map<string, ScriptedBox>();
   override readonly warm: WarmStarts = {
-    kind: 'starts',
     fingerprint: async (template) =>
       template.program.kind === 'native' ? hash('sha256', JSON.stringify(template)) : null,
     start: async (launch, signal) => {

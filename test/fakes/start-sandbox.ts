@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import type { ProcessBackendOptions } from '../../src/v1/sandboxes/backends/process/process-options.js';
+import type { ProcessBackendOptions } from '../../src/v1/sandboxes/backends/process/process.descriptor.js';
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 

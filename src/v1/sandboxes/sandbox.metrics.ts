@@ -7,9 +7,9 @@ import {
   type Sample,
   withZeros,
 } from '../../observability/metrics.js';
-import type { DiskSpace } from './backends/disk-space.js';
+import type { DiskSpace } from './backends/disk-guard.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
-import { BackendSweeper } from './lifecycle/backend-sweeper.js';
+import { BackendSweeper } from './lifecycle/backend-readiness.js';
 import { SANDBOX_ROW_STATUSES } from './sandbox-status.js';
 import { type SandboxCount, SandboxQueries } from './sandbox.queries.js';
 import { WarmSandboxRepository } from './warm/warm-sandbox.repository.js';

@@ -15,15 +15,13 @@ import { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { ExposedPortRepository } from './exposed-port.repository.js';
 import { HostIdentity, loadHostId } from './host-identity.js';
-import { BackendReadiness } from './lifecycle/backend-readiness.js';
-import { BackendSweeper } from './lifecycle/backend-sweeper.js';
+import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
 import { ExitDiagnosis } from './lifecycle/exit-diagnosis.js';
 import { HostRegistry } from './lifecycle/host-registry.js';
-import { IdleReaper } from './lifecycle/idle-reaper.js';
+import { IdleReaper, LostHostReaper } from './lifecycle/idle-reaper.js';
 import { IdlenessProbe } from './lifecycle/idleness-probe.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
-import { LostHostReaper } from './lifecycle/lost-host.reaper.js';
 import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
@@ -31,7 +29,7 @@ import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
-import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
+import { BackendMetrics, measuredBackend } from './sandbox-backend.metrics.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
@@ -80,7 +78,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
         callback: SandboxCallback,
         metrics: BackendMetrics,
       ): Promise<SandboxBackend> =>
-        new MeasuredBackend(
+        measuredBackend(
           await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl),
           metrics,
         ),

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it } from '@jest/globals';
-import { diskSpace, spaceProblem } from './disk-space.js';
+import { diskSpace, spaceProblem } from './disk-guard.js';
 
 it('measures the disk of a folder', async () => {
   const { freeBytes = -1, totalBytes = 0 } = (await diskSpace(tmpdir())) ?? {};

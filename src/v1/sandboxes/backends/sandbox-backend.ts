@@ -1,29 +1,20 @@
 import type { Socket } from 'node:net';
 import type { PodPort } from '../../../common/kubernetes/pod-socket.js';
-import type { DiskSpace } from './disk-space.js';
+import type { DiskSpace } from './disk-guard.js';
 
 /** A sandbox could not be started, stopped or inspected. The message is safe to show and says what to do. */
 export class SandboxBackendError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'SandboxBackendError';
-  }
+  override readonly name: string = 'SandboxBackendError';
 }
 
 /** The sandbox is gone, but some of its files are left. The backend's sweeps try again. */
 export class SandboxFilesLeftError extends SandboxBackendError {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'SandboxFilesLeftError';
-  }
+  override readonly name = 'SandboxFilesLeftError';
 }
 
 /** The engine or cluster cannot be asked right now, so the state of sandboxes is unknown. Callers try again later. */
 export class SandboxBackendUnavailableError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'SandboxBackendUnavailableError';
-  }
+  override readonly name = 'SandboxBackendUnavailableError';
 }
 
 /** Clients of OpenHands put files here without asking where an agent works. */
@@ -78,7 +69,6 @@ export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>
 
 /** Starts programs that wait for their session keys. The service tracks them and hands each out once. */
 export interface WarmStarts {
-  kind: 'starts';
   /** Names what `start` would give now; other names are outdated. Null when the program cannot wait for a key. */
   fingerprint(template: WarmTemplate): Promise<string | null>;
   /** Like `SandboxBackend.start`, which must then be called for the id before the program serves clients. */
@@ -204,6 +194,19 @@ export abstract class SandboxBackend {
 export function requireMayStop(mayStop: (() => boolean) | undefined): void {
   if (mayStop?.() === false) {
     throw new SandboxBackendError('The sandbox was not stopped: its lease has ended.');
+  }
+}
+
+/** False when files are left: nothing runs any more, and the backend's sweeps go on with them and log it. */
+export async function removeSandbox(backend: SandboxBackend, id: string): Promise<boolean> {
+  try {
+    await backend.remove(id);
+    return true;
+  } catch (error) {
+    if (error instanceof SandboxFilesLeftError) {
+      return false;
+    }
+    throw error;
   }
 }
 

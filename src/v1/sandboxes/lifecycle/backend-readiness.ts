@@ -17,6 +17,7 @@ import {
 } from '../backends/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 
 const NO_SANDBOX = '0'.repeat(22);
 const ADVICE =
@@ -107,5 +108,36 @@ export class BackendReadiness
     const problems = [this.callback.problem, specsProblem(this.specs.all(), this.backend.kind)];
     problems.filter((problem) => problem !== null).forEach((problem) => this.logger.warn(problem));
     lines.forEach(({ level, text }) => this.logger[level](text));
+  }
+}
+
+/** Short, because a tool can write a gigabyte in a second. */
+const EVERY_MS = 500;
+
+@Injectable()
+export class BackendSweeper extends BackgroundLoop {
+  private found: number | null = null;
+
+  constructor(
+    private readonly backend: SandboxBackend,
+    private readonly readiness: BackendReadiness,
+  ) {
+    super(EVERY_MS, new Logger('Sandboxes'), 'failed to sweep the sandbox backend');
+  }
+
+  /** Removed sandboxes of which some files are left; null before the first sweep. */
+  get leftovers(): number | null {
+    return this.found;
+  }
+
+  protected async work(): Promise<void> {
+    if (!(await this.readiness.isReady())) {
+      return;
+    }
+    const { leftovers, notices } = await this.backend.sweep();
+    this.found = leftovers;
+    for (const { level, message, sandboxId, detail } of notices) {
+      this.logger[level](message, { sandbox_id: sandboxId, detail });
+    }
   }
 }

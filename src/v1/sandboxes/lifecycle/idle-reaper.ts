@@ -7,8 +7,87 @@ import { HostIdentity } from '../host-identity.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { IdlenessProbe } from './idleness-probe.js';
-import { LostHostReaper } from './lost-host.reaper.js';
 import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
+
+/** How long another host may be late, or away for a restart. */
+const GRACE_SECONDS = 60;
+/** How long a lost host may take to come back and remove what it should. */
+const REMOVAL_GRACE_SECONDS = 86_400;
+
+/** Every host does this; the updates are conditional. */
+@Injectable()
+export class LostHostReaper {
+  private readonly logger = new Logger('Sandboxes');
+
+  constructor(
+    private readonly lifecycle: SandboxLifecycleRepository,
+    private readonly sandboxes: SandboxRepository,
+    private readonly idleness: IdlenessProbe,
+    private readonly host: HostIdentity,
+    private readonly clock: Clock,
+  ) {}
+
+  async reap(): Promise<void> {
+    await this.failAbandoned();
+    await this.failUnreachable();
+    await this.forgetUnremoved();
+  }
+
+  /** When the host is back, a resume starts the sandbox there. */
+  private async failAbandoned(): Promise<void> {
+    const abandoned = await this.lifecycle.abandonedSince(this.host.id, ago(this.clock, GRACE_SECONDS));
+    await Promise.all(
+      abandoned.map(({ id, hostId, status, updatedAt }) => {
+        const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
+        return this.sandboxes.transition(id, 'fail', {
+          change: { statusDetail },
+          condition: { status, updatedAt },
+        });
+      }),
+    );
+  }
+
+  /** Unreachable sandboxes would use up quota for ever. One that still answers outlived its service, and stays. */
+  private async failUnreachable(): Promise<void> {
+    const unwatched = await this.lifecycle.runningOnLostHosts(
+      this.host.id,
+      ago(this.clock, GRACE_SECONDS),
+      GRACE_SECONDS,
+    );
+    await Promise.all(
+      unwatched.map(async (sandbox) => {
+        if ((await this.idleness.activity(sandbox)) !== null) {
+          return;
+        }
+        const { id, hostId, generation, updatedAt } = sandbox;
+        const statusDetail = `It does not answer, and its host ${hostId} is gone: no process of that host runs.`;
+        await this.sandboxes.transition(id, 'fail', {
+          change: { statusDetail },
+          condition: { status: 'RUNNING', generation, updatedAt },
+        });
+      }),
+    );
+  }
+
+  /** A removal has no deadline and its row is invisible. Files become orphans, which the returning host removes. */
+  private async forgetUnremoved(): Promise<void> {
+    const unremoved = await this.lifecycle.unremovedOnLostHosts(
+      this.host.id,
+      ago(this.clock, REMOVAL_GRACE_SECONDS),
+      REMOVAL_GRACE_SECONDS,
+    );
+    await Promise.all(
+      unremoved.map(async ({ id, hostId }) => {
+        if (await this.sandboxes.delete(id, { status: 'DELETING' })) {
+          this.logger.warn('removed sandbox forgotten: its host is gone, and its files stay there', {
+            sandbox_id: id,
+            host_id: hostId,
+          });
+        }
+      }),
+    );
+  }
+}
 
 const MAX_UNRESPONSIVE_SECONDS = 600;
 
@@ -48,7 +127,7 @@ export class IdleReaper extends BackgroundLoop {
     if (idleTimeoutSeconds === 0) {
       return;
     }
-    const candidates = await this.lifecycle.idleSince(this.host.id, this.ago(idleTimeoutSeconds));
+    const candidates = await this.lifecycle.idleSince(this.host.id, ago(this.clock, idleTimeoutSeconds));
     const unresponsiveBefore = this.unresponsive;
     this.unresponsive = new Map();
     await Promise.all(
@@ -75,7 +154,7 @@ export class IdleReaper extends BackgroundLoop {
     const asSeen = { status: 'RUNNING' as const, generation, lastActivityAt };
     const idleSeconds = activity.running ? 0 : activity.idleSeconds;
     if (idleSeconds < timeoutSeconds) {
-      await this.sandboxes.update(id, { lastActivityAt: this.ago(idleSeconds) }, asSeen);
+      await this.sandboxes.update(id, { lastActivityAt: ago(this.clock, idleSeconds) }, asSeen);
       return;
     }
     const statusDetail = `Paused after ${durationText(timeoutSeconds)} without activity.`;
@@ -105,17 +184,13 @@ export class IdleReaper extends BackgroundLoop {
   private async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
-      const old = await this.lifecycle.stoppedSince(this.host.id, this.ago(retentionSeconds));
+      const old = await this.lifecycle.stoppedSince(this.host.id, ago(this.clock, retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
           this.sandboxes.transition(id, 'remove', { condition: { status, updatedAt }, cause: 'retention' }),
         ),
       );
     }
-  }
-
-  private ago(seconds: number): Date {
-    return new Date(this.clock.now() - seconds * 1000);
   }
 }
 
@@ -139,4 +214,8 @@ export function durationText(seconds: number): string {
   const [unit, size] = UNITS.find(([, each]) => seconds >= each && seconds % each === 0) ?? ['second', 1];
   const count = seconds / size;
   return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}
+
+function ago(clock: Clock, seconds: number): Date {
+  return new Date(clock.now() - seconds * 1000);
 }

@@ -4,7 +4,7 @@ import { LatestWrite, within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
 import { errorType, failSpan, type SpanStart, tracedFrom } from '../../../common/spans.js';
-import { SandboxBackend, SandboxBackendError, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
+import { removeSandbox, SandboxBackend, SandboxBackendError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxMetrics } from '../sandbox.metrics.js';
@@ -131,16 +131,7 @@ export class SandboxTransitionsRunner {
       });
       return false;
     }
-    try {
-      await this.backend.remove(id);
-      return true;
-    } catch (error) {
-      if (error instanceof SandboxFilesLeftError) {
-        // Nothing runs any more, and the backend's sweeps go on with the files.
-        return false;
-      }
-      throw error;
-    }
+    return removeSandbox(this.backend, id);
   }
 
   /** Lets listeners read what the agent server has, for as long as a stop may wait. */

@@ -5,7 +5,7 @@ import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { SandboxBackend, SandboxFilesLeftError, type WarmStarts } from '../backends/sandbox-backend.js';
+import { removeSandbox, SandboxBackend, type WarmStarts } from '../backends/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
@@ -252,7 +252,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
   private async dropFailed(id: string): Promise<void> {
     try {
       if (await this.repository.drop(id)) {
-        await this.removeFiles(id);
+        await removeSandbox(this.backend, id);
       }
     } catch (error) {
       // Without its row it is an orphan, which the reconciler removes; with it, the next check drops it.
@@ -263,19 +263,8 @@ export class WarmSandboxKeeper extends BackgroundLoop {
   /** The row first, so that it cannot be claimed any more. */
   private async remove({ id, specId }: WarmSandbox, message: string): Promise<void> {
     if (await this.repository.drop(id)) {
-      await this.removeFiles(id);
+      await removeSandbox(this.backend, id);
       this.logger.log(message, { sandbox_id: id, sandbox_spec_id: specId });
-    }
-  }
-
-  private async removeFiles(id: string): Promise<void> {
-    try {
-      await this.backend.remove(id);
-    } catch (error) {
-      // The backend's sweeps go on with the files, and log them.
-      if (!(error instanceof SandboxFilesLeftError)) {
-        throw error;
-      }
     }
   }
 }

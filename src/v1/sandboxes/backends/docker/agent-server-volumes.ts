@@ -11,7 +11,7 @@ import {
 } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { AGENT_FILES_LABEL, CREATED_LABEL } from './container.js';
-import type { DockerBackendOptions } from './docker-options.js';
+import type { DockerBackendOptions } from './docker.descriptor.js';
 import { callEngine, nullOnStatus, removeContainer } from './engine.js';
 import { findImage } from './images.js';
 

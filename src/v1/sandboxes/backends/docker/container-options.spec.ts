@@ -7,8 +7,8 @@ import {
   exposeImageVariables,
   mountAgentServer,
   volumeOwner,
-} from './container-options.js';
-import { sandboxReach } from './container.js';
+  sandboxReach,
+} from './container.js';
 
 const SESSION_KEY = 'the-session-key';
 const ENGINE = { version: '28.0.0', processors: 4, knowsHostGateway: true, rootDir: null };

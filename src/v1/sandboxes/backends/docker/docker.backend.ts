@@ -11,8 +11,7 @@ import {
   sandboxLayout,
 } from '../container-layout.js';
 import { demultiplexLog, explainIncompatibleImage, lastLines } from '../container-log.js';
-import { DiskGuard } from '../disk-guard.js';
-import { type DiskSpace, diskSpace, spaceProblem } from '../disk-space.js';
+import { DiskGuard, type DiskSpace, diskSpace, spaceProblem } from '../disk-guard.js';
 import {
   type BackendSweep,
   type PreparationLine,
@@ -31,8 +30,6 @@ import {
   hasMountedAgentServer,
   mountAgentServer,
   volumeOwner,
-} from './container-options.js';
-import {
   containerFacts,
   isRunning,
   sandboxName,
@@ -40,7 +37,7 @@ import {
   sandboxReach,
   WARM_LABEL,
 } from './container.js';
-import type { DockerBackendOptions } from './docker-options.js';
+import type { DockerBackendOptions } from './docker.descriptor.js';
 import {
   callEngine,
   connectEngine,
@@ -70,7 +67,6 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
   readonly isolation = 'container';
   override readonly warm: WarmStarts = {
-    kind: 'starts',
     fingerprint: async (template) => await this.#fingerprint(template),
     start: async (launch, signal) =>
       await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal)),

@@ -1,4 +1,22 @@
 import { GRACE_SECONDS, type SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
+import type { SandboxBackendOptions } from '../sandbox-backend.js';
+
+export interface DockerBackendOptions extends SandboxBackendOptions {
+  /** `unix:///path` or `tcp://host:port`; null is the engine's default socket. */
+  dockerHost: string | null;
+  defaultImage: string;
+  /** A network that the service is in too: sandboxes are reached by name there. Null publishes ports instead. */
+  network: string | null;
+  pidsLimit: number;
+  cpu: number;
+  /** Mebibytes of a sandbox whose specification sets none. */
+  memoryMb: number;
+  minFreeBytes: number;
+  /** The most that the volume of one sandbox may take; 0 means any amount. */
+  sandboxBytes: number;
+  environment: Readonly<Record<string, string>>;
+  graceSeconds: number;
+}
 
 const MEBIBYTE = 1024 * 1024;
 

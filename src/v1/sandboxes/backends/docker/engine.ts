@@ -1,3 +1,4 @@
+import { inTime } from '@slipway/common/async.js';
 import Docker from 'dockerode';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -97,15 +98,8 @@ export async function callEngine<T>(
 
 /** Rejects after `deadlineMs`: the client library waits forever for an engine that hangs or dies in mid-response. */
 export async function withDeadline<T>(response: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
-  const expired = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    expired.reject(new Error(`the Docker engine did not answer within ${deadlineMs / 1000} s`));
-  }, deadlineMs);
-  try {
-    return await Promise.race([response, expired.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const problem = `the Docker engine did not answer within ${deadlineMs / 1000} s`;
+  return await inTime(deadlineMs, response, () => new Error(problem));
 }
 
 export async function nullOnStatus<T>(statuses: number[], response: Promise<T>): Promise<T | null> {

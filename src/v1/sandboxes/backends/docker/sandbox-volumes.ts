@@ -12,7 +12,6 @@ export class SandboxVolumes {
     private readonly instanceId: string,
   ) {}
 
-  /** Gets or creates the volume; returns when it was made, epoch milliseconds. */
   async create(id: string): Promise<number> {
     const name = sandboxName(id);
     await callEngine('the volume of the sandbox cannot be created', () =>

@@ -5,8 +5,13 @@ import type { ApiCall, ApiServer } from '../../../../common/kubernetes/api-serve
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
-import { type ObservedPod, type ObservedSandbox, readPod, readSandbox } from './observed-objects.js';
-import type { ClusterSandbox } from './sandbox-facts.js';
+import {
+  type ObservedPod,
+  type ObservedSandbox,
+  readPod,
+  readSandbox,
+  type ClusterSandbox,
+} from './sandbox-facts.js';
 import { SANDBOX_API, sandboxObjectName } from './sandbox-manifest.js';
 
 /** Changes of an object come in groups, which listeners hear of once. */

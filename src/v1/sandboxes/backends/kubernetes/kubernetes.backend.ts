@@ -6,7 +6,7 @@ import { ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
 import { explainIncompatibleImage, lastLines } from '../container-log.js';
 import { type ContainerLaunch, sandboxLayout } from '../container-layout.js';
-import type { DiskSpace } from '../disk-space.js';
+import type { DiskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
   type PreparationLine,
@@ -20,7 +20,7 @@ import {
   type WarmTemplate,
 } from '../sandbox-backend.js';
 import { callCluster, changeWithin, clusterFailure, ClusterObjects } from './cluster-objects.js';
-import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes-options.js';
+import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes.descriptor.js';
 import { InstancePolicy } from './network-policy.js';
 import { PodStart } from './pod-start.js';
 import {
@@ -51,7 +51,6 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   readonly isolation = 'container';
   /** Warm Sandboxes have the same objects and volumes as others, so that a claim changes nothing of them. */
   override readonly warm: WarmStarts = {
-    kind: 'starts',
     fingerprint: async (template) => this.#fingerprint(template),
     start: async (launch, signal) =>
       await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal, 'create')),

@@ -1,4 +1,33 @@
 import { GRACE_SECONDS, type SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
+import type { SandboxBackendOptions } from '../sandbox-backend.js';
+
+export const DEFAULT_NAMESPACE = 'slipway-sandboxes';
+
+export interface KubernetesBackendOptions extends Pick<SandboxBackendOptions, 'instanceId'> {
+  /** File with the cluster and its credentials; null is the service account of the service's own pod. */
+  kubeconfig: string | null;
+  /** Null is the service's own namespace, or else the default one. */
+  namespace: string | null;
+  /** `pod` connects to the addresses of pods; `proxy` goes through the API server. */
+  reach: 'pod' | 'proxy';
+  /** The image for specifications without one, and the source of our agent server for images without it. */
+  defaultImage: string;
+  volumeSize: string;
+  /** Null is the cluster's default. */
+  storageClass: string | null;
+  runtimeClass: string | null;
+  serviceAccount: string | null;
+  cpu: number;
+  memoryMb: number;
+  /** Address ranges and pod labels that may connect to pods; when empty they are found out. */
+  reachedFrom: readonly string[];
+  allow: readonly string[];
+  /** Base address of the service for pods; it is known once the service listens. */
+  callbackUrl: () => string;
+  nodeWaitMs: number;
+  environment: Readonly<Record<string, string>>;
+  graceSeconds: number;
+}
 
 /** Pods belong to no machine, so replicas share their leases and the queue of starts. */
 export const kubernetesBackend = {

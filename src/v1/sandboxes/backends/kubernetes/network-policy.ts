@@ -16,7 +16,7 @@ import { parseDestination } from '../../../../common/http/network-destination.js
 import { INSTANCE_LABEL } from '../container-layout.js';
 import type { PreparationLine } from '../sandbox-backend.js';
 import { clusterFailure } from './cluster-objects.js';
-import type { KubernetesBackendOptions } from './kubernetes-options.js';
+import type { KubernetesBackendOptions } from './kubernetes.descriptor.js';
 
 /** Private, shared, link-local (metadata), loopback, documentation, multicast and reserved addresses. */
 const NOT_PUBLIC_V4 = [

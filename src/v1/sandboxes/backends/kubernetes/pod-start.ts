@@ -9,8 +9,14 @@ import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
 import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { changeWithin, type ClusterObjects } from './cluster-objects.js';
-import type { ObservedPod } from './observed-objects.js';
-import { type ClusterSandbox, hasPodEnded, type PodReach, startProblem, wasKilled } from './sandbox-facts.js';
+import {
+  type ObservedPod,
+  type ClusterSandbox,
+  hasPodEnded,
+  type PodReach,
+  startProblem,
+  wasKilled,
+} from './sandbox-facts.js';
 import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
 import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 

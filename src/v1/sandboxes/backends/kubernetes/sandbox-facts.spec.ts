@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { readPod, readSandbox } from './observed-objects.js';
 import {
+  readPod,
+  readSandbox,
   addressOf,
   type ClusterSandbox,
   hasPodEnded,

@@ -12,7 +12,7 @@ import {
   sandboxLayout,
   type SandboxLayout,
 } from '../container-layout.js';
-import type { KubernetesBackendOptions } from './kubernetes-options.js';
+import type { KubernetesBackendOptions } from './kubernetes.descriptor.js';
 
 export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
 export const AGENT_CONTAINER = 'agent';

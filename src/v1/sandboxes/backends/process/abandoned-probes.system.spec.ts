@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { AbandonedProbes } from './abandoned-probes.js';
+import { AbandonedProbes } from './isolation-probe.js';
 import { sandboxMarker } from './program-command.js';
 
 let folder: string;

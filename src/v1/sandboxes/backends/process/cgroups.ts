@@ -31,7 +31,6 @@ const SHARES = { 1: '512', 2: '50' } as const;
 /** Takes our own processes, since a second-version group with child groups may hold none itself. */
 const OWN_LEAF = 'slipway-service';
 
-/** The control groups of sandboxes (cgroups(7)), one for each start of a program. */
 export class Cgroups {
   constructor(readonly hierarchies: readonly Hierarchy[]) {}
 
@@ -51,7 +50,7 @@ export class Cgroups {
         const group = path.join(folder, name);
         await makeGroup(hierarchy, group);
         for (const [file, text, required] of resources.flatMap((resource) =>
-          settings[version](resource, limits),
+          settings[version][resource](limits),
         )) {
           try {
             await writeFile(path.join(group, file), text);
@@ -235,40 +234,32 @@ async function moveToLeaf(group: string): Promise<void> {
 
 type Setting = [file: string, text: string, required: boolean];
 
+const PIDS = ({ processes }: CgroupLimits): Setting[] => [['pids.max', String(processes), true]];
+
 /** Optional files are missing on some kernels. */
-const settings = {
-  1: (resource: CgroupResource, limits: CgroupLimits): Setting[] => {
-    switch (resource) {
-      case 'pids':
-        return [['pids.max', String(limits.processes), true]];
-      case 'memory':
-        return [
-          ['memory.limit_in_bytes', String(limits.memoryBytes), true],
-          ['memory.memsw.limit_in_bytes', String(limits.memoryBytes), false],
-        ];
-      case 'cpu':
-        return [
-          ['cpu.cfs_period_us', String(PERIOD_US), true],
-          ['cpu.cfs_quota_us', quota(limits.cpu), true],
-          ['cpu.shares', SHARES[1], false],
-        ];
-    }
+const settings: Record<1 | 2, Record<CgroupResource, (limits: CgroupLimits) => Setting[]>> = {
+  1: {
+    pids: PIDS,
+    memory: ({ memoryBytes }) => [
+      ['memory.limit_in_bytes', String(memoryBytes), true],
+      ['memory.memsw.limit_in_bytes', String(memoryBytes), false],
+    ],
+    cpu: ({ cpu }) => [
+      ['cpu.cfs_period_us', String(PERIOD_US), true],
+      ['cpu.cfs_quota_us', quota(cpu), true],
+      ['cpu.shares', SHARES[1], false],
+    ],
   },
-  2: (resource: CgroupResource, limits: CgroupLimits): Setting[] => {
-    switch (resource) {
-      case 'pids':
-        return [['pids.max', String(limits.processes), true]];
-      case 'memory':
-        return [
-          ['memory.max', String(limits.memoryBytes), true],
-          ['memory.swap.max', '0', false],
-        ];
-      case 'cpu':
-        return [
-          ['cpu.max', `${quota(limits.cpu)} ${PERIOD_US}`, true],
-          ['cpu.weight', SHARES[2], false],
-        ];
-    }
+  2: {
+    pids: PIDS,
+    memory: ({ memoryBytes }) => [
+      ['memory.max', String(memoryBytes), true],
+      ['memory.swap.max', '0', false],
+    ],
+    cpu: ({ cpu }) => [
+      ['cpu.max', `${quota(cpu)} ${PERIOD_US}`, true],
+      ['cpu.weight', SHARES[2], false],
+    ],
   },
 };
 

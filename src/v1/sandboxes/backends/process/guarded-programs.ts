@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { sendSignal, viewTree } from '@slipway/common/processes/end-processes.js';
 import type { GuardedSandboxes } from '../disk-guard.js';
-import type { ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import { sandboxMarker } from './program-command.js';
 import { isProgramAlive, type ProgramRecord } from './program-record.js';
 import { readIfExists, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { writeFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
@@ -16,7 +16,7 @@ import {
   toolWrapper,
 } from './isolation.js';
 import { networkRules, resolverConfiguration } from './network-rules.js';
-import type { ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import { sandboxMarker } from './program-command.js';
 import { SandboxFiles } from './sandbox-files.js';
 import { attachNetwork, detachNetwork, NETWORK_INTERFACE } from './sandbox-network.js';
@@ -64,7 +64,7 @@ export async function probeNetwork(
 ): Promise<string | null> {
   return await probe(options, { ...platform, network }, async (files, user) => {
     const { paths } = files;
-    const rules = await networkRules([], [], lookupNothing);
+    const rules = await networkRules([], [], async () => []);
     await writeFile(paths.resolver, resolverConfiguration(''));
     const wrapper = await programWrapper(options, { ...platform, network }, paths, user, rules);
     const marker = sandboxMarker(options.instanceId, path.basename(paths.root));
@@ -134,10 +134,6 @@ async function runProgram(
   return await startProbe(command, { marker, ...spawnIdentity(platform, user) }).failure;
 }
 
-async function lookupNothing(): Promise<never[]> {
-  return [];
-}
-
 interface ProbeOptions {
   marker: string;
   uid?: number;
@@ -187,4 +183,30 @@ async function failureOf(child: ChildProcess, marker: string): Promise<string | 
   }
   const line = errors.trim().split('\n').at(-1);
   return line || `it ended with ${child.signalCode ?? `exit code ${child.exitCode}`}`;
+}
+
+/** Twice as long as a probe may take before it is killed. */
+const ABANDONED_MS = 40_000;
+
+/** Replicas that share the folder may not see each other's processes, so only age tells which probes are abandoned. */
+export class AbandonedProbes {
+  #seenAt = new Map<string, number>();
+
+  constructor(
+    private readonly options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>,
+    private readonly monotonic: () => number = () => performance.now(),
+  ) {}
+
+  async remove(): Promise<void> {
+    const { folder, instanceId } = this.options;
+    const now = this.monotonic();
+    const names = (await readdir(folder)).filter((name) => name.startsWith(PROBE_PREFIX));
+    this.#seenAt = new Map(names.map((name) => [name, this.#seenAt.get(name) ?? now]));
+    for (const [name, seenAt] of this.#seenAt) {
+      if (now >= seenAt + ABANDONED_MS) {
+        await endProcesses({ root: null, marker: sandboxMarker(instanceId, name), user: null });
+        await removeTree(path.join(folder, name));
+      }
+    }
+  }
 }

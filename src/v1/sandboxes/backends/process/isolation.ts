@@ -2,7 +2,7 @@ import { PROJECT_FOLDER, SHARED_FOLDER } from '../sandbox-backend.js';
 import { machineView, type Mount, rootArguments } from './machine-view.js';
 import { type NetworkRules, policyCommands } from './network-rules.js';
 import type { UserRange } from './sandbox-users.js';
-import type { ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
 export type Platform = {

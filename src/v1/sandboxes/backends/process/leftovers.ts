@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
 import { type SandboxNotice, SandboxFilesLeftError } from '../sandbox-backend.js';
 import { REMOVED_PREFIX } from './sandbox-files.js';
 import { removeTree } from './tree-removal.js';
@@ -15,14 +15,11 @@ interface Attempts {
 
 /** Removes folders of removed sandboxes (`.removed-ID-TIME`), with pauses of ten seconds to an hour after failures. */
 export class Leftovers {
-  readonly #folder: string;
   readonly #running = new Map<string, Promise<void>>();
   readonly #attempts = new Map<string, Attempts>();
   #notices: SandboxNotice[] = [];
 
-  constructor(folder: string) {
-    this.#folder = folder;
-  }
+  constructor(private readonly folder: string) {}
 
   /** @throws SandboxFilesLeftError when some of it cannot be removed now */
   async remove(id: string): Promise<void> {
@@ -61,14 +58,8 @@ export class Leftovers {
   }
 
   async #names(): Promise<string[]> {
-    try {
-      return (await readdir(this.#folder)).filter((name) => name.startsWith(REMOVED_PREFIX));
-    } catch (error) {
-      if (errorCode(error) === 'ENOENT') {
-        return [];
-      }
-      throw error;
-    }
+    const names = await unlessCode('ENOENT', readdir(this.folder));
+    return (names ?? []).filter((name) => name.startsWith(REMOVED_PREFIX));
   }
 
   async #attempt(name: string): Promise<void> {
@@ -85,7 +76,7 @@ export class Leftovers {
     const failed = this.#attempts.get(name)?.failed ?? 0;
     const sandboxId = sandboxIdOf(name);
     try {
-      await removeTree(path.join(this.#folder, name));
+      await removeTree(path.join(this.folder, name));
     } catch (error) {
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failed, LONGEST_PAUSE_MS);
       this.#attempts.set(name, { failed: failed + 1, dueAt: performance.now() + pauseMs });

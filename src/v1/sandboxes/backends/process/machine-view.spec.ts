@@ -10,7 +10,7 @@ import {
   neededMounts,
   rootArguments,
 } from './machine-view.js';
-import { PROCESS_BACKEND_DEFAULTS, type ProcessBackendOptions } from './process-options.js';
+import { PROCESS_BACKEND_DEFAULTS, type ProcessBackendOptions } from './process.descriptor.js';
 
 const shown = (path: string): Mount => ({ path, kind: 'shown' });
 const hidden = (path: string, isFolder = true): Mount => ({ path, kind: 'hidden', isFolder });

@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 
 const SYSTEM = /^(usr|bin|sbin|lib|lib32|lib64|libx32)$/;
 /** Excludes what operators keep credentials in (`npmrc`, `pip.conf`, `gitconfig`, `profile.d`). */

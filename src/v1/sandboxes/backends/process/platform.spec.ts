@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { canMountProject } from './project-folder.js';
+import { canMountProject } from './platform.js';
 
 describe('the project can be mounted', () => {
   it.each([

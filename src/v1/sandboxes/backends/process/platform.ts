@@ -1,4 +1,4 @@
-import { access, chmod, constants, stat } from 'node:fs/promises';
+import { access, chmod, constants, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type PreparationLine,
@@ -9,8 +9,7 @@ import {
 import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
 import type { IsolatedNetwork, Platform } from './isolation.js';
 import { neededFiles } from './machine-view.js';
-import type { ProcessBackendOptions } from './process-options.js';
-import { canMountProject } from './project-folder.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 
 const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
@@ -197,4 +196,14 @@ function isolationWarning(reasons: string[], users: UserRange | null): string {
     `SANDBOXES ARE NOT ISOLATED: what agents run can read ${readable}; for one trusted user only`,
     ...reasons,
   ].join('; ');
+}
+
+/** Whether the folder can be mounted: none of the `needed` paths may be below it (a service installed there). */
+export async function canMountProject(needed: readonly string[]): Promise<boolean> {
+  const real = needed.map(async (name) => await realpath(name).catch(() => name));
+  return ![...needed, ...(await Promise.all(real))].some((name) => isShared(name));
+}
+
+function isShared(name: string): boolean {
+  return name === SHARED_FOLDER || name.startsWith(`${SHARED_FOLDER}/`);
 }

@@ -14,13 +14,11 @@ const PORT_COUNT = 10_000;
 export class PortReservations {
   /** Only this process: two processes of a host that start sandboxes at once rely on the choice by hash. */
   readonly #serialized = pLimit(1);
-  readonly #folder: string;
-  readonly #host: string;
 
-  constructor(folder: string, host: string) {
-    this.#folder = folder;
-    this.#host = host;
-  }
+  constructor(
+    private readonly folder: string,
+    private readonly host: string,
+  ) {}
 
   /** Free ports, if possible the same as before, until `record` has stored them. @throws SandboxBackendError */
   async reserve<T>(
@@ -46,7 +44,7 @@ export class PortReservations {
   async #pick(seed: number, taken: ReadonlySet<number>): Promise<number> {
     for (let step = 0; step < PORT_COUNT; step += 1) {
       const port = FIRST_PORT + ((seed + step) % PORT_COUNT);
-      if (!taken.has(port) && (await isPortFree(this.#host, port))) {
+      if (!taken.has(port) && (await listenBriefly(this.host, port)) !== null) {
         return port;
       }
     }
@@ -56,9 +54,9 @@ export class PortReservations {
   }
 
   async #portsOfOthers(id: string): Promise<Set<number>> {
-    const others = (await sandboxIds(this.#folder)).filter((other) => other !== id);
+    const others = (await sandboxIds(this.folder)).filter((other) => other !== id);
     const records = await Promise.all(
-      others.map(async (other) => await new SandboxFiles(this.#folder, other).program()),
+      others.map(async (other) => await new SandboxFiles(this.folder, other).program()),
     );
     return new Set(
       records.flatMap((record) =>
@@ -75,10 +73,6 @@ export async function freePort(host: string): Promise<number> {
     throw new Error('the system assigned no port');
   }
   return port;
-}
-
-async function isPortFree(host: string, port: number): Promise<boolean> {
-  return (await listenBriefly(host, port)) !== null;
 }
 
 async function listenBriefly(host: string, requested: number): Promise<number | null> {

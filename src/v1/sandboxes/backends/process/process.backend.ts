@@ -3,8 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { readProcesses } from '@slipway/common/processes/process-table.js';
-import { DiskGuard } from '../disk-guard.js';
-import { type DiskSpace, diskSpace } from '../disk-space.js';
+import { DiskGuard, type DiskSpace, diskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
   type PreparationLine,
@@ -16,12 +15,12 @@ import {
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
-import { AbandonedProbes } from './abandoned-probes.js';
+import { AbandonedProbes } from './isolation-probe.js';
 import { GuardedPrograms } from './guarded-programs.js';
 import type { Platform } from './isolation.js';
 import { Leftovers } from './leftovers.js';
 import { detectPlatform } from './platform.js';
-import type { ProcessBackendOptions, ProcessIsolation } from './process-options.js';
+import type { ProcessBackendOptions, ProcessIsolation } from './process.descriptor.js';
 import {
   portAddresses,
   programAddress,
@@ -59,7 +58,6 @@ interface PreparedBackend {
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   override readonly warm: WarmStarts = {
-    kind: 'starts',
     fingerprint: async (template) => await this.#fingerprint(template),
     start: async (launch, signal) => await this.#start({ ...launch, sessionKey: null }, signal, true),
   };
@@ -269,7 +267,13 @@ export class ProcessSandboxBackend extends SandboxBackend {
         await limits.seal(id);
         await files.requireStart(program.record);
       };
-      await terminateSandbox({ ...program, ended, marker: this.#marker(id), graceMs, beforeKill });
+      await terminateSandbox({
+        ...program,
+        ended,
+        marker: sandboxMarker(this.#options.instanceId, id),
+        graceMs,
+        beforeKill,
+      });
       await files.requireStart(program.record);
       await detachNetwork(files.paths, null);
       await ended;
@@ -334,10 +338,6 @@ export class ProcessSandboxBackend extends SandboxBackend {
       throw new SandboxBackendError('The id of a sandbox consists of letters and digits.');
     }
     return new SandboxFiles(this.#options.folder, id);
-  }
-
-  #marker(id: string): string {
-    return sandboxMarker(this.#options.instanceId, id);
   }
 
   #requirePrepared(): PreparedBackend {

@@ -8,8 +8,8 @@ import {
   programMarker,
   sandboxEnvironment,
   unsupportedOverrides,
+  workspaceNames,
 } from './program-command.js';
-import { workspaceNames } from './project-folder.js';
 import { sandboxPaths } from './sandbox-files.js';
 
 describe('programAddress', () => {

@@ -1,11 +1,16 @@
 import { isIPv6 } from 'node:net';
 import { portVariables, proxyVariables } from '../launch-variables.js';
-import { SandboxBackendError, type SandboxProgram, type WarmLaunch } from '../sandbox-backend.js';
-import { sessionKeyLine } from './key-pipe.js';
-import type { ProcessBackendOptions } from './process-options.js';
+import {
+  PROJECT_FOLDER,
+  SandboxBackendError,
+  type SandboxProgram,
+  SHARED_FOLDER,
+  type WarmLaunch,
+} from '../sandbox-backend.js';
+import { type ProgramInput, sessionKeyLine } from './program-spawn.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import type { ProgramRecord } from './program-record.js';
 import { HOST_LOOPBACK, type NetworkRules } from './network-rules.js';
-import type { WorkspaceNames } from './project-folder.js';
 import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';
@@ -18,15 +23,33 @@ const INHERITED_VARIABLES =
 
 export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
-export type ProgramInput =
-  | { kind: 'none' }
-  | { kind: 'text'; text: string }
-  /** The program waits for a line in the sandbox's key pipe. */
-  | { kind: 'key-pipe' };
-
 interface ProgramCommand {
   command: string[];
   input: ProgramInput;
+}
+
+export interface WorkspaceNames {
+  /** The name that tools see and the agent server reports. */
+  workspace: string;
+  aliases: string[];
+  fileRoots: string[];
+}
+
+/** Without the mount the agent server translates the path wherever it gets one. */
+export function workspaceNames(paths: SandboxPaths, isMounted: boolean): WorkspaceNames {
+  const { workspace, shared } = paths;
+  return isMounted
+    ? {
+        workspace: PROJECT_FOLDER,
+        // Earlier versions wrote this path down, and scripts in sandboxes keep it.
+        aliases: [`${workspace}=${PROJECT_FOLDER}`],
+        fileRoots: [SHARED_FOLDER, workspace],
+      }
+    : {
+        workspace,
+        aliases: [`${PROJECT_FOLDER}=${workspace}`, `${SHARED_FOLDER}=${shared}`],
+        fileRoots: [shared],
+      };
 }
 
 interface CommandInput {

@@ -5,16 +5,15 @@ import { realpath, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
-import { diskSpace, spaceProblem } from '../disk-space.js';
+import { diskSpace, spaceProblem } from '../disk-guard.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
 import { type NetworkRules, networkRules, resolverConfiguration } from './network-rules.js';
-import { createKeyPipe, writeSessionKey } from './key-pipe.js';
+import { createKeyPipe, writeSessionKey, type SpawnedProgram, spawnProgram } from './program-spawn.js';
 import { isShown, machineView } from './machine-view.js';
 import { findProgram } from './platform.js';
 import { freePort, PortReservations } from './port-reservations.js';
-import type { ProcessBackendOptions } from './process-options.js';
-import { workspaceNames } from './project-folder.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 import {
   LOOPBACK,
   needsAssignedPort,
@@ -24,9 +23,9 @@ import {
   sandboxEnvironment,
   sandboxMarker,
   unsupportedOverrides,
+  workspaceNames,
 } from './program-command.js';
 import { isProgramAlive, type ProgramRecord } from './program-record.js';
-import { type SpawnedProgram, spawnProgram } from './program-spawn.js';
 import {
   readIfExists,
   relativeWorkingDir,
@@ -49,22 +48,20 @@ export interface StartedProgram extends SpawnedProgram {
 }
 
 export class ProgramLauncher {
-  readonly #options: ProcessBackendOptions;
-  readonly #platform: Platform;
-  readonly #limits: ProgramLimits;
   readonly #portReservations: PortReservations;
 
-  constructor(options: ProcessBackendOptions, platform: Platform, limits: ProgramLimits) {
-    this.#options = options;
-    this.#platform = platform;
-    this.#limits = limits;
+  constructor(
+    private readonly options: ProcessBackendOptions,
+    private readonly platform: Platform,
+    private readonly limits: ProgramLimits,
+  ) {
     this.#portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
   /** Null when it already runs. `create` allows a new sandbox. @throws SandboxBackendError */
   async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
     signal.throwIfAborted();
-    const { folder, fileLimits, agentServer, environment, listenAddress } = this.#options;
+    const { folder, fileLimits, agentServer, environment, listenAddress } = this.options;
     const files = new SandboxFiles(folder, launch.id, relativeWorkingDir(launch.workingDir));
     const { paths } = files;
     const earlier = await files.program();
@@ -77,10 +74,10 @@ export class ProgramLauncher {
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
-    const isolated = this.#platform.isolation === 'bwrap';
+    const isolated = this.platform.isolation === 'bwrap';
     const rules = await this.#networkRules(launch);
     const networked = rules !== null;
-    const names = workspaceNames(paths, this.#platform.isolation === 'bwrap' && this.#platform.hasProject);
+    const names = workspaceNames(paths, this.platform.isolation === 'bwrap' && this.platform.hasProject);
     const port = needsAssignedPort(launch.program, { networked, listenAddress })
       ? await freePort(host)
       : null;
@@ -89,8 +86,8 @@ export class ProgramLauncher {
       paths,
       agentServer,
       toolWrapper:
-        this.#platform.isolation === 'bwrap'
-          ? toolWrapper(this.#platform.programs.bwrap, paths, this.#platform.hasProject)
+        this.platform.isolation === 'bwrap'
+          ? toolWrapper(this.platform.programs.bwrap, paths, this.platform.hasProject)
           : [],
       names,
       host,
@@ -99,10 +96,10 @@ export class ProgramLauncher {
     });
     await requireSpace(folder, fileLimits.minFreeBytes);
     if (isolated && launch.program.kind === 'command') {
-      await requireShown(launch.program.command, this.#options, launch.env['PATH'] ?? environment['PATH']);
+      await requireShown(launch.program.command, this.options, launch.env['PATH'] ?? environment['PATH']);
     }
     const user = await this.#prepareFiles(launch.id, files, earlier, create);
-    const wrapper = await programWrapper(this.#options, this.#platform, paths, user, rules);
+    const wrapper = await programWrapper(this.options, this.platform, paths, user, rules);
     if (networked) {
       await writeResolver(paths);
     }
@@ -113,8 +110,8 @@ export class ProgramLauncher {
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
-    const marker = programMarker(this.#options.instanceId, launch.id, run);
-    const limited = await this.#limits.apply(launch, run, this.#exclusive(user));
+    const marker = programMarker(this.options.instanceId, launch.id, run);
+    const limited = await this.limits.apply(launch, run, this.#exclusive(user));
     const spawnWith = async (ports: Record<string, number>): Promise<SpawnedProgram> =>
       await spawnProgram({
         command: [...limited, ...wrapper, ...command],
@@ -131,7 +128,7 @@ export class ProgramLauncher {
           host,
         }),
         input,
-        identity: spawnIdentity(this.#platform, user),
+        identity: spawnIdentity(this.platform, user),
         paths,
         record: { run, port, ports, networked, namespaced: isolated },
       });
@@ -155,7 +152,7 @@ export class ProgramLauncher {
   }
 
   #reportShortfalls(launch: ProgramLaunch): void {
-    const isHeld = (resource: 'cpu' | 'memory'): boolean => this.#limits.holds(resource);
+    const isHeld = (resource: 'cpu' | 'memory'): boolean => this.limits.holds(resource);
     unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
   }
 
@@ -185,19 +182,19 @@ export class ProgramLauncher {
     { pid, run }: ProgramRecord,
     signal: AbortSignal,
   ): Promise<NetworkConnection> {
-    if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
+    if (this.platform.isolation !== 'bwrap' || this.platform.network === null) {
       return { connected: Promise.resolve() };
     }
-    const { network } = this.#platform;
-    const marker = programMarker(this.#options.instanceId, id, run);
+    const { network } = this.platform;
+    const marker = programMarker(this.options.instanceId, id, run);
     return await attachNetwork({ paths, network, pid, run, marker, signal });
   }
 
   async #networkRules({ callbackUrl }: ProgramLaunch): Promise<NetworkRules | null> {
-    if (this.#platform.isolation !== 'bwrap' || this.#platform.network === null) {
+    if (this.platform.isolation !== 'bwrap' || this.platform.network === null) {
       return null;
     }
-    const { allow } = this.#options.network;
+    const { allow } = this.options.network;
     const callback = callbackUrl === null ? [] : [hostOf(callbackUrl)];
     const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
     const addresses = own.map(({ address }) => address);
@@ -206,11 +203,11 @@ export class ProgramLauncher {
 
   /** The user that only this sandbox runs as; null when it has none of its own. */
   async exclusiveUser(files: SandboxFiles): Promise<number | null> {
-    return this.#platform.users === null ? null : this.#exclusive(await files.owner());
+    return this.platform.users === null ? null : this.#exclusive(await files.owner());
   }
 
   #exclusive(owner: number | null): number | null {
-    const { users } = this.#platform;
+    const { users } = this.platform;
     return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
@@ -220,7 +217,7 @@ export class ProgramLauncher {
     earlier: ProgramRecord | null,
     create: boolean,
   ): Promise<number | null> {
-    const { instanceId, hostId } = this.#options;
+    const { instanceId, hostId } = this.options;
     const existed = await files.exists();
     if (!existed && !create) {
       throw new SandboxBackendError('The sandbox cannot be resumed: its files are gone.');
@@ -235,7 +232,7 @@ export class ProgramLauncher {
       const user = await this.exclusiveUser(files);
       const beforeKill = async (): Promise<void> => await files.requireStart(earlier);
       await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0, beforeKill });
-      await this.#limits.release(id);
+      await this.limits.release(id);
     }
     await files.clearReports();
     const user = await this.#userOf(files);
@@ -245,7 +242,7 @@ export class ProgramLauncher {
 
   /** A sandbox that was created before the service became root keeps its user. */
   async #userOf(files: SandboxFiles): Promise<number | null> {
-    if (this.#platform.users === null) {
+    if (this.platform.users === null) {
       return null;
     }
     const owner = await files.owner();
@@ -256,14 +253,14 @@ export class ProgramLauncher {
   }
 
   async #newUser(id: string): Promise<number | null> {
-    const { folder } = this.#options;
-    if (this.#platform.users === null) {
+    const { folder } = this.options;
+    if (this.platform.users === null) {
       return null;
     }
     const others = (await sandboxIds(folder)).filter((other) => other !== id);
     const owners = others.map(async (other) => await new SandboxFiles(folder, other).owner());
     const taken = (await Promise.all(owners)).filter((owner) => owner !== null);
-    return pickSandboxUser(id, this.#platform.users, new Set(taken));
+    return pickSandboxUser(id, this.platform.users, new Set(taken));
   }
 }
 

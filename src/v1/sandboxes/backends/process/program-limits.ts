@@ -3,7 +3,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError, type SandboxExit, type WarmLaunch } from '../sandbox-backend.js';
 import { type CgroupLimits, type CgroupResource, Cgroups, findCgroups } from './cgroups.js';
 import { type Platform, spawnIdentity } from './isolation.js';
-import type { ProcessBackendOptions } from './process-options.js';
+import type { ProcessBackendOptions } from './process.descriptor.js';
 
 const MEBIBYTE = 1024 * 1024;
 /** setrlimit's unit in POSIX shells. */
@@ -31,14 +31,12 @@ exec "$@"
 
 /** Limits what one sandbox may take, by control groups where they are writable and by setrlimit(2). */
 export class ProgramLimits {
-  readonly #options: ProcessBackendOptions['limits'];
-  readonly #cgroups: Cgroups;
   #staleSince = new Map<string, number>();
 
-  constructor(options: ProcessBackendOptions['limits'], cgroups: Cgroups) {
-    this.#options = options;
-    this.#cgroups = cgroups;
-  }
+  constructor(
+    private readonly options: ProcessBackendOptions['limits'],
+    private readonly cgroups: Cgroups,
+  ) {}
 
   static async detect(
     { folder, limits }: ProcessBackendOptions,
@@ -54,15 +52,15 @@ export class ProgramLimits {
   }
 
   holds(resource: CgroupResource): boolean {
-    return this.#cgroups.resources.has(resource);
+    return this.cgroups.resources.has(resource);
   }
 
   /** Returns the command that precedes the program. @throws SandboxBackendError when limits fail that worked */
   async apply(launch: WarmLaunch, run: string, user: number | null): Promise<string[]> {
-    const { processes, openFiles, fileMb } = this.#options;
+    const { processes, openFiles, fileMb } = this.options;
     let joins: string[];
     try {
-      joins = await this.#cgroups.create(groupName(launch.id, run), this.#limitsOf(launch));
+      joins = await this.cgroups.create(groupName(launch.id, run), this.#limitsOf(launch));
     } catch (error) {
       throw new SandboxBackendError(
         `The sandbox cannot be started: its limits cannot be set (${errorMessage(error)}).`,
@@ -78,25 +76,25 @@ export class ProgramLimits {
     if (exit === null || (exit.signal !== 'SIGKILL' && exit.code !== KILLED_EXIT_CODE)) {
       return exit;
     }
-    const kills = await this.#cgroups.memoryKills(groupName(id, run));
+    const kills = await this.cgroups.memoryKills(groupName(id, run));
     return kills > 0 ? { ...exit, outOfMemory: true } : exit;
   }
 
   /** Pids of everything in a sandbox; null where the kernel keeps no list. */
   async members(id: string, run: string): Promise<number[] | null> {
-    return this.#cgroups.hierarchies.length === 0 ? null : await this.#cgroups.members(groupName(id, run));
+    return this.cgroups.hierarchies.length === 0 ? null : await this.cgroups.members(groupName(id, run));
   }
 
   /** Lets nothing in a sandbox start another process, so that all of them can be ended. */
   async seal(id: string): Promise<void> {
     const names = await this.#groupsOf(id);
-    await Promise.all(names.map(async (name) => await this.#cgroups.seal(name)));
+    await Promise.all(names.map(async (name) => await this.cgroups.seal(name)));
   }
 
   /** Removes the groups of a sandbox in which nothing runs. */
   async release(id: string): Promise<void> {
     const names = await this.#groupsOf(id);
-    await Promise.all(names.map(async (name) => await this.#cgroups.remove(name)));
+    await Promise.all(names.map(async (name) => await this.cgroups.remove(name)));
   }
 
   /** Removes groups without a record for a minute: their service died. `now` is monotonic milliseconds. */
@@ -105,7 +103,7 @@ export class ProgramLimits {
     now: number = performance.now(),
   ): Promise<void> {
     const staleSince = new Map<string, number>();
-    for (const name of await this.#cgroups.names()) {
+    for (const name of await this.cgroups.names()) {
       const [id = '', run = ''] = name.split('.', 2);
       if ((await currentRun(id)) === run) {
         continue;
@@ -113,18 +111,18 @@ export class ProgramLimits {
       const since = this.#staleSince.get(name) ?? now;
       staleSince.set(name, since);
       if (now - since >= STALE_AFTER_MS) {
-        await this.#cgroups.remove(name);
+        await this.cgroups.remove(name);
       }
     }
     this.#staleSince = staleSince;
   }
 
   async #groupsOf(id: string): Promise<string[]> {
-    return (await this.#cgroups.names()).filter((name) => name.startsWith(`${id}.`));
+    return (await this.cgroups.names()).filter((name) => name.startsWith(`${id}.`));
   }
 
   #limitsOf({ cpu, memoryMb }: Pick<WarmLaunch, 'cpu' | 'memoryMb'>): CgroupLimits {
-    const { processes, cpu: defaultCpu, memoryMb: defaultMb } = this.#options;
+    const { processes, cpu: defaultCpu, memoryMb: defaultMb } = this.options;
     const available = Math.min(totalmem(), process.constrainedMemory() || Number.MAX_SAFE_INTEGER);
     const memoryBytes =
       memoryMb === null
@@ -134,7 +132,7 @@ export class ProgramLimits {
   }
 
   #notice(problem: string | null, hasUsers: boolean): string {
-    const { openFiles, fileMb } = this.#options;
+    const { openFiles, fileMb } = this.options;
     const { processes, memoryBytes, cpu } = this.#limitsOf({ cpu: null, memoryMb: null });
     const all: [held: boolean, limit: string, what: string][] = [
       [this.holds('pids') || hasUsers, `${processes} processes`, 'processes'],
@@ -145,7 +143,7 @@ export class ProgramLimits {
     ];
     const held = all.filter(([holds]) => holds).map(([, limit]) => limit);
     const missing = all.filter(([holds]) => !holds).map(([, , what]) => what);
-    const how = this.#cgroups.hierarchies.length === 0 ? '' : ` (cgroup ${this.#cgroups.versions})`;
+    const how = this.cgroups.hierarchies.length === 0 ? '' : ` (cgroup ${this.cgroups.versions})`;
     const line = `each sandbox is limited to ${held.join(', ')}${how}`;
     return missing.length === 0
       ? line

@@ -1,11 +1,19 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn, execFile } from 'node:child_process';
+import { closeSync, openSync, renameSync, writeFileSync, constants } from 'node:fs';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError, type SandboxExit } from '../sandbox-backend.js';
-import type { ProgramInput } from './program-command.js';
 import { identifyProcess, type ProcessIdentity, type ProgramRecord } from './program-record.js';
 import type { SandboxPaths } from './sandbox-files.js';
+import { open, rm } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+
+export type ProgramInput =
+  | { kind: 'none' }
+  | { kind: 'text'; text: string }
+  /** The program waits for a line in the sandbox's key pipe. */
+  | { kind: 'key-pipe' };
 
 interface SpawnInput {
   command: string[];
@@ -59,20 +67,20 @@ function spawnDetached({ command, cwd, env, input, identity, paths }: SpawnInput
   const [program = '', ...args] = command;
   // Pipes would fill up or break when the service is gone, so the output goes to files.
   const opened: number[] = [];
-  const open = (file: string, flags: string): number => {
+  const openOwn = (file: string, flags: string): number => {
     const descriptor = openSync(file, flags, 0o600);
     opened.push(descriptor);
     return descriptor;
   };
   try {
-    const log = open(paths.log, 'a');
-    const status = open(paths.status, 'w');
+    const log = openOwn(paths.log, 'a');
+    const status = openOwn(paths.status, 'w');
     return spawn(program, args, {
       ...identity,
       cwd,
       env,
       detached: true,
-      stdio: withoutInherited([standardInput(input, () => open(paths.keyPipe, 'r+')), log, log, status]),
+      stdio: withoutInherited([standardInput(input, () => openOwn(paths.keyPipe, 'r+')), log, log, status]),
     });
   } finally {
     opened.forEach((descriptor) => closeSync(descriptor));
@@ -98,4 +106,43 @@ async function throwSpawnFailure(failed: Promise<never>, [program = '']: string[
       cause: error,
     });
   }
+}
+
+const run = promisify(execFile);
+const MKFIFO_TIMEOUT_MS = 10_000;
+
+export function sessionKeyLine(sessionKey: string): string {
+  return `${JSON.stringify({ session_api_key: sessionKey })}\n`;
+}
+
+/** Makes the pipe for a waiting program's key. The program opens both ends, so that its input does not end. */
+export async function createKeyPipe(file: string): Promise<void> {
+  await rm(file, { force: true });
+  try {
+    await run('mkfifo', ['-m', '600', file], { timeout: MKFIFO_TIMEOUT_MS, env: { PATH: '/usr/bin:/bin' } });
+  } catch (error) {
+    throw new SandboxBackendError('The sandbox cannot be started: its key pipe cannot be made.', {
+      cause: error,
+    });
+  }
+}
+
+/** Gives a waiting program its session key. After a crash it may be written twice: the program reads one line. */
+export async function writeSessionKey(file: string, sessionKey: string): Promise<void> {
+  let pipe;
+  try {
+    pipe = await open(file, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  } catch (error) {
+    // No pipe: it was started with its key. No reader: it has ended, which its exit shows.
+    if (['ENOENT', 'ENXIO'].includes(errorCode(error) ?? '')) {
+      return;
+    }
+    throw error;
+  }
+  try {
+    await pipe.write(sessionKeyLine(sessionKey));
+  } finally {
+    await pipe.close();
+  }
+  await rm(file, { force: true });
 }

@@ -150,13 +150,9 @@ async function becomesConnected(known: NetworkRecord, { pid, signal }: AttachInp
 /** The kernel removes the interface some milliseconds after the process that made it has ended. */
 async function interfaceRemoved({ pid, signal }: AttachInput): Promise<void> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
-  while (await hasInterface(pid)) {
+  while ((await readIfExists(`/proc/${pid}/net/dev`)).includes(`${NETWORK_INTERFACE}:`)) {
     await delay(POLL_MS, undefined, { signal: deadline });
   }
-}
-
-async function hasInterface(pid: number): Promise<boolean> {
-  return (await readIfExists(`/proc/${pid}/net/dev`)).includes(`${NETWORK_INTERFACE}:`);
 }
 
 /** slirp4netns writes one byte when the namespace is connected. */
