@@ -57,10 +57,7 @@ export class EventLog<E extends EventIdentity> {
     entries.forEach((entry, position) => this.#positions.set(entry.id, position));
   }
 
-  /**
-   * Opens or creates the file, and removes the incomplete last line of a killed process.
-   * @throws EventLogFullError when the log is too large to be held in memory, unless a full log is cleared
-   */
+  /** Removes the incomplete last line of a killed process. @throws EventLogFullError unless a full log is cleared */
   static async open<E extends EventIdentity>(
     file: string,
     isEntry: (value: unknown) => value is E,
@@ -99,10 +96,7 @@ export class EventLog<E extends EventIdentity> {
     return this.#entries[this.positionOf(id)];
   }
 
-  /**
-   * Writes an entry, then notifies the listeners. The log is unchanged when this throws.
-   * @throws Error when the file cannot be written or the entry is too large, EventLogFullError without room
-   */
+  /** The log is unchanged when this throws. @throws Error for an entry that is too large, EventLogFullError */
   async append(make: (identity: EventIdentity) => E): Promise<E> {
     return await this.#enqueue(async () => {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());

@@ -9,10 +9,7 @@ export interface PathAlias {
   folder: string;
 }
 
-/**
- * The path that tools would use for a path of a client: absolute, relative to `base`, without aliases. It only
- * compares texts; whether a path may be used is for the view of tools to decide.
- */
+/** The path that tools would use; it only compares texts, and the view of tools decides what may be used. */
 export function resolvePath(aliases: readonly PathAlias[], base: string, given: string): string {
   const absolute = path.resolve('/', base, given);
   if (aliases.some(({ folder }) => isInside(absolute, folder))) {

@@ -39,10 +39,7 @@ export async function startRelays(relays: readonly Relay[]): Promise<{ close(): 
   return { close: () => servers.flat().forEach((server) => server.close()) };
 }
 
-/**
- * Listens on a Unix socket, and replaces a leftover one. Addresses are limited to 107 bytes (unix(7)), so the path
- * is given relative to the working directory where that is shorter.
- */
+/** Replaces a leftover socket. Addresses have at most 107 bytes (unix(7)), so the shorter path is used. */
 export async function listenOnSocket(server: Server, socket: string): Promise<void> {
   await mkdir(path.dirname(socket), { recursive: true, mode: 0o700 });
   if ((await lstat(socket).catch(() => null)) !== null) {

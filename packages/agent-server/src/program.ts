@@ -18,7 +18,9 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   const [server, sessionKeys] = await Promise.all([
     listenUnassigned(unnamed),
     // A warm sandbox waits for its key for hours, or is stopped without one.
-    secretsOnStdin ? Promise.race([readSessionKeys(), stopping]) : fromEnvironment,
+    secretsOnStdin
+      ? Promise.race([readSessionKey(process.stdin).then((key) => [key]), stopping])
+      : fromEnvironment,
   ]);
   if (sessionKeys === STOP) {
     process.stdin.destroy();
@@ -52,10 +54,6 @@ async function makeHome(home: string | undefined): Promise<void> {
   if (home) {
     await mkdir(home, { recursive: true, mode: 0o700 });
   }
-}
-
-async function readSessionKeys(): Promise<string[]> {
-  return [await readSessionKey(process.stdin)];
 }
 
 async function stopSignal(): Promise<typeof STOP> {

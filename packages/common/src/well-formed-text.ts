@@ -73,10 +73,7 @@ function codePointBefore(text: string, position: number): number {
   return isInside ? position - 1 : position;
 }
 
-/**
- * Searches for what is no base64 rather than matching all of it: after many patterns V8 stops optimizing them, and then
- * `+` over megabytes throws a RangeError.
- */
+/** Looks for what is no base64: `+` over megabytes throws a RangeError once V8 stops optimizing patterns. */
 export function isBase64(text: string): boolean {
   return text !== '' && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''));
 }

@@ -82,10 +82,7 @@ export class SandboxQuota {
     }
   }
 
-  /**
-   * Makes room, which is the user's until `manager`'s transaction ends. Then call `SandboxWorkerSignal.wake`.
-   * @throws DomainError forbidden when the user may have no sandboxes here
-   */
+  /** Makes room until the transaction ends; then call `SandboxWorkerSignal.wake`. @throws DomainError forbidden */
   async claim(
     manager: EntityManager,
     userId: string,

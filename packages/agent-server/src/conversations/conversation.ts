@@ -147,10 +147,7 @@ export class Conversation {
     }
   }
 
-  /**
-   * Starts the agent. Accepts calls that wait for confirmation: SDK clients confirm this way.
-   * @throws HttpError 409 when it is running already, 400 when there is nothing to work on or a key is missing
-   */
+  /** Accepts calls that wait for confirmation: SDK clients confirm this way. @throws HttpError 409 or 400 */
   async run(): Promise<void> {
     await this.#run.settle();
     if (this.isRunning) {
@@ -199,10 +196,7 @@ export class Conversation {
     await this.#run.confirm(accept, reason);
   }
 
-  /**
-   * Moves the end of the history to an event (null: before the first one); the agent goes on from there.
-   * @throws HttpError 409 while the agent is running, 404 for an unknown event
-   */
+  /** Null: before the first event. The agent goes on from there. @throws HttpError 409 while it runs, 404, 501 */
   async navigate(eventId: string | null): Promise<void> {
     await this.#run.settle();
     this.#requireOwnHistory();

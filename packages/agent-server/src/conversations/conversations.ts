@@ -93,10 +93,7 @@ export class Conversations {
     return conversation;
   }
 
-  /**
-   * Loads the conversations of an earlier process. A running one is paused, with its open tool calls closed, until a
-   * client resumes it. One that cannot be read stays on disk and is logged.
-   */
+  /** A conversation that ran is paused, its open calls closed. One that cannot be read stays on disk and is logged. */
   async load(): Promise<void> {
     const { folder } = this.#options;
     await mkdir(folder, { recursive: true });

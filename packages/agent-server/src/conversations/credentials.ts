@@ -149,10 +149,7 @@ function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLau
       };
 }
 
-/**
- * Tells the user what the conversation lacks to run, and what to do; null when nothing is missing. The record's
- * model does not count: a client must name it after each start of the server.
- */
+/** What to tell the user; null: nothing. The record's model does not count: clients name it after each start. */
 export function missingCredentials(
   { id, kind, llmKeyNeeded }: Pick<ConversationRecord, 'id' | 'kind' | 'llmKeyNeeded'>,
   { model, llmApiKey, llmKeyWithheld, acp }: Credentials,

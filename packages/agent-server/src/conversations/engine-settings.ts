@@ -8,10 +8,7 @@ import type { Credentials } from './credentials.js';
 
 const DEFAULT_TAVILY_URL = 'https://api.tavily.com';
 
-/**
- * The engine's settings right now. Every secret, and every address that one is sent to, comes from the credentials.
- * @throws Error when no client has named the model since the server's start; callers refuse to run before
- */
+/** Secrets, and addresses that they are sent to, come from the credentials alone. @throws Error without a model */
 export function toEngineSettings(
   record: ConversationRecord,
   credentials: Credentials,

@@ -121,20 +121,11 @@ export abstract class AgentEngine {
     reason: string | null,
     signal: AbortSignal,
   ): Promise<void>;
-  /**
-   * Answers a question from what the agent knows by now. Records only the usage; may be called during a run.
-   * @throws AgentUnavailableError with a reason for the user
-   */
+  /** Records only the usage; may be called during a run. @throws AgentUnavailableError with a reason for the user */
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
-  /**
-   * Condenses the history, however short; false if there was nothing to do. Changes the status only on failure. Never
-   * called during a run.
-   */
+  /** However short; false if nothing was done. Changes the status only on failure. Never called during a run. */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
-  /**
-   * Starts the agent as a run would, so that a conversation that cannot run is refused when it begins.
-   * @throws AgentUnavailableError with a reason for the user
-   */
+  /** So that a conversation that cannot run is refused when it begins. @throws AgentUnavailableError */
   abstract prepare(host: EngineHost): Promise<void>;
   /** @throws AgentUnavailableError when the agent offers no choice of models, or not this model */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;

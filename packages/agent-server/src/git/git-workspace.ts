@@ -124,10 +124,7 @@ export class GitWorkspace {
     return [...own.filter((change) => !isNested(change)), ...others.flat()].toSorted(byPath);
   }
 
-  /**
-   * Both sides of a file's change: empty where the file does not exist, null outside of repositories.
-   * @throws WorkspaceFileError; HttpError 400 when neither side exists, or one is too large
-   */
+  /** Empty where the file does not exist, null outside of repositories. @throws WorkspaceFileError; HttpError 400 */
   async diff(given: string, ref: string | null): Promise<GitDiff> {
     const diff = await this.#diff(given, async ({ folder, name, file, rest }) => {
       const base = await this.#base(folder, ref);
@@ -160,10 +157,7 @@ export class GitWorkspace {
     return parseNameStatus(required(changed)).toSorted(byPath);
   }
 
-  /**
-   * Both sides of what a commit changed in a file, neither of them read from the disk.
-   * @throws WorkspaceFileError; HttpError 400 when there is no such commit, or one side is too large
-   */
+  /** Neither side is read from the disk. @throws WorkspaceFileError; HttpError 400 for no such commit or side */
   async diffOfCommit(given: string, sha: string): Promise<GitDiff> {
     const diff = await this.#diff(given, async ({ folder, name }) => {
       const { commit, parent } = await this.#commit(folder, sha);

@@ -163,10 +163,7 @@ interface CloneContent {
   notice: string;
 }
 
-/**
- * Turns the branches of a bare clone into remote branches; null when it lacks the asked branch or tag. Null for
- * `asked` takes the server's default branch, or another one where that does not exist.
- */
+/** Null when it lacks the branch or tag. Null for `asked` takes the default branch, or another where it is missing. */
 export async function describeClone(
   cloned: PrivateRepository,
   asked: string | null,
@@ -230,10 +227,7 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
   return await outcomeOf({ ...gitScript(view, script, args), timeoutMs, signal }, maxOutput);
 }
 
-/**
- * Hands what a private repository has received to a script in the view, as tar on its standard input: `objects`,
- * `packed-refs` if there is one, or `lfs`.
- */
+/** Hands `objects`, `packed-refs` or `lfs` to a script in the view, as tar on its standard input. */
 export async function handOver(
   { gitDir }: PrivateRepository,
   members: readonly ('objects' | 'packed-refs' | 'lfs')[],

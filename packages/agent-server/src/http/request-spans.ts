@@ -98,10 +98,7 @@ const TRACEPARENT_HEADER = 'traceparent';
 const MAX_LENGTH = 256;
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/**
- * The id of the trace (https://www.w3.org/TR/trace-context/). Null for anything that is no valid `traceparent`: such a
- * request continues no trace.
- */
+/** https://www.w3.org/TR/trace-context/; null for an invalid header, which continues no trace. */
 export function parseTraceparent(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > MAX_LENGTH) {
     return null;

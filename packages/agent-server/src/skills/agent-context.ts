@@ -67,10 +67,7 @@ interface Marketplace {
   source: string;
 }
 
-/**
- * Finds `plugin` or `plugin@marketplace` in the agent's marketplaces in the workspace: this server downloads nothing.
- * @throws HttpError 400 when no marketplace can be searched, 404 when none has the plugin
- */
+/** Finds `plugin` or `plugin@marketplace` in the workspace; nothing is downloaded. @throws HttpError 400, 404 */
 export async function findPlugin(
   agent: Record<string, unknown>,
   workingDir: string,

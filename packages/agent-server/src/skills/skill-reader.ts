@@ -28,10 +28,7 @@ interface SkillReaderOptions {
   workspace: string;
 }
 
-/**
- * Reads the skill files of a repository or a user, bounded in number and size. A broken file is named among the
- * problems: it must not keep a conversation from starting.
- */
+/** Bounded in number and size. A broken file is a problem to report: it must not keep a conversation from starting. */
 export class SkillReader {
   readonly #options: SkillReaderOptions;
 

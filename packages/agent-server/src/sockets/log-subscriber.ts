@@ -24,10 +24,7 @@ interface LogSubscriberOptions<E extends EventIdentity> {
   stallMs: number;
 }
 
-/**
- * Sends a log to one client, from a position on and as it grows, no faster than the client reads. Entries are taken
- * from the log only when they are sent, so a slow client costs no memory.
- */
+/** Sends a log no faster than its client reads; entries are taken only when sent, so a slow client costs no memory. */
 export class LogSubscriber<E extends EventIdentity> {
   readonly #options: LogSubscriberOptions<E>;
   readonly #unsubscribe: () => void;

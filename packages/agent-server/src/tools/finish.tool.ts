@@ -20,10 +20,7 @@ export const finishTool = builtInTool('Finish', {
 /** In characters of JSON. */
 const MAX_RESULT_LENGTH = 262_144;
 
-/**
- * Ends the run with a result in the form that the client asked for; in the log it is the call's `result` argument.
- * @throws Error when the JSON Schema cannot be used
- */
+/** The client's form; in the log it is the call's `result`. @throws Error when the JSON Schema cannot be used */
 export function finishWithResultTool(resultSchema: Record<string, unknown>): Tool {
   const check = jsonSchemaCheck(resultSchema);
   const { $schema: _, $defs, definitions, ...resultRules } = resultSchema;

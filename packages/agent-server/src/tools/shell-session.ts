@@ -171,7 +171,8 @@ export class ShellSession {
   }
 
   get workingDir(): string {
-    return isFolder(this.#lastDir) ? this.#lastDir : this.#home;
+    const isThere = statSync(this.#lastDir, { throwIfNoEntry: false })?.isDirectory() ?? false;
+    return isThere ? this.#lastDir : this.#home;
   }
 
   /** Never call it while another command is running. @throws Error when the shell cannot be started */
@@ -331,8 +332,4 @@ export function ownVariables(
   base: Readonly<Record<string, string>>,
 ): string[] {
   return Object.keys(environment).filter((name) => environment[name] !== base[name]);
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

@@ -41,10 +41,7 @@ export interface SandboxLayout {
   keyOnStdin: boolean;
 }
 
-/**
- * A stock agent server (openhands.agent_server) reads its key only from its environment, which its tools can see.
- * @throws SandboxBackendError when a container cannot run the program or use its working folder
- */
+/** A stock agent server reads its key only from its environment, which tools see. @throws SandboxBackendError */
 export function sandboxLayout(launch: ContainerLaunch, defaultImage: string): SandboxLayout {
   const { program } = launch;
   switch (program.kind) {

@@ -141,16 +141,10 @@ export abstract class SandboxBackend {
   /** Connects to addresses of sandboxes that only the backend reaches; null when there are none. */
   readonly connect: ((port: PodPort) => Promise<Socket>) | null = null;
 
-  /**
-   * Checks that sandboxes can run here, before the service listens; returns lines for the log.
-   * @throws SandboxBackendError with one line for the operator; SandboxBackendUnavailableError without an answer
-   */
+  /** Before the service listens; returns lines for the log. @throws SandboxBackendError, …UnavailableError */
   abstract prepare(): Promise<PreparationLine[]>;
 
-  /**
-   * Gets or creates by id: starts the program, or gives a waiting one its session key. Returns before it answers.
-   * @throws SandboxBackendError with a cause that a user can act on
-   */
+  /** Gives a waiting program its key. Returns before it answers. @throws SandboxBackendError that a user can act on */
   abstract start(launch: SandboxLaunch, signal: AbortSignal): Promise<void>;
 
   /** Reports `missing` rather than throwing when there is nothing under the id. */

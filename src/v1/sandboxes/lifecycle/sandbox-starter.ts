@@ -172,10 +172,7 @@ export class SandboxStarter {
     private readonly cipher: SecretCipher,
   ) {}
 
-  /**
-   * Starts or resumes the sandbox; an abort leaves the rest to the row's next worker.
-   * @throws SandboxBackendError with the cause; StepInterrupted when the lease or the status has changed
-   */
+  /** An abort leaves the rest to the row's next worker. @throws SandboxBackendError; StepInterrupted */
   async start(
     sandbox: Sandbox,
     signal: AbortSignal,

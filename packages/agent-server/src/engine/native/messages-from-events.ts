@@ -36,10 +36,7 @@ interface Prompt {
   messages: ModelMessage[];
 }
 
-/**
- * The conversation as model APIs require it: each response with all its calls, followed by their results wherever
- * the log has them, and an error for each call without a result.
- */
+/** As model APIs require it: each response with all its calls, then a result or an error for each of them. */
 export function messagesFromEvents(
   events: readonly AgentEvent[],
   written: WrittenBy = { originals: new Map(), origin: '' },
@@ -73,10 +70,7 @@ export function messagesFromEvents(
   return { instructions, messages };
 }
 
-/**
- * The history as the model sees it: condensed events, earlier condensations among them, are replaced by their
- * condensation at its offset among the remaining events.
- */
+/** A condensation stands at its offset in place of the events that it covers, earlier condensations among them. */
 export function visibleEvents(events: readonly AgentEvent[]): VisibleEvent[] {
   const forgotten = new Set(
     events.flatMap((event) => (event.kind === 'Condensation' ? event.forgotten_event_ids : [])),

@@ -58,10 +58,7 @@ export class PausedWhileWaiting extends Error {}
 /** Empty answers are paid for, so they are asked for again only a few times. */
 const MAX_EMPTY_ANSWERS = 4;
 
-/**
- * Calls the model, and again when the provider is busy, broken or unreachable, at the time that it names.
- * @throws LlmFailure when there is no response; PausedWhileWaiting; the signal's reason when it aborts
- */
+/** Repeated when the provider is busy, at the time that it names. @throws LlmFailure; PausedWhileWaiting */
 export async function callModelWithRetries(
   request: ModelRequest,
   patience: Patience,

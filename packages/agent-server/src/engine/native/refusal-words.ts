@@ -80,10 +80,7 @@ const RATE =
 const OUTPUT = /\b(max (completion |output |new )?tokens|completion tokens)\b/;
 const REDUCE = /\b(request|prompt|input)\b.{0,40}\btoo large\b|\bmust be reduced\b/;
 
-/**
- * Whether the prompt was too long. Providers share neither status nor sentence, so both codes and sentences are read
- * by words: of a prompt, of a limit, of exceeding it.
- */
+/** Read by words (of a prompt, of a limit, of exceeding it), as providers share neither status nor sentence. */
 export function isContextFull(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   if (status === 413 || codes.some((code) => saysTooLong(code))) {
     return true;

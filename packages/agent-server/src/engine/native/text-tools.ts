@@ -20,10 +20,7 @@ type ResultPart = Extract<ToolMessage['content'][number], { type: 'tool-result' 
 type Offered = NonNullable<CallOptions['tools']>[number];
 type StreamPart = Awaited<ReturnType<WrapStream>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
-/**
- * Tools for models without function calling (`native_tool_calling: false`): described in the system prompt, called
- * in text, with results in messages of the user.
- */
+/** For models without function calling: tools are described in the system prompt, called and answered in text. */
 export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware {
   return {
     specificationVersion: 'v4',

@@ -75,10 +75,7 @@ export class McpConnection {
       : (this.#session.endReason ?? 'it closed the connection');
   }
 
-  /**
-   * Calls a tool; once more in a new session when the server has forgotten this one, in which case it did not run.
-   * @throws Error with a reason for the model when the server refuses, ends or does not answer
-   */
+  /** Repeated in a new session when the server forgot this one: it did not run then. @throws Error for the model */
   async call(
     name: string,
     args: Record<string, unknown>,

@@ -159,10 +159,7 @@ export function hasMountedAgentServer({ Mounts }: Pick<ContainerInspectInfo, 'Mo
   return Mounts.some(({ Destination }) => Destination === AGENT_SERVER_FOLDER);
 }
 
-/**
- * The container of `image` that gives a volume its owner: an engine copies them from the folder it is mounted over.
- * It never starts. The sandbox's name and labels make sure that it is removed.
- */
+/** Never starts: it gives a volume the owner of the folder it is mounted over. Its labels get it removed. */
 export function volumeOwner(options: ContainerCreateOptions, image: string): ContainerCreateOptions {
   return {
     ...(options.name !== undefined && { name: options.name }),

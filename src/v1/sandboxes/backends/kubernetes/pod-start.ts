@@ -72,10 +72,7 @@ export class PodStart {
     private readonly signal: AbortSignal,
   ) {}
 
-  /**
-   * Waits until the program runs and has its key, or has ended (see the sandbox's facts).
-   * @throws SandboxBackendError when it will not run; ApiServerError; the signal's reason
-   */
+  /** Until it runs with its key, or has ended. @throws SandboxBackendError; ApiServerError; the signal's reason */
   async follow(found: ClusterSandbox | null = null): Promise<StartOutcome> {
     try {
       for (let known = found; ; known = null) {

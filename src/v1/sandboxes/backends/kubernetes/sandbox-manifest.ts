@@ -96,10 +96,7 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
   };
 }
 
-/**
- * Meets the pod security standard `restricted` and has a read-only root.
- * @throws SandboxBackendError when a pod cannot run the program or use its working folder
- */
+/** Meets the pod security standard `restricted`. @throws SandboxBackendError for a program that a pod cannot run */
 export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): PodTemplate {
   const layout = sandboxLayout(launch, options.defaultImage);
   // The API cannot say whether an image has our agent server, so ours is copied into every other image.

@@ -16,10 +16,7 @@ export interface WriteMoments {
   arrived: AbortSignal;
 }
 
-/**
- * Writes a line to the standard input of a pod's agent server and closes it.
- * @throws ApiServerError, although the line may have been written; the signal's reason
- */
+/** Writes a line, then closes. @throws ApiServerError although it may have been written; the signal's reason */
 export async function writeToStandardInput(
   api: ApiServer,
   pods: string,
