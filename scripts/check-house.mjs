@@ -19,7 +19,7 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 56,
   kilobytesOfOpenApi: 450,
-  linesOfTheConsole: 3490,
+  linesOfTheConsole: 3475,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

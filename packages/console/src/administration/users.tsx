@@ -7,20 +7,13 @@ import { Ago, Button, Row, Rows, Section, Table } from '../ui/blocks.js';
 
 type User = Schemas['User'];
 
-export const usersQuery = queryOptions({
-  queryKey: ['users'],
-  queryFn: async () => {
-    const users: User[] = [];
-    for (let page: string | null = ''; page !== null;) {
-      const found: Schemas['UserPage'] = await bodyOf(
-        api.GET('/api/v1/users', by({ limit: 100, ...given({ page_id: page }) })),
-      );
-      users.push(...found.items);
-      page = found.next_page_id;
-    }
-    return users;
-  },
-});
+async function usersFrom(page: string): Promise<User[]> {
+  const query = by({ limit: 100, ...given({ page_id: page }) });
+  const { items, next_page_id: next } = await bodyOf(api.GET('/api/v1/users', query));
+  return next === null ? items : [...items, ...(await usersFrom(next))];
+}
+
+export const usersQuery = queryOptions({ queryKey: ['users'], queryFn: () => usersFrom('') });
 
 const OLD = [usersQuery.queryKey];
 

@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import { providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Callout, Empty, Loaded } from '../ui/blocks.js';
-import { statusOf, stepsOf, useEvents } from './events.js';
+import { isOpen, statusOf, stepsOf, useEvents } from './events.js';
 import { Composer, Confirmation, Controls } from './controls.js';
 import { type Conversation, conversationQuery } from './conversation-queries.js';
 import { Facts } from './facts.js';
@@ -52,7 +52,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
           <div role="log" aria-label="Events">
             <ol className="timeline">
               {steps.map((step) => (
-                <TimelineItem key={step.event.id} step={step} open={open} />
+                <TimelineItem key={step.event.id} {...step} open={isOpen(step) ? open : null} />
               ))}
             </ol>
           </div>
@@ -87,9 +87,7 @@ function useRefreshAfterWork(id: string, status: string | null): void {
   const cache = useQueryClient();
   useEffect(() => {
     if (status !== 'running') {
-      for (const name of ['changes', 'diff', 'files', 'file']) {
-        void cache.invalidateQueries({ queryKey: [name, id] });
-      }
+      void cache.invalidateQueries({ queryKey: ['files', id] });
     }
   }, [cache, id, status]);
 }

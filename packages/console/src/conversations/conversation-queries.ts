@@ -31,17 +31,17 @@ export function sandboxQuery(id: string) {
 
 export function changesQuery(id: string) {
   const params = { path: { id }, query: { path: '.', resume: false } };
-  return bodyQuery(['changes', id], () => api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
+  return bodyQuery(['files', id, 'changes'], () => api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
 }
 
 export function diffQuery(id: string, path: string) {
   const params = { path: { id }, query: { path, resume: false } };
-  return bodyQuery(['diff', id, path], () => api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
+  return bodyQuery(['files', id, 'diff', path], () => api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
 }
 
 export function filesQuery(id: string) {
   const params = { path: { id }, query: { path: '.' } };
-  return bodyQuery(['files', id], () => api.GET('/api/v1/app-conversations/{id}/files', { params }));
+  return bodyQuery(['files', id, 'list'], () => api.GET('/api/v1/app-conversations/{id}/files', { params }));
 }
 
 /** Null for what is no text. */
@@ -52,5 +52,5 @@ export function fileQuery(id: string, path: string) {
     const isText = headers.get('Content-Type')?.startsWith('application/json');
     return isText === true ? (JSON.parse(body) as string) : null;
   };
-  return queryOptions({ queryKey: ['file', id, path], queryFn });
+  return queryOptions({ queryKey: ['files', id, 'text', path], queryFn });
 }

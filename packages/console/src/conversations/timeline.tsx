@@ -2,57 +2,53 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Callout, Clock } from '../ui/blocks.js';
 import { DiffView } from './diff-view.js';
-import { type AgentEvent, isOpen, type Step, textOf, thinkingOf } from './events.js';
+import { type AgentEvent, type Step, textOf, thinkingOf } from './events.js';
 
 const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
   Condensation: 'Earlier steps were summarised for the model',
 };
 
-interface TimelineItemProps {
-  step: Step;
-  /** What is said of a call that has not ended. */
-  open: string;
+interface TimelineItemProps extends Step {
+  /** What is said of a call that has not ended, else null. */
+  open: string | null;
 }
 
 /** One thing that happened; drawn again only where something became of it. */
-export const TimelineItem = memo(
-  function TimelineItem({ step, open }: TimelineItemProps) {
-    const { event } = step;
-    const { kind, action } = event;
-    const note = NOTES[kind];
-    if (note !== undefined) {
-      return (
-        <li className="note">
-          {note} · <Clock time={event.timestamp} />
-        </li>
-      );
-    }
-    if (kind === 'MessageEvent') {
-      const text = textOf(event.llm_message?.content);
-      return <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />;
-    }
-    if (action?.kind === 'FinishAction') {
-      return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
-    }
-    if (kind === 'ActionEvent' || kind === 'ACPToolCallEvent') {
-      return (
-        <Item event={event} who="Agent" look="tool" text={textOf(event.thought)}>
-          {action?.kind === 'ThinkAction' ? <Thinking text={action.thought ?? ''} /> : <Call step={step} open={open} />}
-        </Item>
-      );
-    }
-    return kind.endsWith('ErrorEvent') ? (
-      <Item event={event} who="Error" look="failed" text="">
-        <Failure code={event.code ?? event.tool_name ?? ''} detail={event.detail ?? event.error} />
+export const TimelineItem = memo(function TimelineItem({ event, result, open }: TimelineItemProps) {
+  const { kind, action } = event;
+  const note = NOTES[kind];
+  if (note !== undefined) {
+    return (
+      <li className="note">
+        {note} · <Clock time={event.timestamp} />
+      </li>
+    );
+  }
+  if (kind === 'MessageEvent') {
+    const text = textOf(event.llm_message?.content);
+    return <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />;
+  }
+  if (action?.kind === 'FinishAction') {
+    return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
+  }
+  if (kind === 'ActionEvent' || kind === 'ACPToolCallEvent') {
+    return (
+      <Item event={event} who="Agent" look="tool" text={textOf(event.thought)}>
+        {action?.kind === 'ThinkAction' ? (
+          <Thinking text={action.thought ?? ''} />
+        ) : (
+          <Call event={event} result={result} open={open} />
+        )}
       </Item>
-    ) : null;
-  },
-  (before, now) =>
-    before.step.event === now.step.event &&
-    before.step.result === now.step.result &&
-    (before.open === now.open || !isOpen(now.step)),
-);
+    );
+  }
+  return kind.endsWith('ErrorEvent') ? (
+    <Item event={event} who="Error" look="failed" text="">
+      <Failure code={event.code ?? event.tool_name ?? ''} detail={event.detail ?? event.error} />
+    </Item>
+  ) : null;
+});
 
 type ItemProps = { event: AgentEvent; who: string; look: string; text: string; children?: ReactNode };
 
@@ -82,11 +78,10 @@ function Thinking({ text }: { text: string }) {
 }
 
 /** What a tool was asked for, and what came of it. */
-function Call({ step, open }: TimelineItemProps) {
-  const { event, result } = step;
+function Call({ event, result, open }: TimelineItemProps) {
   const { action, tool_name: tool, title } = event;
   const isEdit = action?.kind === 'FileEditorAction';
-  const [tone, outcome] = isOpen(step) ? ['', open] : outcomeOf(event, result);
+  const [tone, outcome] = open === null ? outcomeOf(event, result) : ['', open];
   return (
     <div className="call">
       <div className="call-head">
@@ -94,8 +89,8 @@ function Call({ step, open }: TimelineItemProps) {
         {action?.path !== undefined && <code>{action.path}</code>}
         <span className={`outcome ${tone}`}>{outcome}</span>
       </div>
-      <Asked step={step} />
-      {event.kind === 'ACPToolCallEvent' ? <Attached event={event} /> : <Returned step={step} />}
+      <Asked event={event} result={result} />
+      {event.kind === 'ACPToolCallEvent' ? <Attached event={event} /> : <Returned event={event} result={result} />}
     </div>
   );
 }
@@ -112,7 +107,7 @@ function outcomeOf(event: AgentEvent, result: AgentEvent | null): [tone: string,
   return isError === true || result?.kind === 'AgentErrorEvent' ? ['bad', 'failed'] : ['', ''];
 }
 
-function Asked({ step: { event, result } }: { step: Step }) {
+function Asked({ event, result }: Step) {
   const { action, raw_input: input, tool_call: call, content } = event;
   if (action?.kind === 'TerminalAction') {
     return <pre className="command">{action.command}</pre>;
@@ -155,7 +150,7 @@ function Attached({ event: { content, raw_output: output } }: { event: AgentEven
   );
 }
 
-function Returned({ step: { event, result } }: { step: Step }) {
+function Returned({ event, result }: Step) {
   const { observation } = result ?? {};
   if (result?.kind === 'AgentErrorEvent' || result?.kind === 'UserRejectObservation') {
     return <p className="refused">{result.error ?? `Rejected: ${result.rejection_reason}`}</p>;

@@ -61,12 +61,10 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
 
 function Deliveries({ id }: { id: string }) {
   const queryKey = [...webhooksQuery.queryKey, id];
+  const latest = { params: { path: { id }, query: { limit: 20 } } };
   const deliveries = useQuery({
-    queryKey,
-    queryFn: async () => {
-      const params = { path: { id }, query: { limit: 20 } };
-      return (await bodyOf(api.GET('/api/v1/webhook-endpoints/{id}/deliveries', { params }))).items;
-    },
+    ...bodyQuery(queryKey, () => api.GET('/api/v1/webhook-endpoints/{id}/deliveries', latest)),
+    select: ({ items }) => items,
   });
   const again = (delivery: string) => {
     const params = { path: { id, delivery_id: delivery } };
