@@ -4,7 +4,7 @@ import { answerFollowed, answerStorage } from './fake-github.followed.js';
 import { githubGraph } from './fake-github.graph.js';
 import { answerLists } from './fake-github.lists.js';
 import { answerPulls } from './fake-github.pulls.js';
-import { githubSchema } from './fake-github.schema.js';
+import { githubSchema } from './schemas/fake-github.schema.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 

@@ -3,7 +3,7 @@ import { answerFollowed } from './fake-gitlab.followed.js';
 import { gitlabGraph } from './fake-gitlab.graph.js';
 import { answerLists } from './fake-gitlab.lists.js';
 import { answerProjects } from './fake-gitlab.projects.js';
-import { gitlabSchema } from './fake-gitlab.schema.js';
+import { gitlabSchema } from './schemas/fake-gitlab.schema.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 

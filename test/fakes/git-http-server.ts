@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { mkdtemp, rm, writeFile, mkdir } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -96,42 +96,23 @@ export async function startGitHttpServer(
     commit: async (repository, branch, files, { date, links = {} } = {}) => {
       const folder = bare(repository);
       await run('git', ['init', '--quiet', '--bare', '--initial-branch', 'main', folder]);
-      await run('git', ['-C', folder, 'config', 'http.receivepack', 'true']);
-      const work = await mkdtemp(path.join(tmpdir(), 'git-work-'));
-      try {
-        // Where git-lfs(1) is installed, the machine's configuration would run its filters.
-        const env = { ...process.env, GIT_CONFIG_NOSYSTEM: '1' };
-        const git = (...args: string[]) => run('git', ['-C', work, ...args], { env });
-        await git('init', '--quiet', '--initial-branch', branch);
-        // A new branch goes off main, where there is one.
-        for (const base of [branch, 'main']) {
-          const fetched = await git('fetch', '--quiet', folder, base).then(
-            () => true,
-            () => false,
-          );
-          if (fetched) {
-            await git('reset', '--quiet', '--hard', 'FETCH_HEAD');
-            break;
-          }
-        }
-        for (const [name, content] of Object.entries(files)) {
-          await mkdir(path.dirname(path.join(work, name)), { recursive: true });
-          await writeFile(path.join(work, name), content);
-        }
-        await git('add', '--all');
-        for (const [name, id] of Object.entries(links)) {
-          await git('update-index', '--add', '--cacheinfo', `160000,${id},${name}`);
-        }
-        const author = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com'];
-        const options = ['--quiet', '--allow-empty', '-m', 'test: a commit'];
-        await run('git', ['-C', work, ...author, 'commit', ...options], {
-          env: { ...env, ...(date !== undefined && { GIT_COMMITTER_DATE: date }) },
-        });
-        await git('push', '--quiet', folder, `HEAD:refs/heads/${branch}`);
-      } finally {
-        await rm(work, { recursive: true, force: true });
-      }
-      return tip(repository, branch);
+      const format = '--format=%(refname)';
+      const { stdout } = await run('git', ['-C', folder, 'for-each-ref', format, 'refs/heads']);
+      const branches = stdout.split('\n');
+      // A new branch goes off main, where there is one.
+      const base = [branch, 'main'].map((name) => `refs/heads/${name}`).find((ref) => branches.includes(ref));
+      const seconds = (date === undefined ? Date.now() : Date.parse(date)) / 1000;
+      return importCommit(folder, [
+        `commit refs/heads/${branch}\nmark :1`,
+        `committer Ada <ada@example.com> ${Math.floor(seconds)} +0000`,
+        data('test: a commit\n'),
+        ...(base === undefined ? [] : [`from ${base}^0`]),
+        ...Object.entries(files).flatMap(([name, content]) => [
+          `M 100644 inline ${JSON.stringify(name)}`,
+          data(content),
+        ]),
+        ...Object.entries(links).map(([name, id]) => `M 160000 ${id} ${JSON.stringify(name)}`),
+      ]);
     },
     show: async (repository, branch, format) =>
       (await run('git', ['-C', bare(repository), 'log', '-1', `--format=${format}`, branch])).stdout.trim(),
@@ -143,6 +124,17 @@ export async function startGitHttpServer(
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+/** A commit by git-fast-import(1), one process where a work tree, `git add`, `git commit` and `git push` start some thirty. */
+async function importCommit(folder: string, commands: string[]): Promise<string> {
+  const importing = run('git', ['-C', folder, 'fast-import', '--quiet', '--done']);
+  importing.child.stdin?.end([...commands, 'get-mark :1', 'done\n'].join('\n'));
+  return (await importing).stdout.trim();
+}
+
+function data(content: string): string {
+  return `data ${Buffer.byteLength(content)}\n${content}`;
 }
 
 /** https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md */
@@ -174,6 +166,9 @@ function serve(root: string, request: IncomingMessage, response: ServerResponse)
       GIT_HTTP_EXPORT_ALL: '1',
       REMOTE_USER: 'tester',
       REMOTE_ADDR: '127.0.0.1',
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: 'http.receivepack',
+      GIT_CONFIG_VALUE_0: 'true',
       REQUEST_METHOD: request.method,
       PATH_INFO: decodeURIComponent(url.pathname),
       QUERY_STRING: url.search.slice(1),

@@ -5,7 +5,8 @@ const { default: Runtime } = require('jest-runtime');
 const { sourceMaps } = require('../../../scripts/lib/typescript-loader.cjs');
 
 const ROOT = path.resolve(__dirname, '../../..');
-const SOURCES = ['src', 'packages'].map((folder) => path.join(ROOT, folder) + path.sep);
+/** With the sources of the product, what is large and never changes: GitHub's schema takes as long as a whole test file. */
+const SHARED = ['src', 'packages', 'test/fakes/schemas'].map((folder) => path.join(ROOT, folder) + path.sep);
 
 /**
  * Loads packages and the sources of the product with Node itself, once for all test files of a worker; only tests and
@@ -30,7 +31,7 @@ class SharedRuntime extends Runtime {
       return createRequire(from)(name);
     }
     const file = path.resolve(path.dirname(from), name);
-    return SOURCES.some((folder) => file.startsWith(folder))
+    return SHARED.some((folder) => file.startsWith(folder))
       ? createRequire(from)(file.replace(/\.js$/, '.ts'))
       : super.requireModuleOrMock(from, name);
   }
