@@ -29,7 +29,7 @@ import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
-import { BackendMetrics, measuredBackend } from './sandbox-backend.metrics.js';
+import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
@@ -78,7 +78,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
         callback: SandboxCallback,
         metrics: BackendMetrics,
       ): Promise<SandboxBackend> =>
-        measuredBackend(
+        new MeasuredBackend(
           await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl),
           metrics,
         ),
