@@ -96,7 +96,7 @@ function CommaList(description: string, values: readonly string[]): PropertyDeco
     Array.isArray(words) && words.every((word) => isIn(word, values));
   return field(
     description,
-    {},
+    { example: [...values] },
     {
       schema: {
         type: 'array',
@@ -105,7 +105,6 @@ function CommaList(description: string, values: readonly string[]): PropertyDeco
         minItems: 1,
         maxItems: MAX_WORDS,
         items: { type: 'string', enum: [...values] },
-        example: [...values],
       },
       coerce: (value) =>
         typeof value === 'string' && value.length <= MAX_TEXT
