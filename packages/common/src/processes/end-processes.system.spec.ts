@@ -51,6 +51,20 @@ const [OWN, OTHER] = [1_913_999_001, 1_913_999_002];
     expect(pidsOf(null)).toContain(copied.pid);
   });
 
+  it('are left alone when it turns out before a signal that they are of a later tree', async () => {
+    const later = await start(OWN, null);
+    for (const questions of [1, 2]) {
+      let asked = 0;
+      const confirm = async (): Promise<void> => {
+        asked += 1;
+        await (asked === questions ? Promise.reject(new Error('started again')) : Promise.resolve());
+      };
+      const ending = endProcesses({ root: null, marker: MARKER, user: OWN }, confirm);
+      await expect(ending).rejects.toThrow('started again');
+    }
+    expect(later.exitCode ?? later.signalCode).toBeNull();
+  });
+
   it('are as old as the process that the marker was made for, or younger', async () => {
     const { pid = 0 } = await start(OWN, MARKER);
     const started = Number(startTimeOf(pid));

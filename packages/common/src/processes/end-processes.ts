@@ -56,11 +56,18 @@ export function viewTree({ root, marker, user, since = null }: ProcessTree): Tre
 /**
  * Kills a tree of processes, however often they fork; false if some are left. It misses a process that has no marker,
  * no living parent and no user of its own. Without `/proc`, only the root's group is killed.
+ *
+ * @param confirm asked between the look at the tree and each signal: this program may have stood still, and its marker and
+ *   user may belong to a later tree by then. What it throws ends the work.
  */
-export async function endProcesses(tree: ProcessTree): Promise<boolean> {
+export async function endProcesses(
+  tree: ProcessTree,
+  confirm: () => Promise<void> = () => Promise.resolve(),
+): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round += 1) {
     const view = viewTree(tree);
     if (view === null) {
+      await confirm();
       return tree.root !== null && sendSignal(-tree.root, 'SIGKILL');
     }
     const { members, isUnsure } = view;
@@ -68,9 +75,11 @@ export async function endProcesses(tree: ProcessTree): Promise<boolean> {
       return true;
     }
     if (members.length > 0) {
+      await confirm();
       // Stopped first: a parent that is killed before its child is seen takes the trace to the child with it.
       members.forEach(({ pid }) => sendSignal(pid, 'SIGSTOP'));
       const all = new Set([...members, ...(viewTree(tree)?.members ?? [])].map(({ pid }) => pid));
+      await confirm();
       all.forEach((pid) => sendSignal(pid, 'SIGKILL'));
     }
     await delay(ROUND_PAUSE_MS);

@@ -262,19 +262,16 @@ export class ProcessSandboxBackend extends SandboxBackend {
     try {
       const { limits } = this.#requirePrepared();
       const files = this.#files(id);
-      const beforeKill = async (): Promise<void> => {
-        await files.requireStart(program.record);
-        await limits.seal(id);
-        await files.requireStart(program.record);
-      };
+      const requireStart = async (): Promise<void> => await files.requireStart(program.record);
       await terminateSandbox({
         ...program,
         ended,
         marker: sandboxMarker(this.#options.instanceId, id),
         graceMs,
-        beforeKill,
+        requireStart,
+        seal: async () => await limits.seal(id),
       });
-      await files.requireStart(program.record);
+      await requireStart();
       await detachNetwork(files.paths, null);
       await ended;
       await limits.release(id);

@@ -230,8 +230,8 @@ export class ProgramLauncher {
       // Ends leftovers of a program that died, or of a start that was interrupted before it was recorded.
       const marker = sandboxMarker(instanceId, id);
       const user = await this.exclusiveUser(files);
-      const beforeKill = async (): Promise<void> => await files.requireStart(earlier);
-      await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0, beforeKill });
+      const requireStart = async (): Promise<void> => await files.requireStart(earlier);
+      await terminateSandbox({ record: null, ended: null, marker, user, graceMs: 0, requireStart });
       await this.limits.release(id);
     }
     await files.clearReports();

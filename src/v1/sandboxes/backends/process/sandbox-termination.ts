@@ -23,20 +23,24 @@ export interface TerminationInput {
   user: number | null;
   /** Milliseconds between SIGTERM and SIGKILL; 0 kills at once. */
   graceMs: number;
-  beforeKill?: () => Promise<void>;
+  /** Throws once the sandbox was started again: asked before each signal to what only its marker or its user tells. */
+  requireStart?: () => Promise<void>;
+  /** Keeps what is to be killed from forking. */
+  seal?: () => Promise<void>;
 }
 
 /** @throws SandboxBackendError when some processes survive */
 export async function terminateSandbox(input: TerminationInput): Promise<void> {
-  const { record, marker, user, beforeKill } = input;
+  const { record, marker, user, requireStart, seal } = input;
   const isGone = record !== null && isProgramAlive(record) && (await terminateProgram(input, record));
   // The pid of a process that is gone may be another one's by now.
   const root = record !== null && isProgramAlive(record) ? record.pid : null;
   if (isGone) {
     return;
   }
-  await beforeKill?.();
-  if (!(await endProcesses({ root, marker, user }))) {
+  await requireStart?.();
+  await seal?.();
+  if (!(await endProcesses({ root, marker, user }, requireStart))) {
     throw new SandboxBackendError('Processes of the sandbox cannot be ended.');
   }
 }
