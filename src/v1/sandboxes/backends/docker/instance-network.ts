@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL } from '../container-layout.js';
@@ -9,6 +10,9 @@ import { callEngine, engineStatus, nullOnStatus } from './engine.js';
 const BRIDGE_PREFIX = 'slw';
 /** An interface name has at most 15 characters on Linux. */
 const BRIDGE_HASH = 10;
+/** The engine refuses a second network with the bridge of one that it is creating, and does not show that one yet. */
+const CREATING_MS = 3_000;
+const POLL_MS = 50;
 
 /** Its sandboxes cannot connect to each other. All share it: an engine has addresses for some thirty networks only. */
 export class InstanceNetwork {
@@ -39,7 +43,7 @@ export class InstanceNetwork {
           },
         });
       } catch (error) {
-        if (engineStatus(error) !== 409 && !(await this.exists())) {
+        if (engineStatus(error) !== 409 && !(await this.#appears(engineStatus(error) === 403))) {
           throw error;
         }
       }
@@ -58,6 +62,16 @@ export class InstanceNetwork {
       throw new SandboxBackendError(
         `the network ${this.name} is not the service's: remove it (docker network rm ${this.name}), or set another INSTANCE_ID`,
       );
+    }
+    return true;
+  }
+
+  async #appears(soon: boolean): Promise<boolean> {
+    const deadline = performance.now() + (soon ? CREATING_MS : 0);
+    for (; !(await this.exists()); await delay(POLL_MS)) {
+      if (performance.now() >= deadline) {
+        return false;
+      }
     }
     return true;
   }
