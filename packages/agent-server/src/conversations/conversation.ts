@@ -111,7 +111,10 @@ export class Conversation {
     return this.#state.knownSecrets;
   }
 
-  /** Interrupts a goal. With `run`, the agent starts, or reads it at its next step. @throws HttpError 400 */
+  /**
+   * Interrupts a goal. With `run`, the agent starts, or reads the message at its next step.
+   * @throws HttpError 400 when the agent should run but cannot
+   */
   async addMessage(message: IncomingMessage): Promise<void> {
     await this.goal.interrupt();
     await this.#addMessage(message, () => true);
@@ -147,7 +150,10 @@ export class Conversation {
     }
   }
 
-  /** Accepts calls that wait for confirmation: SDK clients confirm this way. @throws HttpError 409 or 400 */
+  /**
+   * Starts the agent. Accepts calls that wait for confirmation: SDK clients confirm this way.
+   * @throws HttpError 409 when it is running already, 400 when there is nothing to work on or a key is missing
+   */
   async run(): Promise<void> {
     await this.#run.settle();
     if (this.isRunning) {

@@ -24,7 +24,10 @@ const MAX_FRAME_BYTES = 7 * 1024 * 1024;
 const MAX_WITHOUT_KEY = 32;
 /** Bytes that a client has not read, above which its pings get no response. */
 const MAX_UNREAD_BYTES = 64 * 1024;
-/** SDK clients take a full state as the end of their run only once they have read the answer to its request. */
+/**
+ * Milliseconds. SDK clients take a full state as the end of their run only once they have read the answer to its request
+ * (`_run_armed` in `remote_conversation.py` of openhands-sdk 1.58.2), and otherwise wait for half a minute.
+ */
 const ANSWERED_RUN_MS = 200;
 const BASH_EVENTS = 'bash';
 
