@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { ConfigError } from './config.error.js';
 import { loadConfig } from './load-config.js';
 
 /** Where the commands of `slipway` find the service. */
@@ -16,6 +17,11 @@ export interface CommandLineConfig {
 export function loadCommandLineConfig(): CommandLineConfig {
   const { SLIPWAY_URL: url, SLIPWAY_KEY: key } = process.env;
   if (url) {
+    if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+      throw new ConfigError(
+        'SLIPWAY_URL: must be the address of a service, such as https://slipway.example.com',
+      );
+    }
     return { url: url.replace(/\/+$/, ''), key: key ?? null, isLocal: false };
   }
   const { dataDir, http } = loadConfig();
