@@ -36,7 +36,7 @@ export class SuggestedTasksController {
   @ApiHeader({
     name: 'If-None-Match',
     description: 'The ETag of an earlier answer: 304 while nothing has changed.',
-    schema: { type: 'string', maxLength: 16_384 },
+    schema: { type: 'string', maxLength: 1_024 },
     example: ETAG.example,
   })
   @ApiResponse({

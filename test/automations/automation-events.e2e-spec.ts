@@ -108,6 +108,8 @@ describe('webhooks of hosts', () => {
     expect((await call('get', '/webhooks').expect(200)).body).toEqual({ webhooks: [shown], total: 1 });
     expect(await webhook({ source: 'own' })).toMatchObject({ webhook_secret: null });
     await call('post', '/webhooks').send({ name: 'Again', source: 'github' }).expect(409);
+    await call('post', '/webhooks').send({ name: '', source: 'nameless' }).expect(422);
+    await call('patch', `/webhooks/${shown.id}`).send({ name: ' ' }).expect(422);
     const { body: changed } = await call('patch', `/webhooks/${shown.id}`)
       .send({ enabled: false })
       .expect(200);

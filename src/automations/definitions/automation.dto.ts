@@ -164,6 +164,7 @@ class AutomationFieldsDto {
     nullable: true,
     example: ['triage'],
     itemLength: MAX_TAG_LENGTH,
+    form: { maxItems: MAX_TAGS },
   })
   @customRule('tags', maxItems(MAX_TAGS, 'tags'))
   tags?: string[] | null;

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiResponse, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
@@ -71,6 +71,11 @@ export class AutomationsController {
   ) {}
 
   @Post('preset/prompt')
+  @ApiResponse({
+    status: 200,
+    type: AutomationDto,
+    description: 'The one that was made from the same template',
+  })
   @ApiRoute('create_automation', 'Create an automation', {
     description:
       'From now on it starts a conversation whenever its trigger says so, with your settings, tokens and limits.',

@@ -1,5 +1,5 @@
 import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
-import { ApiProperty, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
+import { ApiProperty, ApiResponse, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
@@ -55,6 +55,7 @@ export class AutomationEventsController {
 
   @Public()
   @Post(':org_id/:source')
+  @ApiResponse({ status: 200, type: ReceivedEventDto, description: 'The event was known' })
   @ApiRoute('receive_automation_event', 'Take an event of a git host', {
     description:
       'For webhooks of hosts: needs no key, but the signature of the host. What is unknown is answered as a wrong signature is. A delivery that is known is answered with 200.',

@@ -24,7 +24,12 @@ const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const EVENTS = '/api/automation/v1/events';
-const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
+const NAME = {
+  example: 'Octo',
+  maxLength: 255,
+  form: { minLength: 1 },
+  pattern: { regex: /\S/, expected: 'Expected a name.' },
+};
 const HEADER = {
   maxLength: 100,
   pattern: { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' },
