@@ -27,5 +27,10 @@ export abstract class BackgroundLoop implements OnApplicationBootstrap, BeforeAp
     await this.loop.stop();
   }
 
+  /** Works now instead of at the next turn, and waits for it. */
+  async now(): Promise<void> {
+    await this.loop.now();
+  }
+
   protected abstract work(): Promise<void>;
 }

@@ -18,19 +18,12 @@ import {
   FollowedPullRequestRepository,
 } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { PendingMessagesService } from '../v1/app-conversations/pending/pending-messages.service.js';
-import { decide, type FollowDecision, type FollowEnd } from './follow.decision.js';
-import { roundMessage } from './round-message.js';
+import { decide, type FollowEnd, type FollowingConversation } from './follow.decision.js';
+import { type Findings, roundMessage } from './round-message.js';
 import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
-
-type Decided<Kind extends FollowDecision['kind']> = Extract<FollowDecision, { kind: Kind }>;
 
 /** Until the agent has its message. */
 const DELIVERY_POLL_MS = 15_000;
-
-const EVENTS: Readonly<Record<'reached' | 'gave_up', WebhookEventType>> = {
-  reached: 'pull_request.reached',
-  gave_up: 'pull_request.gave_up',
-};
 
 /** Makes of a look what follows from it. Everything is stored before it is done, under the lease of the look. */
 @Injectable()
@@ -56,11 +49,12 @@ export class FollowRoundsService {
     const row = await this.withAnswers(linked, shown);
     const decision = decide(row, shown, conversationNow(linked.conversation), this.clock.now());
     const { provider, repository, number } = linked;
+    const url = shown?.url ?? linked.url;
     const change: FollowChange = {
       provider,
       repository,
       number,
-      url: shown?.url ?? linked.url,
+      url,
       headSha: shown?.headSha ?? row.headSha,
       known: decision.known,
       state: row.state,
@@ -72,10 +66,10 @@ export class FollowRoundsService {
         await this.wait(linked, change, nextLookAt);
         break;
       case 'round':
-        await this.beginRound({ ...linked, url: change.url ?? null }, change, decision);
+        await this.beginRound({ ...linked, url }, change, decision.findings);
         break;
       case 'end':
-        await this.end({ ...linked, url: change.url ?? null }, change, decision);
+        await this.end({ ...linked, url }, change, decision);
         break;
     }
   }
@@ -112,7 +106,7 @@ export class FollowRoundsService {
   private async beginRound(
     linked: LinkedPullRequest,
     change: FollowChange,
-    { findings }: Decided<'round'>,
+    findings: Findings,
   ): Promise<void> {
     const { row, conversation, repository, number } = linked;
     const { conversationId, userId, wishes } = row;
@@ -156,7 +150,7 @@ export class FollowRoundsService {
     }
     await this.followed.manager.transaction(async (manager) => {
       if (await this.followed.settle(manager, row, { ...change, state, reason }, null)) {
-        const type = state === 'stopped' ? null : EVENTS[state];
+        const type = state === 'stopped' ? null : (`pull_request.${state}` as const);
         await this.tell(manager, linked, { type, round: row.round, reason });
       }
     });
@@ -204,10 +198,7 @@ export class FollowRoundsService {
   }
 }
 
-function conversationNow({ metrics, sandbox_status: sandbox }: ConversationRow): {
-  isSpent: boolean;
-  isGone: boolean;
-} {
+function conversationNow({ metrics, sandbox_status: sandbox }: ConversationRow): FollowingConversation {
   const budget = metrics?.max_budget_per_task ?? null;
   return {
     isSpent: budget !== null && (metrics?.accumulated_cost ?? 0) >= budget,

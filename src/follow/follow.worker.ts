@@ -1,6 +1,7 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../common/background-loop.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { AppConfig } from '../config/app-config.js';
@@ -26,17 +27,11 @@ const MAX_PAUSE_MS = 900_000;
 
 /** Looks at followed pull requests that are due, on whichever replica takes them first (docs/adr/0062). */
 @Injectable()
-export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger('Follow');
+export class FollowWorker extends BackgroundLoop {
   private readonly ofUsers = new KeyedLimit(QUESTIONS_OF_A_USER);
   /** Slow hosts do not hold up the others. */
-  private readonly work = new Set<Promise<void>>();
+  private readonly looking = new Set<Promise<void>>();
   private looks = 0;
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.look(),
-    (error) => this.logger.warn('failed to find followed pull requests', { error: errorMessage(error) }),
-  );
 
   constructor(
     private readonly followed: FollowedPullRequestRepository,
@@ -46,23 +41,21 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly talk: RoundTalk,
     private readonly clock: Clock,
     private readonly config: AppConfig,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.loop.start();
+  ) {
+    super(EVERY_MS, new Logger('Follow'), 'failed to find followed pull requests');
   }
 
-  async onModuleDestroy(): Promise<void> {
-    await Promise.all([this.loop.stop(), ...this.work]);
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
+    await Promise.all(this.looking);
   }
 
-  /** Looks now instead of within seconds, and waits until all of it is done. */
-  async lookNow(): Promise<void> {
-    await this.loop.now();
-    await Promise.all(this.work);
+  override async now(): Promise<void> {
+    await super.now();
+    await Promise.all(this.looking);
   }
 
-  private async look(): Promise<void> {
+  protected async work(): Promise<void> {
     const now = this.clock.now();
     await this.followed.noteWork(await this.conversations.changedWork(), new Date(now));
     const claimed = await this.followed.claim(
@@ -104,59 +97,48 @@ export class FollowWorker implements OnApplicationBootstrap, OnModuleDestroy {
   private begin(group: readonly LinkedPullRequest[]): void {
     const userId = group[0]?.row.userId ?? '';
     this.looks += group.length;
-    const work = this.ofUsers
+    const look = this.ofUsers
       .run(userId, () => this.lookAt(group))
       .catch((error: unknown) =>
         this.logger.warn('failed to look at followed pull requests', { error: errorMessage(error) }),
       )
       .finally(() => {
         this.looks -= group.length;
-        this.work.delete(work);
+        this.looking.delete(look);
       });
-    this.work.add(work);
+    this.looking.add(look);
   }
 
   /** One question for all that one credential shows. */
   private async lookAt(group: readonly LinkedPullRequest[]): Promise<void> {
     for (let first = 0; first < group.length; first += LOOKS_OF_A_USER) {
       const some = group.slice(first, first + LOOKS_OF_A_USER);
-      const shown = await this.read(some);
+      const reading = this.read(some);
       for (const [index, followed] of some.entries()) {
-        if (shown instanceof DomainError) {
-          await this.postpone(followed, shown);
-        } else {
-          await this.lookAtOne(followed, shown[index] ?? null);
-        }
+        await this.lookAtOne(
+          followed,
+          reading.then((shown) => shown[index] ?? null),
+        );
       }
     }
   }
 
-  private async read(
-    group: readonly LinkedPullRequest[],
-  ): Promise<(FollowedChangeRequest | null)[] | DomainError> {
+  private async read(group: readonly LinkedPullRequest[]): Promise<(FollowedChangeRequest | null)[]> {
     const [first] = group;
-    if (first === undefined) {
-      return [];
-    }
-    try {
-      return await this.repositories.ask(
-        first.row.userId,
-        first.provider,
-        first.repository,
-        (adapter, call) => adapter.readChangeRequests(group, call),
-      );
-    } catch (error) {
-      if (error instanceof DomainError) {
-        return error;
-      }
-      throw error;
-    }
+    return first === undefined
+      ? []
+      : this.repositories.ask(first.row.userId, first.provider, first.repository, (adapter, call) =>
+          adapter.readChangeRequests(group, call),
+        );
   }
 
   /** Others do not wait for one that fails. */
-  private async lookAtOne(followed: LinkedPullRequest, shown: FollowedChangeRequest | null): Promise<void> {
+  private async lookAtOne(
+    followed: LinkedPullRequest,
+    reading: Promise<FollowedChangeRequest | null>,
+  ): Promise<void> {
     try {
-      await this.rounds.settle(followed, shown, new Date(this.clock.now() + this.pollMs));
+      await this.rounds.settle(followed, await reading, new Date(this.clock.now() + this.pollMs));
     } catch (error) {
       if (error instanceof DomainError) {
         await this.postpone(followed, error);

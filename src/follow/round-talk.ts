@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
 import type { FollowedCheck } from '../git-providers/followed-change-request.js';
-import type { ProviderType } from '../git-providers/git-provider.js';
+import type { GitProvider, ProviderCall, ProviderType } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
@@ -43,13 +43,10 @@ export class RoundTalk {
 
   /** The last lines of the first failing checks, by id. */
   async outputs(linked: LinkedPullRequest, checks: readonly FollowedCheck[]): Promise<Map<string, string>> {
-    const { row, provider, repository, number } = linked;
     const outputs = new Map<string, string>();
     for (const check of checks.slice(0, MAX_OUTPUTS)) {
-      const output = await this.orNull('read the output of a check', linked, () =>
-        this.repositories.ask(row.userId, provider, repository, (adapter, call) =>
-          adapter.readCheckOutput({ repository, number }, check, call),
-        ),
+      const output = await this.orNull('read the output of a check', linked, (adapter, call) =>
+        adapter.readCheckOutput(linked, check, call),
       );
       outputs.set(check.id, output ?? '');
     }
@@ -58,7 +55,7 @@ export class RoundTalk {
 
   /** Answers each thread of the round at most once, also over crashes; returns the ids of the answers. */
   async answer(linked: LinkedPullRequest): Promise<string[]> {
-    const { row, provider, repository, number } = linked;
+    const { row } = linked;
     if (row.unanswered.length === 0) {
       return [];
     }
@@ -70,10 +67,8 @@ export class RoundTalk {
       if (comment === null) {
         return ids;
       }
-      const answer = await this.orNull('answer a comment', linked, () =>
-        this.repositories.ask(row.userId, provider, repository, (adapter, call) =>
-          adapter.replyToComment({ repository, number }, comment, text, call),
-        ),
+      const answer = await this.orNull('answer a comment', linked, (adapter, call) =>
+        adapter.replyToComment(linked, comment, text, call),
       );
       ids.push(...(answer === null ? [] : [answer.id]));
     }
@@ -81,17 +76,16 @@ export class RoundTalk {
 
   private async orNull<T>(
     verb: string,
-    { row }: LinkedPullRequest,
-    question: () => Promise<T>,
+    { row, provider, repository }: LinkedPullRequest,
+    question: (adapter: GitProvider, call: ProviderCall) => Promise<T>,
   ): Promise<T | null> {
     try {
-      return await question();
+      return await this.repositories.ask(row.userId, provider, repository, question);
     } catch (error) {
       if (!(error instanceof DomainError)) {
         throw error;
       }
-      const fields = { conversation_id: row.conversationId, error: error.message };
-      this.logger.warn(`failed to ${verb}`, fields);
+      this.logger.warn(`failed to ${verb}`, { conversation_id: row.conversationId, error: error.message });
       return null;
     }
   }

@@ -7,29 +7,9 @@ import { isFinished } from '../v1/app-conversations/start-task.entity.js';
 import { StartTaskQueries } from '../v1/app-conversations/start-task.queries.js';
 import { EventsService, unknownConversation } from '../v1/events/events.service.js';
 import type { ToolCaller } from './tool-server.service.js';
+import type { Outcome, Progress } from './tools.schema.js';
 
 const POLL_MS = 500;
-
-export interface Progress {
-  conversation_id: string;
-  /** `starting`, `start_failed`, or that of the conversation. */
-  status: string;
-  /** Whether the agent works, or is about to. */
-  is_working: boolean;
-  /** What a start waits for, or why the work ended. */
-  detail: string | null;
-}
-
-export interface Outcome extends Progress {
-  title: string | null;
-  /** What the agent said last. */
-  answer: string | null;
-  result: unknown;
-  cost: number | null;
-  repository: string | null;
-  branch: string | null;
-  pull_requests: { number: number; url: string; title: string }[];
-}
 
 /** Reads how far a conversation is, from the request for its start on. Throws DomainError not_found. */
 @Injectable()

@@ -117,33 +117,23 @@ function text(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }
 
-function resourceLinks({ conversation_id: id, url }: Found, address: string): CallToolResult['content'] {
-  const links = [
-    id !== undefined && ['conversation', `${address}/api/v1/app-conversations?ids=${id}`],
-    id !== undefined && ['page of the conversation', `${address}/console/conversations/${id}`],
-    url !== undefined && ['pull request', url],
-  ];
-  return links.flatMap((link) => {
-    const [name = '', uri = ''] = link || [];
-    return link ? [{ type: 'resource_link' as const, name, uri }] : [];
-  });
-}
-
 /** Members of results that have addresses. */
 interface Found {
   conversation_id?: string;
   url?: string;
 }
 
-interface ToolProblem {
-  code: string;
-  detail: string;
-  /** Seconds. */
-  retry_after?: number;
+function resourceLinks({ conversation_id: id, url }: Found, address: string): CallToolResult['content'] {
+  const links = {
+    conversation: id && `${address}/api/v1/app-conversations?ids=${id}`,
+    'page of the conversation': id && `${address}/console/conversations/${id}`,
+    'pull request': url,
+  };
+  return Object.entries(links).flatMap(([name, uri]) => (uri ? [{ type: 'resource_link', name, uri }] : []));
 }
 
 /** What `ProblemFilter` would answer, as far as it helps a model. */
-function toolProblem(error: unknown): ToolProblem {
+function toolProblem(error: unknown): { code: string; detail: string; retry_after?: number } {
   if (error instanceof InvalidInputError) {
     return { code: 'malformed_request', detail: error.sentence };
   }

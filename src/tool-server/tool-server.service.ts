@@ -15,7 +15,8 @@ import { ConversationStarter } from '../v1/app-conversations/start/conversation-
 import { Delegation } from '../v1/app-conversations/start/delegation.js';
 import { OpenConversationPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
 import { PullRequestsService } from '../v1/pull-requests/pull-requests.service.js';
-import { ConversationProgress, type Progress } from './conversation-progress.js';
+import { ConversationProgress } from './conversation-progress.js';
+import type { Progress } from './tools.schema.js';
 
 export interface ToolCaller {
   userId: string;

@@ -77,7 +77,7 @@ async function runs(id: string): Promise<Run[]> {
 async function reached(id: string, status: string): Promise<Run> {
   let run: Run | undefined;
   await until(async () => {
-    await app.app.get(RunSettler).settleNow();
+    await app.app.get(RunSettler).now();
     [run] = await runs(id);
     return run !== undefined && (run.status === status || ['COMPLETED', 'FAILED'].includes(run.status));
   });
@@ -190,7 +190,7 @@ describe('a run', () => {
     await call('post', `/runs/${runId}/cancel`).expect(409);
     backend.gate.open();
     await until(async () => {
-      await app.app.get(RunSettler).settleNow();
+      await app.app.get(RunSettler).now();
       const [row] = await app.dataSource.query('SELECT stop_pending FROM automation_runs WHERE id = $1', [
         runId,
       ]);
@@ -223,10 +223,10 @@ describe('a run', () => {
     const id = await create();
     await dispatch(id);
     await reached(id, 'COMPLETED');
-    await app.app.get(RunSettler).prune();
+    await app.app.get(RunSettler).now();
     expect(await runs(id)).toHaveLength(1);
     await app.dataSource.query(`UPDATE automation_runs SET created_at = now() - interval '2 hours'`);
-    await app.app.get(RunSettler).prune();
+    await app.app.get(RunSettler).now();
     expect(await runs(id)).toEqual([]);
   });
 });
@@ -248,7 +248,7 @@ describe('an automation that is busy', () => {
     expect((await runs(id)).map(({ status }) => status)).toEqual(['PENDING', 'PENDING', 'RUNNING']);
     backend.gate.open();
     await until(async () => {
-      await app.app.get(RunSettler).settleNow();
+      await app.app.get(RunSettler).now();
       return (await runs(id)).every(({ status }) => status === 'COMPLETED');
     });
     expect(await conversations()).toHaveLength(3);
@@ -289,7 +289,7 @@ describe('a schedule', () => {
   }
 
   async function look(): Promise<void> {
-    await Promise.all([app, second].map(({ app: nest }) => nest.get(ScheduleWorker).lookNow()));
+    await Promise.all([app, second].map(({ app: nest }) => nest.get(ScheduleWorker).now()));
   }
 
   /** A look passes over automations that are locked, such as by a run that begins; the next one finds them. */
@@ -311,7 +311,7 @@ describe('a schedule', () => {
 
   it('makes one run a minute, however many replicas look', async () => {
     const id = await create({ trigger: EVERY_MINUTE });
-    await app.app.get(ScheduleWorker).lookNow();
+    await app.app.get(ScheduleWorker).now();
     expect(await runs(id)).toEqual([]);
     await pass(A_MINUTE, id, 1);
     expect(await runs(id)).toMatchObject([{ trigger_source: 'cron' }]);
@@ -329,7 +329,7 @@ describe('a schedule', () => {
     const id = await create({ trigger: EVERY_MINUTE, state: 'INACTIVE' });
     await pass(10 * A_MINUTE, id, 0);
     await call('patch', `/${id}`).send({ state: 'ACTIVE' }).expect(200);
-    await app.app.get(ScheduleWorker).lookNow();
+    await app.app.get(ScheduleWorker).now();
     expect(await runs(id)).toEqual([]);
     await pass(A_MINUTE, id, 1);
   });

@@ -35,7 +35,7 @@ export class FollowsClient {
   /** Started without a clone, then about the repository. */
   async start(
     { repository, number, provider = 'github' }: Place,
-    follow: FollowDto = {},
+    follow: Partial<FollowDto> = {},
     message = 'say done',
   ): Promise<FollowingConversation> {
     const [app] = this.apps;
@@ -71,7 +71,7 @@ export class FollowsClient {
       `UPDATE followed_pull_requests SET next_look_at = date_trunc('milliseconds', now()) WHERE conversation_id = $1 AND next_look_at IS NOT NULL`,
       [which.id],
     );
-    await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).lookNow()));
+    await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
   }
 
   /** Looks until the state holds. */
@@ -88,7 +88,7 @@ export class FollowsClient {
   /** The agent's work is over, and noticed. */
   async idle(which: FollowingConversation): Promise<void> {
     await until(async () => {
-      await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).lookNow()));
+      await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
       const [row] = await this.apps[0].dataSource.query<{ idle_since: Date | null }[]>(
         'SELECT idle_since FROM followed_pull_requests WHERE conversation_id = $1',
         [which.id],

@@ -3,7 +3,6 @@ import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
-import { toWishes } from '../../v1/app-conversations/followed/follow.dto.js';
 import type { Owner } from '../current-owner.js';
 import { AutomationEventRepository } from '../events/automation-event.repository.js';
 import { CreateAutomationDto, type UpdateAutomationDto } from './automation.dto.js';
@@ -102,7 +101,7 @@ export class AutomationsService {
 /** Either a prompt or tasks: the one that is given takes the place of the other. */
 function mergedWork(
   before: AutomationWork,
-  { follow, repos, ...given }: Partial<CreateAutomationDto>,
+  { repos, ...given }: Partial<CreateAutomationDto>,
 ): AutomationWork {
   const { prompt, tasks } = given;
   const chosen = {
@@ -120,7 +119,6 @@ function mergedWork(
     ...given,
     ...chosen,
     ...(repos !== undefined && { repos: repos ?? [] }),
-    ...(follow !== undefined && { follow: follow && toWishes(follow) }),
   };
 }
 

@@ -1,5 +1,6 @@
 import jmespath from 'jmespath';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
 /** A node of the tree that `jmespath` parses. */
@@ -31,23 +32,20 @@ type Call = (spend: Spend, ...values: unknown[]) => unknown;
 /** The functions of JMESPath and of OpenHands that say something about one event; none takes a regular expression. */
 const FUNCTIONS = new Map<string, Call>(
   Object.entries<Call>({
-    contains: (spend, where, what) => {
-      if (typeof where === 'string') {
-        return typeof what === 'string' && includes(spend, where, what);
-      }
-      const wanted = JSON.stringify(what);
-      return Array.isArray(where) && where.some((each) => JSON.stringify(each) === wanted);
-    },
+    contains: (spend, where, what) =>
+      typeof where === 'string'
+        ? typeof what === 'string' && includes(spend, where, what)
+        : Array.isArray(where) && where.map((each) => JSON.stringify(each)).includes(JSON.stringify(what)),
     ends_with: (_spend, text, end) => string(text).endsWith(string(end)),
     glob: (spend, text, pattern) => matchesGlob(spend, string(text), string(pattern)),
     icontains: (spend, text, part) => includes(spend, string(text).toLowerCase(), string(part).toLowerCase()),
     join: (spend, glue, parts) => {
       const texts = Array.isArray(parts) ? parts.filter((part) => typeof part === 'string') : [];
-      spend(Math.ceil((string(glue).length * texts.length) / CHARACTERS_OF_A_STEP));
+      spendOnText(string(glue).length * texts.length, spend);
       return texts.join(string(glue));
     },
     keys: (_spend, value) => (isJsonObject(value) ? Object.keys(value) : []),
-    length: (_spend, value) => lengthOf(value),
+    length: (_spend, value) => (typeof value === 'string' ? Array.from(value).length : sizeOf(value)),
     lower: (_spend, text) => string(text).toLowerCase(),
     not_null: (_spend, ...values) => values.find((value) => value !== null) ?? null,
     starts_with: (_spend, text, start) => string(text).startsWith(string(start)),
@@ -90,12 +88,7 @@ export function evaluate(expression: string, payload: unknown, spend = stepBudge
 
 /** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
 export function isTruthy(value: unknown): boolean {
-  if (Array.isArray(value)) {
-    return value.length > 0;
-  }
-  return typeof value === 'object' && value !== null
-    ? Object.keys(value).length > 0
-    : typeof value === 'number' || Boolean(value);
+  return value === 0 || Boolean(sizeOf(value) ?? value);
 }
 
 function parse(expression: string): Node {
@@ -121,26 +114,28 @@ function checkNames(node: Node): void {
   nodes.forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
 }
 
-function nodesIn({ children }: Node): Node[] {
-  return (children ?? []).filter((child) => typeof child === 'object' && child !== null);
+function nodesIn({ children = [] }: Node): Node[] {
+  return children.filter((child) => typeof child === 'object' && child !== null);
 }
 
 /** Steps, and the values of children, are all that an expression can make; each of them is counted. */
 function visit(node: Node, value: unknown, spend: Spend): unknown {
   spend(1);
+  const { type, name, children = [] } = node;
   const nodes = nodesIn(node);
   const at = (index: number, given = value): unknown => {
     const child = nodes[index];
     return child === undefined ? null : visit(child, given, spend);
   };
+  const all = (): unknown[] => nodes.map((child) => visit(child, value, spend));
   const isTrue = (given: unknown): boolean => {
     // The members of a large object are all looked up to see whether there is one.
     spend(isJsonObject(given) ? Object.keys(given).length : 0);
     return isTruthy(given);
   };
-  switch (node.type) {
+  switch (type) {
     case 'Field':
-      return isJsonObject(value) && Object.hasOwn(value, node.name) ? (value[node.name] ?? null) : null;
+      return jsonAt(value, name) ?? null;
     case 'Identity':
     case 'Current':
       return value;
@@ -152,16 +147,21 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
       return at(1, at(0));
     case 'Index':
       return Array.isArray(value) ? (value.at(Number(node.value)) ?? null) : null;
-    case 'Slice':
-      return Array.isArray(value) ? sliced(value, node.children ?? []) : null;
+    case 'Slice': {
+      const [start, stop, step] = children.map((child) => (typeof child === 'number' ? child : undefined));
+      if (Array.isArray(value) && (step ?? 1) !== 1) {
+        throw new Error('a slice with a step is not supported');
+      }
+      return Array.isArray(value) ? value.slice(start, stop) : null;
+    }
     case 'Projection':
     case 'ValueProjection':
     case 'FilterProjection': {
-      const list = node.type === 'ValueProjection' ? valuesOf(at(0)) : at(0);
+      const list = type === 'ValueProjection' ? valuesOf(at(0)) : at(0);
       if (!Array.isArray(list)) {
         return null;
       }
-      const kept = node.type === 'FilterProjection' ? list.filter((each) => isTrue(at(2, each))) : list;
+      const kept = type === 'FilterProjection' ? list.filter((each) => isTrue(at(2, each))) : list;
       return kept.map((each) => at(1, each)).filter((each) => each !== null);
     }
     case 'Flatten': {
@@ -171,7 +171,7 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
       return flat;
     }
     case 'MultiSelectList':
-      return value === null ? null : nodes.map((_child, index) => at(index));
+      return value === null ? null : all();
     case 'MultiSelectHash':
       return value === null
         ? null
@@ -179,35 +179,20 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     case 'OrExpression':
     case 'AndExpression': {
       const first = at(0);
-      return isTrue(first) === (node.type === 'AndExpression') ? at(1) : first;
+      return isTrue(first) === (type === 'AndExpression') ? at(1) : first;
     }
     case 'NotExpression':
       return !isTrue(at(0));
     case 'Comparator':
-      return compared(spend, node.name, at(0), at(1));
+      return compared(spend, name, at(0), at(1));
     case 'Function': {
-      const values = nodes.map((_child, index) => at(index));
+      const values = all();
       values.forEach((each) => spendOn(each, spend));
-      return FUNCTIONS.get(node.name)?.(spend, ...values) ?? null;
+      return FUNCTIONS.get(name)?.(spend, ...values) ?? null;
     }
     default:
-      throw new Error(`${node.type} is not supported`);
+      throw new Error(`${type} is not supported`);
   }
-}
-
-function valuesOf(value: unknown): unknown[] | null {
-  return isJsonObject(value) ? Object.values(value) : null;
-}
-
-/** Looking at a whole value; what is shared counts as often as it is met. */
-function spendOn(value: unknown, spend: Spend): void {
-  if (typeof value === 'string') {
-    spend(Math.ceil(value.length / CHARACTERS_OF_A_STEP));
-    return;
-  }
-  const parts: unknown[] = Object.values(Object(value));
-  spend(1 + parts.length);
-  parts.forEach((part) => spendOn(part, spend));
 }
 
 function compared(spend: Spend, sign: string, left: unknown, right: unknown): boolean | null {
@@ -222,12 +207,28 @@ function compared(spend: Spend, sign: string, left: unknown, right: unknown): bo
   return isOrEqual || (sign.startsWith('G') ? left > right : left < right);
 }
 
-function sliced(list: readonly unknown[], children: NonNullable<Node['children']>): unknown[] {
-  const [start, stop, step] = children.map((child) => (typeof child === 'number' ? child : undefined));
-  if ((step ?? 1) !== 1) {
-    throw new Error('a slice with a step is not supported');
+/** Looking at a whole value; what is shared counts as often as it is met. */
+function spendOn(value: unknown, spend: Spend): void {
+  if (typeof value === 'string') {
+    spendOnText(value.length, spend);
+    return;
   }
-  return list.slice(start, stop);
+  const parts: unknown[] = Object.values(Object(value));
+  spend(1 + parts.length);
+  parts.forEach((part) => spendOn(part, spend));
+}
+
+function spendOnText(characters: number, spend: Spend): void {
+  spend(Math.ceil(characters / CHARACTERS_OF_A_STEP));
+}
+
+function valuesOf(value: unknown): unknown[] | null {
+  return isJsonObject(value) ? Object.values(value) : null;
+}
+
+/** Of a list or an object. */
+function sizeOf(value: unknown): number | null {
+  return Array.isArray(value) ? value.length : (valuesOf(value)?.length ?? null);
 }
 
 /** Absent members are empty texts here: a filter about comments is false for an event without one. */
@@ -236,15 +237,8 @@ function string(value: unknown): string {
 }
 
 function includes(spend: Spend, text: string, part: string): boolean {
-  spend(part.length > SHORT_PATTERN ? Math.ceil((text.length * part.length) / CHARACTERS_OF_A_STEP) : 0);
+  spendOnText(part.length > SHORT_PATTERN ? text.length * part.length : 0, spend);
   return text.includes(part);
-}
-
-function lengthOf(value: unknown): number | null {
-  if (typeof value === 'string') {
-    return value.length - (value.match(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)?.length ?? 0);
-  }
-  return typeof value === 'object' && value !== null ? Object.keys(value).length : null;
 }
 
 /** `*` and `?`, in time that grows with the product of both lengths at most. */

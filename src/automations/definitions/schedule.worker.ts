@@ -22,11 +22,6 @@ export class ScheduleWorker extends BackgroundLoop {
     super(EVERY_MS, new Logger('Automations'), 'failed to make scheduled runs');
   }
 
-  /** Looks now instead of within seconds. */
-  async lookNow(): Promise<void> {
-    await this.loop.now();
-  }
-
   protected async work(): Promise<void> {
     const now = this.clock.now();
     if (!(await this.automations.existsDue(new Date(now)))) {

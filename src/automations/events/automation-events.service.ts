@@ -52,7 +52,7 @@ export class AutomationEventsService extends BackgroundLoop {
 
   /**
    * @throws DomainError unauthorized (`invalid_signature`), the same for what is unknown; rate_limited
-   * @throws InvalidInputError for a body that is not JSON
+   * @throws MalformedBodyError for a body that is not JSON
    */
   async receive(orgId: string, source: string, sent: SentEvent): Promise<ReceivedEvent> {
     const webhook = await this.authenticated(orgId, source, sent);

@@ -146,7 +146,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       return { run: known, reason: known.errorDetail };
     }
     const now = this.now();
-    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, yesterday(now)]);
+    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, this.yesterday()]);
     const { admission, reason } = admit(limits, counts);
     if (admission === 'refuse') {
       return { run: null, reason };
@@ -205,7 +205,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
       await this.automations.lock(manager, { id: automationId });
-      const where = { automationId, createdAt: MoreThan(yesterday(this.now())), tasks: Not(IsNull()) };
+      const where = { automationId, createdAt: MoreThan(this.yesterday()), tasks: Not(IsNull()) };
       const recent = await manager.find(AutomationRun, { select: { tasks: true }, where });
       const taken = new Set(recent.flatMap(({ tasks }) => (tasks ?? []).map(taskName)));
       const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, work.tasks?.limit);
@@ -294,10 +294,10 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   private now(): Date {
     return new Date(this.clock.now());
   }
-}
 
-function yesterday(now: Date): Date {
-  return new Date(now.getTime() - A_DAY_MS);
+  private yesterday(): Date {
+    return new Date(this.clock.now() - A_DAY_MS);
+  }
 }
 
 function taskName({ git_provider, repo, task_type, issue_number }: SuggestedTask): string {

@@ -31,16 +31,6 @@ export class RunSettler extends BackgroundLoop {
     super(EVERY_MS, new Logger('Automations'), 'failed to settle runs');
   }
 
-  /** Looks now instead of within seconds. */
-  async settleNow(): Promise<void> {
-    await this.loop.now();
-  }
-
-  /** A batch of them. */
-  async prune(): Promise<void> {
-    await this.runs.removeOlderThan(this.config.database.automationRunRetentionSeconds, BATCH);
-  }
-
   protected async work(): Promise<void> {
     let batch: AutomationRun[] = [];
     do {
@@ -49,7 +39,7 @@ export class RunSettler extends BackgroundLoop {
         await this.settleAlone(run);
       }
     } while (batch.length === BATCH);
-    await this.prune();
+    await this.runs.removeOlderThan(this.config.database.automationRunRetentionSeconds, BATCH);
   }
 
   /** The runs of other users do not wait for one that fails. */

@@ -8,7 +8,9 @@ import {
   type BodyBounds,
   cutUnreadBodies,
   MalformedBodyError,
+  parseJsonBody,
   readJsonBody,
+  readRawBody,
   skimJsonBody,
   receiveByDeadline,
 } from './json-body.js';
@@ -199,6 +201,42 @@ describe('skimJsonBody', () => {
       { reason: 'media_type', limit: null },
     ]);
   });
+});
+
+describe('readRawBody', () => {
+  beforeEach(() => {
+    read = async (request) => readRawBody(request, BOUNDS.bytes);
+  });
+
+  it.each<[string, Buffer, Outcome]>([
+    ['what is packed', gzipSync('[]'), { value: gzipSync('[]') }],
+    ['nothing', Buffer.alloc(0), { value: Buffer.alloc(0) }],
+    ['as many bytes as allowed', Buffer.alloc(1_000), { value: Buffer.alloc(1_000) }],
+    ['one byte more', Buffer.alloc(1_001), { reason: 'too_large', limit: 1_000 }],
+  ])('of %s', async (_name, body, outcome) => {
+    expect(await send(body, { 'Content-Encoding': 'gzip' })).toEqual([outcome]);
+    outcomes = [];
+    expect(await send(body, { 'Transfer-Encoding': 'chunked' })).toEqual([outcome]);
+  });
+
+  it('of a client that leaves', async () => {
+    const socket = dial('Content-Length: 10\r\n\r\n{"a"');
+    await once(server, 'request');
+    socket.destroy();
+    await until(() => outcomes.length === 1);
+    expect(outcomes).toEqual([{ reason: 'aborted', limit: null }]);
+  });
+});
+
+it.each([
+  ['', 'syntax'],
+  ['{', 'syntax'],
+  [']', 'syntax'],
+  ['['.repeat(65), 'too_deep'],
+  [`[${'1,'.repeat(100)}1]`, 'too_many_values'],
+])('parseJsonBody refuses %s', (text, reason) => {
+  expect(() => parseJsonBody(text, BOUNDS.values)).toThrow(expect.objectContaining({ reason }));
+  expect(parseJsonBody('{"a":[1]}', BOUNDS.values)).toEqual({ a: [1] });
 });
 
 describe('cutUnreadBodies', () => {

@@ -97,26 +97,36 @@ export async function skimJsonBody(
   const { 'content-encoding': encoding = 'identity' } = request.headers;
   const isTyped = checkHeaders(request, bytes) && encoding === 'identity';
   const outline = new JsonOutline({ depth: MAX_BODY_DEPTH, values });
-  const chunks: AsyncIterable<Buffer> = request.iterator({ destroyOnReturn: false });
-  let size = 0;
-  try {
-    for await (const chunk of chunks) {
-      size += chunk.length;
-      if (!isTyped) {
-        throw new MalformedBodyError('media_type');
-      }
-      if (size > bytes) {
-        throw tooLarge(bytes);
-      }
-      judge(outline, chunk, values);
+  for await (const chunk of boundedChunks(request, bytes)) {
+    if (!isTyped) {
+      throw new MalformedBodyError('media_type');
     }
-  } catch (error) {
-    throw error instanceof MalformedBodyError ? error : new MalformedBodyError('aborted', { cause: error });
+    judge(outline, chunk, values);
   }
   if (!outline.isClosed) {
     throw new MalformedBodyError('syntax');
   }
   return outline.kind;
+}
+
+/** The bytes of a body, as they came. @throws MalformedBodyError `too_large` before more of it is kept, or `aborted` */
+export async function readRawBody(request: IncomingMessage, bytes: number): Promise<Buffer> {
+  checkLength(request, bytes);
+  const chunks: Buffer[] = [];
+  for await (const chunk of boundedChunks(request, bytes)) {
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The value of a text in JSON, bounded before it is parsed. @throws MalformedBodyError */
+export function parseJsonBody(text: string, values: number): unknown {
+  judge(new JsonOutline({ depth: MAX_BODY_DEPTH, values }), Buffer.from(text), values);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new MalformedBodyError('syntax', { cause: error });
+  }
 }
 
 /** Disconnects clients that have not sent all of a body after `deadlineMs`: they would hold up a graceful stop. */
@@ -161,6 +171,21 @@ function cutBody(request: IncomingMessage, deadlineMs: number): void {
   socket.once('close', forget);
 }
 
+async function* boundedChunks(request: IncomingMessage, bytes: number): AsyncGenerator<Buffer, void> {
+  let size = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > bytes) {
+        throw tooLarge(bytes);
+      }
+      yield chunk;
+    }
+  } catch (error) {
+    throw error instanceof MalformedBodyError ? error : new MalformedBodyError('aborted', { cause: error });
+  }
+}
+
 /** Tells whether the type is JSON; without a known length, only a body that is not empty needs a type. */
 function checkHeaders(request: IncomingMessage, bytes: number): boolean {
   const { headers } = request;
@@ -171,11 +196,15 @@ function checkHeaders(request: IncomingMessage, bytes: number): boolean {
   if (!isTyped && headers['transfer-encoding'] === undefined) {
     throw new MalformedBodyError('media_type');
   }
+  checkLength(request, bytes);
+  return isTyped;
+}
+
+/** Express would answer only once all of it has arrived. */
+function checkLength({ headers }: IncomingMessage, bytes: number): void {
   if (Number(headers['content-length'] ?? 0) > bytes) {
-    // Express would answer only once all of it has arrived.
     throw tooLarge(bytes);
   }
-  return isTyped;
 }
 
 function tooLarge(limit: number): MalformedBodyError {

@@ -12,17 +12,14 @@ import {
   MAX_ROUNDS,
 } from './followed-pull-request.entity.js';
 
-const USUAL: FollowWishes = { checks: true, reviews: true, conflicts: true, max_rounds: 5, until: 'green' };
-
 @ApiSchema({ name: 'FollowRequest' })
-export class FollowDto {
-  @Flag('Whether failing checks make the agent go on.', { default: true, example: true }) checks?: boolean;
-  @Flag('Whether comments that are not resolved do.', { default: true, example: true }) reviews?: boolean;
-  @Flag('Whether a conflict with the target branch does.', { default: true, example: true })
-  conflicts?: boolean;
+export class FollowDto implements FollowWishes {
+  @Flag('Whether failing checks make the agent go on.', { default: true, example: true }) checks = true;
+  @Flag('Whether comments that are not resolved do.', { default: true, example: true }) reviews = true;
+  @Flag('Whether a conflict with the target branch does.', { default: true, example: true }) conflicts = true;
 
   @Integer('How often at most.', { minimum: 1, maximum: MAX_ROUNDS, default: 5, example: 5 })
-  max_rounds?: number;
+  max_rounds = 5;
 
   @Choice('What ends it.', {
     values: FOLLOW_GOALS,
@@ -30,7 +27,7 @@ export class FollowDto {
     default: 'green',
     example: 'green',
   })
-  until?: FollowGoal;
+  until: FollowGoal = 'green';
 }
 
 export function FollowField(): PropertyDecorator {
@@ -38,16 +35,6 @@ export function FollowField(): PropertyDecorator {
     'Follows the pull request that the conversation opens: the agent goes on when a check fails, when there is a comment or a conflict, until the goal is reached. `{}`: as the defaults say.',
     { type: FollowDto, nullable: true, example: { until: 'green', max_rounds: 5 } },
   );
-}
-
-export function toWishes(given: FollowDto): FollowWishes {
-  return {
-    checks: given.checks ?? USUAL.checks,
-    reviews: given.reviews ?? USUAL.reviews,
-    conflicts: given.conflicts ?? USUAL.conflicts,
-    max_rounds: given.max_rounds ?? USUAL.max_rounds,
-    until: given.until ?? USUAL.until,
-  };
 }
 
 class FollowedPullRequestDto {

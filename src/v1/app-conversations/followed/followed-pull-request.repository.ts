@@ -13,21 +13,9 @@ export interface ToldPullRequest {
 }
 
 export type FollowChange = Partial<
-  Pick<
+  Omit<
     FollowedPullRequest,
-    | 'state'
-    | 'round'
-    | 'reason'
-    | 'provider'
-    | 'repository'
-    | 'number'
-    | 'url'
-    | 'headSha'
-    | 'known'
-    | 'messageId'
-    | 'unanswered'
-    | 'idleSince'
-    | 'failures'
+    'conversation' | 'conversationId' | 'userId' | 'attempt' | 'leasedUntil' | 'nextLookAt'
   >
 >;
 

@@ -19,7 +19,6 @@ import { MAX_MESSAGE_TEXT } from '../api/dto/conversation-actions.dto.js';
 import { toStartMessage } from '../message-parts.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
-import { toWishes } from '../followed/follow.dto.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import type { StartRequest } from '../start-task.entity.js';
 import {
@@ -211,7 +210,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     metadata: body.metadata ?? {},
     result_schema: body.result_schema ?? null,
     secret_names: body.secret_names ?? null,
-    ...(body.follow && { follow: toWishes(body.follow) }),
+    ...(body.follow && { follow: body.follow }),
   };
 }
 
