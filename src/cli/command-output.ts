@@ -20,11 +20,9 @@ export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, notAllowed: 
 
 /** Ends a command with one line for people and a status for programs. */
 export class CommandError extends Error {
-  override name = 'CommandError';
-
   constructor(
     message: string,
-    readonly status: number = EXIT.failed,
+    readonly code: keyof typeof EXIT = 'failed',
   ) {
     super(message);
   }
@@ -32,22 +30,14 @@ export class CommandError extends Error {
 
 /** The message never repeats a value that was given, which may be a key. */
 export class UsageError extends CommandError {
-  constructor(message: string) {
-    super(message, EXIT.usage);
-  }
+  override readonly code = 'usage';
 }
 
 const FOR_OPERATORS = [CommandError, DomainError, ConfigError, EmbeddedPostgresError];
 
 /** One line for what an operator can fix, the stack for everything else. */
 export function failureText(error: unknown): string {
-  if (error instanceof Error && FOR_OPERATORS.some((type) => error instanceof type)) {
-    return error.message;
-  }
-  const syscall = (error as NodeJS.ErrnoException | null)?.syscall;
-  return syscall === 'connect' || syscall === 'getaddrinfo'
-    ? `the database cannot be reached: ${errorMessage(error)}`
-    : errorStack(error);
+  return FOR_OPERATORS.some((type) => error instanceof type) ? errorMessage(error) : errorStack(error);
 }
 
 export function newProgram(name: string, output: CommandOutput): Command {
@@ -72,44 +62,26 @@ export async function runProgram(
       return error.exitCode === 0 ? EXIT.done : EXIT.usage;
     }
     output.note(`${name}: ${failureText(error)}`);
-    return error instanceof CommandError ? error.status : EXIT.failed;
+    return error instanceof CommandError ? EXIT[error.code] : EXIT.failed;
   }
 }
 
-/** Replaces control characters: users and models choose texts that a terminal shows here. */
-export function plainText(text: string): string {
-  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '\u{fffd}');
-}
-
-/** Each header with what stands below it: a member of the row, or what is made of it. */
-type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => string)>>;
-
-/** Prints a list as JSON for programs, where `shown` says what they get of a row, else as a table. */
-export function printRows<Row extends object>(
+/** Prints a list as JSON for programs, else as a table with a member of the row, or what is made of it, in each column. */
+export function printRows<Row>(
   { output, json }: { output: CommandOutput; json: boolean },
   rows: readonly Row[],
-  columns: Columns<Row>,
-  shown: (row: Row) => object = (row) => row,
+  columns: Readonly<Record<string, keyof Row | ((row: Row) => string)>>,
 ): void {
-  const cell = (row: Row, column: Columns<Row>[string]): string =>
-    typeof column === 'function' ? column(row) : String(row[column] ?? '');
-  const table = rows.map((row) => Object.values(columns).map((column) => cell(row, column)));
-  const lines = json
-    ? [JSON.stringify(rows.map((row) => shown(row)))]
-    : textTable([Object.keys(columns), ...table]);
+  const cells = (row: Row): string[] =>
+    Object.values(columns).map((each) => (typeof each === 'function' ? each(row) : String(row[each] ?? '')));
+  const lines = json ? [JSON.stringify(rows)] : textTable([Object.keys(columns), ...rows.map(cells)]);
   lines.forEach((line) => output.result(line));
 }
 
 /** Aligned columns, a line for each row; the first row is the header. */
 export function textTable(rows: readonly (readonly string[])[]): string[] {
   const shown = rows.map((row) => row.map((cell) => cell.replaceAll(/\p{Cc}/gu, '\u{fffd}')));
-  const widths = (shown[0] ?? []).map((_, column) =>
-    Math.max(...shown.map((row) => (row[column] ?? '').length)),
-  );
-  return shown.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+  const widths = shown[0]?.map((_, column) => Math.max(...shown.map((row) => row[column]?.length ?? 0)));
+  const padded = shown.map((row) => row.map((cell, column) => cell.padEnd(widths?.[column] ?? 0)));
+  return padded.map((row) => row.join('  ').trimEnd());
 }

@@ -84,6 +84,13 @@ describe('eventLines', () => {
       ['— running'],
     ],
     ['nothing of figures', { kind: 'ConversationStateUpdateEvent', key: 'stats', value: {} }, []],
+    [
+      'control characters disarmed, but for line ends and tabs',
+      { kind: 'AgentErrorEvent', error: 'a\u001b[2Jb\n\tc' },
+      ['error: a\ufffd[2Jb\n\tc'],
+    ],
+    ['nothing of a kind that is not known', { kind: 'constructor' }, []],
+    ['an action of any kind', { kind: 'ActionEvent', action: { kind: 'ActionEvent' } }, ['• tool ']],
     ['nothing of what is not an event', null, []],
   ])('shows %s', (_name, event, expected) => {
     expect(eventLines(event)).toEqual(expected);

@@ -1,4 +1,3 @@
-import type { ApiKey } from '../auth/api-key.repository.js';
 import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
@@ -8,6 +7,7 @@ import { InputValidationPipe } from '../common/validation/validation.pipe.js';
 import { type CommandOutput, printRows, UsageError } from './command-output.js';
 import type { KeysCommand } from './keys-program.js';
 import type { KeysSession } from './keys-session.js';
+import { KEY_COLUMNS } from './remote-keys.js';
 
 const DEFAULT_KEY_NAME = 'command line';
 
@@ -97,31 +97,15 @@ export async function listKeys(
   if (email !== null && owner === null) {
     throw new UsageError('--user: there is no user with this address');
   }
-  const now = new Date();
-  const columns = {
-    ID: 'id',
-    USER: ({ user }: ApiKey) => user?.email ?? '',
-    ADMIN: ({ user }: ApiKey) => (user?.isAdmin === true ? 'yes' : 'no'),
-    NAME: 'name',
-    CREATED: ({ createdAt }: ApiKey) => minute(createdAt),
-    EXPIRES: ({ expiresAt }: ApiKey) => minute(expiresAt),
-    'LAST USED': ({ lastUsedAt }: ApiKey) => minute(lastUsedAt),
-    STATE: (key: ApiKey) => stateOf(key, now),
-  } as const;
-  printRows({ output, json }, await keys.listWithOwners(owner?.id ?? null), columns, (key) =>
-    Object.assign(toApiKeyDto(key), { user: key.user?.email ?? null }),
+  const shown = (await keys.listWithOwners(owner?.id ?? null)).map((key) =>
+    Object.assign(toApiKeyDto(key), { user: key.user?.email ?? null, admin: key.user?.isAdmin ?? false }),
   );
-}
-
-function stateOf({ revokedAt, expiresAt }: ApiKey, now: Date): string {
-  if (revokedAt !== null) {
-    return 'revoked';
-  }
-  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
-}
-
-function minute(date: Date | null): string {
-  return date === null ? 'never' : `${date.toISOString().slice(0, 16)}Z`;
+  printRows({ output, json }, shown, {
+    ID: 'id',
+    USER: 'user',
+    ADMIN: ({ admin }) => (admin ? 'yes' : 'no'),
+    ...KEY_COLUMNS,
+  });
 }
 
 /** Running services stop accepting the key within seconds. @throws DomainError not_found */

@@ -5,13 +5,14 @@ import type { KeysCommand } from './keys-program.js';
 import type { ServiceClient } from './service-client.js';
 
 const KEYS = '/api/v1/api-keys';
-const COLUMNS = {
-  ID: 'id',
+
+/** What lists of keys show of each, after whose it is. */
+export const KEY_COLUMNS = {
   NAME: 'name',
-  'CREATED AT': 'created_at',
-  'EXPIRES AT': 'expires_at',
-  'LAST USED AT': 'last_used_at',
-  'REVOKED AT': 'revoked_at',
+  CREATED: ({ created_at }: ApiKeyDto) => minute(created_at),
+  EXPIRES: ({ expires_at }: ApiKeyDto) => minute(expires_at),
+  'LAST USED': ({ last_used_at }: ApiKeyDto) => minute(last_used_at),
+  STATE: stateOf,
 } as const;
 
 /** The key commands over the public API, where the database is out of reach. @throws UsageError, CommandError */
@@ -24,7 +25,7 @@ export async function runRemoteKeys(
     case 'list': {
       const searchParams = { user_id: await userId(client, command.email) };
       const keys = await client.http.get(KEYS, { searchParams }).json<ApiKeyDto[]>();
-      printRows({ output, json: command.json }, keys, COLUMNS);
+      printRows({ output, json: command.json }, keys, { ID: 'id', ...KEY_COLUMNS });
       return;
     }
     case 'create': {
@@ -57,4 +58,15 @@ async function userId(client: ServiceClient, email: string | null): Promise<stri
     throw new UsageError('--user: there is no user with this address');
   }
   return user.id;
+}
+
+function stateOf({ revoked_at, expires_at }: ApiKeyDto): string {
+  if (revoked_at !== null) {
+    return 'revoked';
+  }
+  return expires_at !== null && new Date(expires_at) <= new Date() ? 'expired' : 'active';
+}
+
+function minute(time: string | null): string {
+  return time === null ? 'never' : `${time.slice(0, 16)}Z`;
 }

@@ -4,14 +4,13 @@ import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
 import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from 'ky';
 import type { CommandLineConfig } from '../config/command-line-config.js';
-import { CommandError, type CommandOutput, EXIT } from './command-output.js';
+import { CommandError, type CommandOutput } from './command-output.js';
 
 const TIMEOUT_MS = 60_000;
 /** How long a restart or an update may take. */
 const AWAY_MS = 60_000;
 const RETRY_MS = 1_000;
-/** A service that stops, and a proxy in front of none. */
-const AWAY = [502, 503, 504];
+const POLL_MS = 250;
 
 /** What a command over the API works with. */
 export interface Invocation {
@@ -20,7 +19,8 @@ export interface Invocation {
   json: boolean;
 }
 
-export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+export type Invoke = (json?: boolean) => Invocation;
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** The public API of a service, for the commands of `slipway`. A failure is a CommandError. */
 export class ServiceClient {
@@ -28,7 +28,8 @@ export class ServiceClient {
   /** Repeats requests while the service is away. */
   readonly patient: KyInstance;
 
-  constructor({ url, key }: Pick<CommandLineConfig, 'url' | 'key'>, awayMs = AWAY_MS) {
+  constructor(readonly config: CommandLineConfig & { awayMs?: number }) {
+    const { url, key, awayMs = AWAY_MS } = config;
     this.http = ky.create({
       prefix: url,
       headers: { 'X-Session-API-Key': key ?? undefined },
@@ -45,7 +46,8 @@ export class ServiceClient {
       hooks: { beforeError: [({ error }) => toCommandError(error, url)] },
     });
     const limit = awayMs / RETRY_MS;
-    const when = { methods: ['get'], statusCodes: AWAY, afterStatusCodes: [] };
+    // A service that stops answers so, and a proxy in front of none.
+    const when = { methods: ['get'], statusCodes: [502, 503, 504], afterStatusCodes: [] };
     this.patient = this.http.extend({ retry: { limit, delay: () => RETRY_MS, ...when } });
   }
 
@@ -57,15 +59,29 @@ export class ServiceClient {
     return page_id === null ? items : [...items, ...(await this.list<T>(path, { ...query, page_id }))];
   }
 
+  /** Looks something up until it is as wanted; null where it does not exist. */
+  async poll<T>(path: string, query: Query, isWanted: (found: T | null) => boolean): Promise<T | null> {
+    for (; ; await delay(POLL_MS)) {
+      const [found = null] = await this.patient.get(path, { searchParams: query }).json<(T | null)[]>();
+      if (isWanted(found)) {
+        return found;
+      }
+    }
+  }
+
   /** Server-sent events without an end: a stream that ends or breaks is continued after its last event. */
   async *events(path: string): AsyncGenerator<EventSourceMessage> {
     for (let lastId: string | undefined; ; await delay(RETRY_MS)) {
       const client = lastId === undefined ? this.http : this.patient;
       const { body } = await client.get(path, { headers: { 'Last-Event-ID': lastId } });
       const frames = body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-      for await (const frame of untilBroken(frames)) {
-        lastId = frame.id ?? lastId;
-        yield frame;
+      try {
+        for await (const frame of frames ?? []) {
+          lastId = frame.id ?? lastId;
+          yield frame;
+        }
+      } catch {
+        // The connection broke; what the consumer of a generator throws does not arrive here.
       }
     }
   }
@@ -73,25 +89,17 @@ export class ServiceClient {
 
 function toCommandError(error: Error, url: string): Error {
   if (isHTTPError(error)) {
-    const { data, response } = error;
-    const said =
-      jsonText(data, 'detail') ?? jsonText(data, 'title') ?? `the service answered ${response.status}`;
-    return new CommandError(said, [401, 403].includes(response.status) ? EXIT.notAllowed : EXIT.failed);
+    const { status } = error.response;
+    const [detail, title] = [jsonText(error.data, 'detail'), jsonText(error.data, 'title')];
+    const text = detail ?? title ?? `the service answered ${status}`;
+    return new CommandError(text, status === 401 || status === 403 ? 'notAllowed' : 'failed');
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
   return isNetworkError(error) || isTimeoutError(error)
-    ? new CommandError(`cannot reach ${url}: ${errorWithCauses(rootOf(error))}; ${advice}`, EXIT.unreachable)
+    ? new CommandError(`cannot reach ${url}: ${errorWithCauses(rootOf(error))}; ${advice}`, 'unreachable')
     : error;
 }
 
 function rootOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootOf(error.cause) : error;
-}
-
-async function* untilBroken<T>(stream: AsyncIterable<T> | undefined): AsyncGenerator<T> {
-  try {
-    yield* stream ?? [];
-  } catch {
-    // Only reading fails here, as the connection broke: what a consumer throws does not come back to a generator.
-  }
 }

@@ -13,9 +13,6 @@ if (major < 22 || (major === 22 && minor < 19)) {
   nodeModule.setSourceMapsSupport(true);
   // In a bundle, the import above has run only when this is imported here.
   const { runSlipway } = await import('./slipway-program.js');
-  const status = await runSlipway(process.argv.slice(2));
   // The service decides for itself what its process ends with.
-  if (status !== 0) {
-    process.exitCode = status;
-  }
+  process.exitCode = (await runSlipway(process.argv.slice(2))) || process.exitCode;
 }

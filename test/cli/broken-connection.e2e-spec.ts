@@ -3,8 +3,7 @@ import { createServer } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { runConversation, watchConversation } from '../../src/cli/conversation-commands.js';
-import { ServiceClient } from '../../src/cli/service-client.js';
+import { runSlipway } from '../../src/cli/slipway-program.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -57,8 +56,10 @@ describe('a service that goes away while slipway follows a conversation', () => 
     await hosts.close();
   });
 
-  const client = (awayMs?: number): ServiceClient =>
-    new ServiceClient({ url: `http://127.0.0.1:${relay.port}`, key: user.key }, awayMs);
+  const slipway = async (args: string[], options: { awayMs?: number } = {}): Promise<number> => {
+    const url = `http://127.0.0.1:${relay.port}`;
+    return await runSlipway(args, output, () => ({ url, key: user.key, isLocal: false, ...options }));
+  };
 
   /** A conversation whose agent works until it is paused. */
   const working = async (): Promise<string> => {
@@ -105,25 +106,25 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
   it('is followed where its stream broke: no event is lost or repeated', async () => {
     const id = await working();
-    const watching = watchConversation({ client: client(), output, json: true }, id);
+    const watching = slipway(['watch', '--json', id]);
     await until(() => lines.some((line) => line.includes('"running"')));
     await relay.goAway();
     await finish(id);
     await until(async () => (await storedIds(id)).length > lines.length);
     await relay.comeBack();
-    await watching;
 
+    expect(await watching).toBe(0);
     expect(idsOf(lines)).toEqual((await storedIds(id)).slice(0, lines.length));
     expect(lines.at(-1)).toContain('"finished"');
   });
 
   it('is waited for while it restarts', async () => {
     const id = await working();
-    const watching = watchConversation({ client: client(), output, json: true }, id);
+    const watching = slipway(['watch', '--json', id]);
     await until(() => lines.some((line) => line.includes('"running"')));
     await restart(async () => await finish(id));
-    await watching;
 
+    expect(await watching).toBe(0);
     expect(idsOf(lines)).toEqual((await storedIds(id)).slice(0, lines.length));
     expect(lines.at(-1)).toContain('"finished"');
   });
@@ -131,12 +132,11 @@ describe('a service that goes away while slipway follows a conversation', () => 
   it('is waited for while a conversation starts', async () => {
     await request(app.url).post('/api/add-git-providers').set(user.headers).send(hosts.tokens).expect(200);
     backend.gate.close();
-    const invocation = { client: client(), output, json: false };
-    const running = runConversation(invocation, 'github:octo/app', 'say hello');
+    const running = slipway(['run', 'github:octo/app', 'say hello']);
     await until(() => notes.length > 0);
     await restart(async () => backend.gate.open());
-    await running;
 
+    expect(await running).toBe(0);
     expect(notes).toContainEqual(expect.stringMatching(/^READY/));
     expect(lines.filter((line) => line === 'you: say hello')).toHaveLength(1);
     expect(lines.at(-1)).toBe('— finished');
@@ -144,13 +144,11 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
   it('for good ends the command with words and the status 3', async () => {
     const id = await working();
-    const watching = watchConversation({ client: client(0), output, json: false }, id);
+    const watching = slipway(['watch', id], { awayMs: 0 });
     await until(() => lines.includes('— running'));
     await relay.goAway();
 
-    await expect(watching).rejects.toMatchObject({
-      status: 3,
-      message: expect.stringMatching(/^cannot reach http:.*is the service running/),
-    });
+    expect(await watching).toBe(3);
+    expect(notes).toEqual([expect.stringMatching(/^slipway: cannot reach http:.*is the service running/)]);
   });
 });

@@ -174,6 +174,9 @@ describe('slipway', () => {
       const { stdout } = await admin('keys', 'list', '--json', '--user', 'ada@example.com');
       const robot = JSON.parse(stdout.join('')).find(({ name }: { name: string }) => name === 'robot');
       expect(made[0]).toContain(robot.id);
+      const { stdout: table } = await admin('keys', 'list', '--user', 'ada@example.com');
+      expect(table[0]).toMatch(/^ID +NAME +CREATED +EXPIRES +LAST USED +STATE$/);
+      expect(table[1]).toMatch(new RegExp(`^${robot.id} +robot +[-\\dT:]+Z +never +never +active$`));
 
       expect(await admin('keys', 'revoke', robot.id)).toMatchObject({ status: 0 });
       expect(await slipway(app.url, made[0] ?? '', 'tasks')).toMatchObject({ status: 4 });
