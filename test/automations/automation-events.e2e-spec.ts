@@ -337,6 +337,21 @@ describe('the signatures of other hosts', () => {
     }).expect(401);
   });
 
+  it("are answered for Data Center's test of the connection, which it does not sign", async () => {
+    const ping = (headers: Record<string, string> = {}): request.Test =>
+      deliver('{"test":true}', {
+        source: 'bitbucket_data_center',
+        headers: { 'x-event-key': 'diagnostics:ping', 'x-request-id': randomUUID(), ...headers },
+      });
+    // The same for one that is unknown: who asks learns nothing.
+    await ping().expect(204);
+    await webhook({ source: 'bitbucket_data_center' });
+    await ping().expect(204);
+    await ping({ 'x-event-key': 'pr:opened' }).expect(401);
+    await ping({ 'x-hub-signature': `sha256=${digest('{"test":true}', 'other')}` }).expect(401);
+    await ping({ 'x-hub-signature': `sha256=${digest('{"test":true}')}` }).expect(202);
+  });
+
   it.each([
     ['bitbucket', 'pullrequest:created', 'x-request-uuid', 'pullrequest.created'],
     ['bitbucket_data_center', 'pr:opened', 'x-request-id', 'pr.opened'],

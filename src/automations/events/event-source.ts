@@ -100,6 +100,15 @@ export function sourceOf(webhook: AutomationWebhook): Source {
   );
 }
 
+/** Data Center's test of the connection is no event, and has no signature (https://github.com/runatlantis/atlantis/issues/474). */
+export function isConnectionTest(source: string, { header }: SentEvent): boolean {
+  return (
+    source === 'bitbucket_data_center' &&
+    header('x-event-key') === 'diagnostics:ping' &&
+    header('x-hub-signature') === ''
+  );
+}
+
 /** What tells an event from others, and says what it is. */
 export function identityOf(
   webhook: AutomationWebhook,
