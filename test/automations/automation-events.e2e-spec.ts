@@ -328,6 +328,8 @@ describe('the signatures of other hosts', () => {
     await webhook({ source: 'gitlab', webhook_secret: secret });
     const headers = standard(MERGE, NOW(), secret);
     expect(await keyOf(deliver(MERGE, { source: 'gitlab', headers }))).toBe('merge_request.open');
+    const replayed = { ...headers, 'idempotency-key': 'another' };
+    await deliver(MERGE, { source: 'gitlab', headers: replayed }).expect(200);
     const old = standard(MERGE, String(Number(NOW()) - 600), secret);
     await deliver(MERGE, { source: 'gitlab', headers: old }).expect(401);
     // A wrong signature is not made good by the plain token.
@@ -350,6 +352,19 @@ describe('the signatures of other hosts', () => {
     await ping({ 'x-event-key': 'pr:opened' }).expect(401);
     await ping({ 'x-hub-signature': `sha256=${digest('{"test":true}', 'other')}` }).expect(401);
     await ping({ 'x-hub-signature': `sha256=${digest('{"test":true}')}` }).expect(202);
+  });
+
+  // https://gitlab.com/gitlab-org/gitlab/-/issues/388692: the key stays when GitLab sends again, the other ids do not.
+  it('are sent again by GitLab with the same Idempotency-Key', async () => {
+    await webhook({ source: 'gitlab' });
+    const send = (key: string, event: string, as = randomUUID()): request.Test => {
+      const headers = { 'x-gitlab-token': SECRET, 'idempotency-key': key, 'x-gitlab-event-uuid': event };
+      return deliver(MERGE, { source: 'gitlab', headers: { ...headers, 'x-gitlab-webhook-uuid': as } });
+    };
+    await send('one', 'event').expect(202);
+    await send('one', 'again').expect(200);
+    // What an answer of a webhook causes has the event of its cause.
+    await send('two', 'event').expect(202);
   });
 
   it.each([
