@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import { repositoryIn } from './fake-change-requests.js';
-import type { FakeChangeRequest, FakeCheck, FakeComment, FakeFollowed, FakeWorld } from './fake-world.js';
+import type {
+  FakeChangeRequest,
+  FakeCheck,
+  FakeComment,
+  FakeFollowed,
+  FakeWorkflow,
+  FakeWorld,
+} from './fake-world.js';
 
 /** Another one for each text. */
 export function commitNamed(text: string): string {
@@ -13,6 +20,7 @@ export function followedOf(change: FakeChangeRequest): FakeFollowed {
     state: 'open',
     head: commitNamed(`${change.repository} ${change.number}`),
     checks: [],
+    workflows: [],
     comments: [],
     approvedBy: [],
     changesRequestedBy: [],
@@ -44,6 +52,18 @@ export function addCheck(
   const check = { id: nextId(change), name, head: followed.head, state, isStatus, log };
   followed.checks.push(check);
   return check;
+}
+
+/** A workflow that runs for the current commit, until it has a `conclusion`. */
+export function addWorkflow(
+  change: FakeChangeRequest,
+  name: string,
+  conclusion: FakeWorkflow['conclusion'] = null,
+): FakeWorkflow {
+  const followed = followedOf(change);
+  const workflow = { id: nextId(change), name, head: followed.head, conclusion };
+  followed.workflows.push(workflow);
+  return workflow;
 }
 
 /** The checks of the current commit. */
@@ -122,6 +142,6 @@ export function deleteRepository(world: FakeWorld, name: string): void {
 }
 
 function nextId(change: FakeChangeRequest): number {
-  const { checks, comments } = followedOf(change);
-  return 1_000 * change.number + checks.length + comments.length + 1;
+  const { checks, workflows, comments } = followedOf(change);
+  return 1_000 * change.number + checks.length + workflows.length + comments.length + 1;
 }

@@ -62,6 +62,8 @@ export interface FakeFollowed {
   /** Of the source branch, 40 hexadecimal digits. */
   head: string;
   checks: FakeCheck[];
+  /** Of GitHub: the jobs of one are its checks, listed as they begin. */
+  workflows: FakeWorkflow[];
   comments: FakeComment[];
   /** Logins. */
   approvedBy: string[];
@@ -77,6 +79,15 @@ export interface FakeCheck {
   /** A commit status, as older services report it, in place of a run of the host's own. */
   isStatus: boolean;
   log: string;
+}
+
+export interface FakeWorkflow {
+  id: number;
+  name: string;
+  /** The commit it runs for. */
+  head: string;
+  /** Null until it is over; as GitHub names them. */
+  conclusion: 'SUCCESS' | 'FAILURE' | 'CANCELLED' | 'ACTION_REQUIRED' | 'STARTUP_FAILURE' | null;
 }
 
 export interface FakeComment {

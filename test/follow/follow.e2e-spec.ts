@@ -7,6 +7,7 @@ import {
 import {
   addCheck,
   addComment,
+  addWorkflow,
   approve,
   deleteRepository,
   endWith,
@@ -294,6 +295,19 @@ describe('a conversation that follows its pull request', () => {
     addComment(change, 'passer-by', '@slipway stop', { mayWrite: false });
     await roundIsOver(conversation, 1);
     expect((await rounds(conversation))[0]).toContain('@slipway stop');
+  });
+
+  it('waits for the jobs of a workflow that have not begun, and works on one that cannot begin', async () => {
+    const conversation = await start();
+    addCheck(change, 'lint', { state: 'passed' });
+    const workflow = addWorkflow(change, 'CI');
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 0 });
+    workflow.conclusion = 'STARTUP_FAILURE';
+    await roundIsOver(conversation, 1);
+    expect((await rounds(conversation))[0]).toContain('The check CI (could not start) failed');
+    addWorkflow(change, 'CI', 'SUCCESS');
+    await follows.until(conversation, { state: 'reached', round: 1 });
   });
 
   it('gives up after its rounds, and at its budget', async () => {

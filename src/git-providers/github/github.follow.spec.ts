@@ -92,6 +92,55 @@ describe('followed pull requests', () => {
     expect(found.truncated).toBe(true);
   });
 
+  const GREEN = checks(run(1, 'lint'));
+  function workflows(...nodes: object[]): object {
+    return { commits: { nodes: [{ commit: { checkSuites: { nodes } } }] } };
+  }
+  function workflow(databaseId: number, status: string, conclusion: string | null = null): object {
+    const workflowRun = {
+      url: 'https://github.com/octo/app/runs/1',
+      event: 'push',
+      workflow: { name: 'CI' },
+    };
+    return { databaseId, status, conclusion, workflowRun };
+  }
+
+  it.each<[string, object[], [string, string][]]>([
+    // https://github.com/handarbeit/fabrik/issues/1822: a job is no check before it begins.
+    ['that runs', [workflow(1, 'IN_PROGRESS')], [['CI', 'pending']]],
+    // https://github.com/breferrari/vigia/issues/236
+    ['that is queued', [workflow(1, 'QUEUED')], [['CI', 'pending']]],
+    [
+      'that waits for the approval of a person',
+      [workflow(1, 'COMPLETED', 'ACTION_REQUIRED')],
+      [['CI', 'pending']],
+    ],
+    [
+      'whose file is wrong',
+      [workflow(1, 'COMPLETED', 'STARTUP_FAILURE')],
+      [['CI (could not start)', 'failed']],
+    ],
+    ['that is over, as its jobs tell', [workflow(1, 'COMPLETED', 'FAILURE')], []],
+    [
+      'that ran again',
+      [workflow(2, 'COMPLETED', 'SUCCESS'), workflow(1, 'COMPLETED', 'STARTUP_FAILURE')],
+      [],
+    ],
+    // https://github.com/sourcegraph/sourcegraph-public-snapshot/pull/9058
+    ['of an app that never reports', [{ databaseId: 1, status: 'QUEUED', workflowRun: null }], []],
+  ])('have beside its jobs a workflow %s: %j', (_which, nodes, expected) => {
+    const found = followed({ ...GREEN, ...workflows(...nodes) }).checks;
+    expect(found.map(({ name, state }) => [name, state])).toEqual([['lint', 'passed'], ...expected]);
+  });
+
+  it.each([
+    ['IN_PROGRESS', 'pending'],
+    ['COMPLETED', 'failed'],
+  ])('have a cancelled job of a workflow that is %s as %s', (status, state) => {
+    const cancelled = checks(run(1, 'unit', { conclusion: 'CANCELLED' }));
+    expect(followed({ ...cancelled, ...workflows(workflow(2, status)) }).checks[0]).toMatchObject({ state });
+  });
+
   it.each([
     [null, [], false],
     [null, ['APPROVED'], true],

@@ -5,7 +5,6 @@ import {
   commentBody,
   logTail,
   lineNumber,
-  MAX_FOLLOWED_CHECKS,
   pageUrl,
   requiredPageUrl,
   readInBatches,
@@ -30,13 +29,13 @@ import {
   text,
   requireFitting,
 } from '../response-schema.js';
+import { CHECKS, checkMembers, toChecks } from './github.checks.js';
 import { type GithubClient, octokit } from './github.client.js';
 import { toConflicts } from './github.mapper.js';
 
 /** About one point each of 5,000 an hour (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). */
 const BATCH = { batch: 10, pageSize: 30 };
 const WRITERS: readonly (string | null)[] = ['OWNER', 'MEMBER', 'COLLABORATOR'];
-const PASSED: readonly (string | null)[] = ['SUCCESS', 'NEUTRAL', 'SKIPPED'];
 /** Losses of a part of the response that say nothing about the rest of it. */
 const PARTIAL: readonly string[] = ['insufficient_scope', 'blocked_by_policy', 'sso_required'];
 
@@ -53,26 +52,6 @@ const commentMembers = {
 const commentSchema = object(commentMembers);
 type GithubComment = z.output<typeof commentSchema>;
 
-const contextSchema = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('CheckRun'),
-    fullDatabaseId: requiredId,
-    name: requiredName,
-    status: text,
-    conclusion: text,
-    detailsUrl: pageUrl,
-    checkSuite: object({ workflowRun: object({ event: text, workflow: object({ name: text }) }) }),
-  }),
-  z.object({
-    kind: z.literal('StatusContext'),
-    id: requiredName,
-    context: requiredName,
-    state: text,
-    targetUrl: pageUrl,
-  }),
-]);
-type GithubContext = z.output<typeof contextSchema>;
-
 export const followedPullSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'CLOSED']),
   url: requiredPageUrl,
@@ -80,7 +59,7 @@ export const followedPullSchema = z.object({
   mergeable: text,
   reviewDecision: text,
   latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
-  statusCheckRollup: object({ contexts: object({ totalCount: number, nodes: list(contextSchema) }) }),
+  ...checkMembers,
   reviewThreads: object({
     nodes: list(
       object({
@@ -113,14 +92,7 @@ const COMMENT =
 const FRAGMENT = `fragment Followed on PullRequest {
   state url headRefOid mergeable reviewDecision
   latestOpinionatedReviews(last: 50) { nodes { state } }
-  statusCheckRollup { contexts(first: ${MAX_FOLLOWED_CHECKS}) { totalCount nodes {
-    kind: __typename
-    ... on CheckRun {
-      fullDatabaseId: databaseId name status conclusion detailsUrl
-      checkSuite { workflowRun { event workflow { name } } }
-    }
-    ... on StatusContext { id context state targetUrl }
-  } } }
+  ${CHECKS}
   threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
   reviewThreads(last: $size) { nodes {
     isResolved path line originalLine
@@ -240,7 +212,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
       pull.reviewDecision === null
         ? opinions.includes('APPROVED') && !opinions.includes('CHANGES_REQUESTED')
         : pull.reviewDecision === 'APPROVED',
-    checks: toChecks(statusCheckRollup.contexts.nodes),
+    checks: toChecks(pull),
     comments: [
       ...reviewThreads.nodes.flatMap((thread) =>
         thread.comments.nodes.filter(isPublic).map((comment) => ({
@@ -296,39 +268,4 @@ function toComment(prefix: string, comment: GithubComment): FollowedComment {
     createdAt: comment.createdAt,
     resolved: null,
   };
-}
-
-/** A workflow that ran again is listed twice; the newest run has the highest id. */
-function toChecks(contexts: readonly GithubContext[]): FollowedCheck[] {
-  const newest = new Map<string, FollowedCheck>();
-  for (const context of contexts) {
-    if (context.kind === 'StatusContext') {
-      const { id, context: title, state, targetUrl: url } = context;
-      newest.set(`status ${title}`, { id, name: title, state: statusState(state), url });
-      continue;
-    }
-    const { fullDatabaseId: id, name: title, checkSuite, detailsUrl: url } = context;
-    const key = `run ${checkSuite.workflowRun.workflow.name} ${checkSuite.workflowRun.event} ${title}`;
-    if (Number(id) >= Number(newest.get(key)?.id ?? 0)) {
-      newest.set(key, { id, name: title, state: runState(context), url });
-    }
-  }
-  return [...newest.values()];
-}
-
-function statusState(state: string | null): FollowedCheck['state'] {
-  return state === 'SUCCESS' ? 'passed' : state === 'FAILURE' || state === 'ERROR' ? 'failed' : 'pending';
-}
-
-function runState({
-  status,
-  conclusion,
-}: {
-  status: string | null;
-  conclusion: string | null;
-}): FollowedCheck['state'] {
-  if (status !== 'COMPLETED') {
-    return 'pending';
-  }
-  return PASSED.includes(conclusion) ? 'passed' : 'failed';
 }
