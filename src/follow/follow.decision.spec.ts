@@ -36,6 +36,7 @@ function comment(change: Partial<FollowedComment> = {}): FollowedComment {
     threadId: 't1',
     author: 'alice',
     own: false,
+    isBot: false,
     mayWrite: false,
     body: 'Why?',
     path: 'src/a.ts',
@@ -86,6 +87,8 @@ const FAILED = shows({ checks: [check('failed')] });
 const GREEN = shows({ checks: [check('passed')] });
 const own = (change: Partial<FollowedComment> = {}): FollowedComment =>
   comment({ own: true, author: 'me', ...change });
+const bot = (change: Partial<FollowedComment> = {}): FollowedComment =>
+  comment({ id: 'b1', author: 'codecov', isBot: true, ...change });
 
 const table: [what: string, Situation, FollowedChangeRequest | null, outcome: string, reason?: string][] = [
   ['no checks yet', {}, shows(), 'wait'],
@@ -150,6 +153,25 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
     {},
     shows({ comments: [comment({ body: replyText('Done.', 1, 5) })] }),
     'round',
+  ],
+
+  // Such as a report of coverage, or the address of a preview, as apps write after every push.
+  ['a comment of an app', {}, shows({ comments: [bot({ resolved: null })] }), 'wait'],
+  ['green with a comment of an app', {}, shows({ ...GREEN, comments: [bot({ resolved: null })] }), 'reached'],
+  ['a thread of an app', {}, shows({ comments: [bot()] }), 'round'],
+  ['a comment in a thread of an app', {}, shows({ comments: [bot({ resolved: true }), comment()] }), 'round'],
+  ['green with a new thread of an app', {}, shows({ ...GREEN, comments: [bot()] }), 'round'],
+  [
+    'green with a thread of an app that was worked on, which apps do not resolve',
+    { known: { comments: ['b1'] } },
+    shows({ ...GREEN, comments: [bot(), own({ id: 'r1', body: replyText('Done.', 1, 5) })] }),
+    'reached',
+  ],
+  [
+    'green with a thread of an app in which a person asks',
+    { known: { comments: ['b1', 'c1'] } },
+    shows({ ...GREEN, comments: [bot(), comment()] }),
+    'wait',
   ],
 
   ['a conflict', {}, shows({ conflicts: 'yes' }), 'round'],
@@ -349,7 +371,7 @@ describe('what a look decides', () => {
     const shown = shows({
       checks: [check('failed')],
       conflicts: 'yes',
-      comments: [aside, comment(), comment({ id: 'done', resolved: true })],
+      comments: [aside, comment(), comment({ id: 'done', resolved: true }), bot({ resolved: null })],
     });
     const decision = decided({ known: { checks: ['run-0'] } }, shown);
     expect(decision).toMatchObject({
@@ -358,11 +380,11 @@ describe('what a look decides', () => {
         checks: [{ id: 'run-failed' }],
         comments: [{ id: 'c1' }],
         conflict: true,
-        aside: [{ id: 'mine' }],
+        aside: [{ id: 'mine' }, { id: 'b1' }],
       },
       known: {
         checks: ['run-0', 'run-failed'],
-        comments: ['mine', 'c1'],
+        comments: ['mine', 'b1', 'c1'],
         aside: [],
         conflictOf: 'a1',
         missing: false,

@@ -107,7 +107,7 @@ function isToldToStop({ createdAt }: FollowedSoFar, { comments }: FollowedChange
   );
 }
 
-/** Comments of the account that were written while the agent worked are its own. */
+/** Comments of the account that were written while the agent worked are its own; those of apps are told in the next round. */
 function withOwnWork(
   { idleSince }: FollowedSoFar,
   before: KnownOfPullRequest,
@@ -116,15 +116,16 @@ function withOwnWork(
   const workedUntil = idleSince === null ? Infinity : idleSince.getTime() + CLOCK_SKEW_MS;
   const unknown = comments.filter(({ id }) => !before.comments.includes(id));
   const replies = unknown.filter(isReply).map(({ id }) => id);
-  const own = unknown
-    .filter((comment) => comment.own && comment.createdAt <= workedUntil && !isReply(comment))
+  const aside = unknown
+    .filter((comment) => (comment.own && comment.createdAt <= workedUntil) || isNotice(comment))
+    .filter((comment) => !isReply(comment))
     .map(({ id }) => id);
   return {
     ...before,
     missing: false,
     conflictOf: conflicts === 'no' ? null : before.conflictOf,
-    comments: newest([...before.comments, ...replies, ...own]),
-    aside: newest([...before.aside, ...own]),
+    comments: newest([...before.comments, ...replies, ...aside]),
+    aside: newest([...before.aside, ...aside]),
   };
 }
 
@@ -166,8 +167,12 @@ function hasReached(
   { checks, comments, conflicts, approved, truncated }: FollowedChangeRequest,
   known: KnownOfPullRequest,
 ): boolean {
-  const isOpenComment = ({ id, resolved }: FollowedComment): boolean =>
-    resolved === false || (resolved === null && !known.comments.includes(id));
+  const isOpenComment = (comment: FollowedComment): boolean => {
+    const isKnown = known.comments.includes(comment.id);
+    // Apps resolve no threads of theirs.
+    const isOver = isReply(comment) || (comment.isBot && isKnown);
+    return comment.resolved === false ? !isOver : comment.resolved === null && !isKnown;
+  };
   const isClear =
     !truncated &&
     checks.every(({ state }) => state === 'passed') &&
@@ -181,6 +186,11 @@ function hasReached(
     case 'merged':
       return false;
   }
+}
+
+/** A report of coverage, or the address of a preview: apps ask in threads. */
+function isNotice({ isBot, resolved }: FollowedComment): boolean {
+  return isBot && resolved === null;
 }
 
 /** What only another round could repair. */

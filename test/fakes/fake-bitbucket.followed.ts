@@ -74,7 +74,7 @@ export function commentsOf(world: FakeWorld, change: FakeChangeRequest, { query 
 }
 
 function toComment(world: FakeWorld, change: FakeChangeRequest, comment: FakeComment) {
-  const { id, root, author, path, line, body, createdAt } = comment;
+  const { id, root, author, isBot, path, line, body, createdAt } = comment;
   const { resolved } = rootOf(change, comment);
   return {
     type: 'pullrequest_comment',
@@ -84,7 +84,11 @@ function toComment(world: FakeWorld, change: FakeChangeRequest, comment: FakeCom
     ...(root !== id && { parent: { id: root } }),
     ...(root === id && resolved && { resolution: { type: 'comment_resolution' } }),
     ...(path !== null && { inline: { path, to: line, from: null } }),
-    user: { uuid: author === world.user.login ? `{${world.user.id}}` : `{${author}}`, nickname: author },
+    user: {
+      type: isBot ? 'app_user' : 'user',
+      uuid: author === world.user.login ? `{${world.user.id}}` : `{${author}}`,
+      nickname: author,
+    },
     content: { raw: body, markup: 'markdown' },
     created_on: createdAt,
     links: { html: { href: `${pageOf(change)}#comment-${id}` } },

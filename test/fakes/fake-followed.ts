@@ -87,6 +87,7 @@ export function addComment(
     root: options.root ?? id,
     author,
     mayWrite: options.mayWrite ?? true,
+    isBot: options.isBot ?? false,
     body,
     path,
     line: options.line ?? (path === null ? null : 1),

@@ -67,7 +67,7 @@ function commentNode(world: FakeWorld, change: FakeChangeRequest, comment: FakeC
   return {
     fullDatabaseId: comment.id,
     databaseId: comment.id,
-    author: { __typename: 'User', login: comment.author },
+    author: { __typename: comment.isBot ? 'Bot' : 'User', login: comment.author },
     authorAssociation: comment.mayWrite ? 'COLLABORATOR' : 'NONE',
     authorCanPushToRepository: comment.mayWrite,
     viewerDidAuthor: comment.author === world.user.login,

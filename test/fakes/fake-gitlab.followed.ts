@@ -74,11 +74,14 @@ function threadId({ id }: FakeComment): string {
   return id.toString(16).padStart(40, '0');
 }
 
-function note(change: FakeChangeRequest, { id, author, mayWrite, body, path, line, createdAt }: FakeComment) {
+function note(
+  change: FakeChangeRequest,
+  { id, author, isBot, mayWrite, body, path, line, createdAt }: FakeComment,
+) {
   return {
     id: `gid://gitlab/${path === null ? 'Note' : 'DiffNote'}/${id}`,
     system: false,
-    author: { id: `gid://gitlab/User/${author}`, username: author },
+    author: { id: `gid://gitlab/User/${author}`, username: author, bot: isBot },
     maxAccessLevelOfAuthor: mayWrite ? 'Developer' : 'Guest',
     body,
     url: `${pageOf(change)}#note_${id}`,

@@ -97,6 +97,8 @@ export interface FakeComment {
   root: number;
   author: string;
   mayWrite: boolean;
+  /** By an app, or the account of a token. */
+  isBot: boolean;
   body: string;
   path: string | null;
   line: number | null;

@@ -193,6 +193,18 @@ describe('followed pull requests', () => {
   });
 
   it.each([
+    ['User', 'COMMENTED', false],
+    ['Bot', 'COMMENTED', true],
+    ['Bot', 'CHANGES_REQUESTED', false],
+    // Of an account that was deleted.
+    [null, 'COMMENTED', false],
+  ])('have the review of a %s that is %s as one of an app: %s', (kind, state, isBot) => {
+    // Without the [bot] that REST appends: https://github.com/anthropics/claude-code-action/issues/1514
+    const review = comment(1, { state, author: kind && { kind, login: 'coderabbitai' } });
+    expect(followed({ reviews: { nodes: [review] } }).comments).toMatchObject([{ isBot }]);
+  });
+
+  it.each([
     [2, [true, false], false],
     [101, [true, true], true],
     [2, [false, false], true],

@@ -41,7 +41,7 @@ const PARTIAL: readonly string[] = ['insufficient_scope', 'blocked_by_policy', '
 
 const commentMembers = {
   fullDatabaseId: requiredId,
-  author: object({ login: text }),
+  author: object({ kind: text, login: text }),
   authorAssociation: text,
   viewerDidAuthor: flag,
   isMinimized: flag,
@@ -88,7 +88,7 @@ const checkRunSchema = object({
 });
 
 const COMMENT =
-  'fullDatabaseId author { login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
+  'fullDatabaseId author { kind: __typename login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
 const FRAGMENT = `fragment Followed on PullRequest {
   state url headRefOid mergeable reviewDecision
   latestOpinionatedReviews(last: 50) { nodes { state } }
@@ -228,6 +228,8 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
         .map((comment) => toComment('issuecomment-', comment)),
       ...reviews.nodes.filter(isPublic).map((review) => ({
         ...toComment('pullrequestreview-', review),
+        // Who asks for changes, app or person, wants them.
+        isBot: review.author.kind === 'Bot' && review.state !== 'CHANGES_REQUESTED',
         mayWrite: review.authorCanPushToRepository,
       })),
     ],
@@ -260,6 +262,7 @@ function toComment(prefix: string, comment: GithubComment): FollowedComment {
     // Accounts that were deleted.
     author: comment.author.login ?? 'ghost',
     own: comment.viewerDidAuthor,
+    isBot: comment.author.kind === 'Bot',
     mayWrite: WRITERS.includes(comment.authorAssociation),
     body: comment.body,
     path: null,

@@ -50,7 +50,7 @@ const pageSchema = object({ hasNextPage: flag, hasPreviousPage: flag });
 const noteSchema = object({
   id: globalId,
   system: flag,
-  author: object({ username: text }),
+  author: object({ username: text, bot: flag }),
   maxAccessLevelOfAuthor: text,
   body: commentBody,
   url: pageUrl,
@@ -109,7 +109,7 @@ const MERGE_REQUEST = `
         id resolvable resolved
         notes(last: $size) {
           nodes {
-            id system author { username } maxAccessLevelOfAuthor body url createdAt
+            id system author { username bot } maxAccessLevelOfAuthor body url createdAt
             position { filePath newLine oldLine }
           }
         }
@@ -202,6 +202,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           threadId,
           author: author.username ?? 'ghost',
           own: author.username === user,
+          isBot: author.bot,
           mayWrite: WRITERS.includes(maxAccessLevelOfAuthor),
           body,
           path: position.filePath,
