@@ -187,6 +187,15 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
 
   ['green', {}, GREEN, 'reached', 'The pull request is green.'],
   ['green while it works', { works: true }, GREEN, 'wait'],
+  // https://github.com/jedbjorn/subfloor/issues/955: nine seconds after the push, two of six checks were listed.
+  ['green just after its work', { idleFor: 29_999 }, GREEN, 'wait'],
+  [
+    'approved just after its work',
+    { wishes: { until: 'approved' }, idleFor: 0 },
+    shows({ approved: true }),
+    'wait',
+  ],
+  ['merged just after its work', { idleFor: 0 }, shows({ state: 'merged' }), 'reached'],
   [
     'green with a known comment that is not resolved',
     { known: { comments: ['c1'] } },
@@ -391,6 +400,10 @@ describe('what a look decides', () => {
       },
     });
     expect(decided({ known: decision.known }, shown).kind).toBe('wait');
+  });
+
+  it('looks again at what is green once the host had the time to show all checks', () => {
+    expect(decided({ idleFor: 10_000 }, GREEN)).toMatchObject({ lookAt: new Date(NOW + 20_000) });
   });
 
   it('tells of a conflict again once there was none', () => {

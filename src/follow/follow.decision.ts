@@ -13,7 +13,7 @@ import { type Findings, isReply } from './round-message.js';
 export type FollowEnd = { state: 'reached' | 'gave_up' | 'stopped'; reason: string };
 
 export type FollowDecision = { known: KnownOfPullRequest } & (
-  { kind: 'wait' } | { kind: 'round'; findings: Findings } | ({ kind: 'end' } & FollowEnd)
+  { kind: 'wait'; lookAt?: Date } | { kind: 'round'; findings: Findings } | ({ kind: 'end' } & FollowEnd)
 );
 
 export interface FollowingConversation {
@@ -35,6 +35,8 @@ const MAX_ASIDE = 10;
 const MAX_KNOWN = 500;
 /** A host may need that long to show a push. */
 const PUSH_LAG_MS = 60_000;
+/** A push is shown before all that checks it: what passes at once comes first. */
+const SETTLE_MS = 30_000;
 const STOP = /@slipway\s+stop\b/i;
 
 /** What to do about a pull request as its host shows it; null: the host does not show it. */
@@ -60,7 +62,10 @@ export function decide(
     return conversation.isGone ? end(known, 'gave_up', GONE) : { kind: 'wait', known };
   }
   if (hasReached(wishes, shown, known)) {
-    return end(known, 'reached', `The pull request is ${wishes.until}.`);
+    const settledAt = idleSince.getTime() + SETTLE_MS;
+    return now < settledAt
+      ? { kind: 'wait', known, lookAt: new Date(settledAt) }
+      : end(known, 'reached', `The pull request is ${wishes.until}.`);
   }
   if (conversation.isSpent) {
     return end(known, 'gave_up', 'The budget of the conversation is spent.');

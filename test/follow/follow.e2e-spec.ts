@@ -152,6 +152,14 @@ describe('a conversation that follows its pull request', () => {
     push(change, 'b'.repeat(40));
     addCheck(change, 'test', { state: 'passed' });
     await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
+    const [soon] = await app.dataSource.query(
+      `SELECT next_look_at - idle_since AS after FROM followed_pull_requests WHERE conversation_id = $1`,
+      [conversation.id],
+    );
+    expect(soon.after).toEqual(expect.objectContaining({ seconds: 30 }));
+    await follows.rest(conversation);
+    await follows.look(conversation);
     expect(await follows.state(conversation)).toMatchObject({
       state: 'reached',
       round: 1,
@@ -307,6 +315,7 @@ describe('a conversation that follows its pull request', () => {
     await roundIsOver(conversation, 1);
     expect((await rounds(conversation))[0]).toContain('The check CI (could not start) failed');
     addWorkflow(change, 'CI', 'SUCCESS');
+    await follows.rest(conversation);
     await follows.until(conversation, { state: 'reached', round: 1 });
   });
 
@@ -334,6 +343,7 @@ describe('a conversation that follows its pull request', () => {
     expect(await follows.state(green)).toMatchObject({ state: 'watching' });
     expect(await follows.state(approved)).toMatchObject({ state: 'watching' });
     approve(change, ALICE);
+    await follows.rest(approved);
     await follows.until(approved, { state: 'reached', reason: 'The pull request is approved.' });
     await follows.look(green);
     expect(await follows.state(green)).toMatchObject({ state: 'watching' });
