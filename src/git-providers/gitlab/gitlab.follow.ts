@@ -38,6 +38,8 @@ const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer']
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
 const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
+/** Since a branch has moved. */
+const UNCHECKED: readonly (string | null)[] = ['UNCHECKED', 'CANNOT_BE_MERGED_RECHECK'];
 const UNAPPROVED: readonly (string | null)[] = ['NOT_APPROVED', 'REQUESTED_CHANGES'];
 
 /** The last part of an id such as `gid://gitlab/DiffNote/31`, which is the id of the REST API. */
@@ -132,13 +134,12 @@ export class GitlabFollow {
   }
 
   async reply(
-    { repository, number: iid }: ChangeRequestRef,
+    ref: ChangeRequestRef,
     { threadId }: Pick<FollowedComment, 'threadId'>,
     body: string,
   ): Promise<{ id: string }> {
-    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${iid}`;
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
-    const written = await this.client.change(`${path}${thread}/notes`, { body });
+    const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
     return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
@@ -170,12 +171,33 @@ export class GitlabFollow {
     if (gaps.codes().some((code) => code !== 'insufficient_scope')) {
       throw gaps.failure();
     }
-    return refs.map((_, index) => {
+    const found = refs.map((_, index) => {
       const project = requireFitting(projectSchema, data[`c${index}`], 'the response is no project');
-      const found = requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
-      return found && toFollowed(found, username);
+      return requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
     });
+    await Promise.all(refs.map((ref, index) => this.haveChecked(ref, found[index] ?? null)));
+    return found.map((each) => each && toFollowed(each, username));
   }
+
+  /** GitLab looks for conflicts when its page or REST is asked; GraphQL would tell for ever that it did not. */
+  private async haveChecked(ref: ChangeRequestRef, found: GitlabFollowed | null): Promise<void> {
+    if (found?.state !== 'opened' || !UNCHECKED.includes(found.mergeStatusEnum)) {
+      return;
+    }
+    try {
+      await this.client.find(pathOf(ref), z.unknown());
+    } catch (error) {
+      // They stay unknown.
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+    }
+  }
+}
+
+/** @throws GitProviderError with a reason for anything but a full path of a project */
+function pathOf({ repository, number }: ChangeRequestRef): string {
+  return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
 }
 
 export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeRequest {
