@@ -22,6 +22,7 @@ export function followedOf(change: FakeChangeRequest): FakeFollowed {
     checks: [],
     workflows: [],
     comments: [],
+    tasks: [],
     approvedBy: [],
     changesRequestedBy: [],
   };

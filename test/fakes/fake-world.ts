@@ -67,6 +67,8 @@ export interface FakeFollowed {
   /** Of GitHub: the jobs of one are its checks, listed as they begin. */
   workflows: FakeWorkflow[];
   comments: FakeComment[];
+  /** Of Bitbucket Cloud, which does not list them among comments. */
+  tasks: FakeTask[];
   /** Logins. */
   approvedBy: string[];
   changesRequestedBy: string[];
@@ -107,6 +109,17 @@ export interface FakeComment {
   /** ISO 8601. */
   createdAt: string;
   /** Of the first one of a thread, for all of it. */
+  resolved: boolean;
+}
+
+export interface FakeTask {
+  id: number;
+  /** The comment that it belongs to. */
+  root: number | null;
+  author: string;
+  body: string;
+  /** ISO 8601. */
+  createdAt: string;
   resolved: boolean;
 }
 
