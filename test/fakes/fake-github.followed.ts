@@ -28,7 +28,9 @@ export function followedMembers(world: FakeWorld, change: FakeChangeRequest, con
     reviewDecision: null,
     latestOpinionatedReviews: (args: Window) => connection(opinions, args),
     statusCheckRollup:
-      contexts.length === 0 ? null : { contexts: (args: Window) => connection(contexts, args) },
+      contexts.length === 0
+        ? null
+        : { state: rollupOf(change), contexts: (args: Window) => connection(contexts, args) },
     commits: (args: Window) =>
       connection(
         [
@@ -77,6 +79,12 @@ function commentNode(world: FakeWorld, change: FakeChangeRequest, comment: FakeC
     url: `${pageOf(change)}#${comment.id}`,
     state: comment.kind === 'review' ? 'COMMENTED' : 'SUBMITTED',
   };
+}
+
+/** Of all checks together. */
+function rollupOf(change: FakeChangeRequest): string {
+  const states = checksOf(change).map(({ state }) => state);
+  return states.includes('failed') ? 'FAILURE' : states.includes('pending') ? 'PENDING' : 'SUCCESS';
 }
 
 /** Beside those of workflows there is one of each app that may report checks, and never has to. */

@@ -35,7 +35,7 @@ export function followedMembers(change: FakeChangeRequest) {
         ? null
         : {
             id: 'gid://gitlab/Ci::Pipeline/1',
-            status: 'RUNNING',
+            status: pipelineStatus(jobs),
             jobs: (page: Page) =>
               connection(
                 jobs.map((check) => job(change, check)),
@@ -57,6 +57,11 @@ export function followedMembers(change: FakeChangeRequest) {
         page,
       ),
   };
+}
+
+function pipelineStatus(jobs: readonly FakeCheck[]): string {
+  const states = jobs.map(({ state }) => state);
+  return states.includes('pending') ? 'RUNNING' : states.includes('failed') ? 'FAILED' : 'SUCCESS';
 }
 
 function job(change: FakeChangeRequest, { id, name, state }: FakeCheck) {

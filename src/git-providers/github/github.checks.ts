@@ -36,7 +36,10 @@ type GithubWorkflow = z.output<typeof workflowSchema>;
 
 /** Of a pull request. */
 export const checkMembers = {
-  statusCheckRollup: object({ contexts: object({ totalCount: number, nodes: list(contextSchema) }) }),
+  statusCheckRollup: object({
+    state: text,
+    contexts: object({ totalCount: number, nodes: list(contextSchema) }),
+  }),
   commits: object({
     nodes: list(object({ commit: object({ checkSuites: object({ nodes: list(workflowSchema) }) }) })),
   }),
@@ -44,7 +47,7 @@ export const checkMembers = {
 type GithubChecks = z.output<z.ZodObject<typeof checkMembers>>;
 
 /** What asks for them. */
-export const CHECKS = `statusCheckRollup { contexts(first: ${MAX_FOLLOWED_CHECKS}) { totalCount nodes {
+export const CHECKS = `statusCheckRollup { state contexts(first: ${MAX_FOLLOWED_CHECKS}) { totalCount nodes {
     kind: __typename
     ... on CheckRun {
       fullDatabaseId: databaseId name status conclusion detailsUrl
@@ -60,6 +63,11 @@ export function toChecks({ statusCheckRollup, commits }: GithubChecks): Followed
   const workflows = toWorkflows(commits.nodes.flatMap(({ commit }) => commit.checkSuites.nodes));
   const isRunning = workflows.some(({ state }) => state === 'pending');
   return [...toRuns(statusCheckRollup.contexts.nodes, isRunning), ...workflows];
+}
+
+/** Large matrices have more than are read; that all have passed is told of all. */
+export function hidesChecks({ statusCheckRollup: { state, contexts } }: GithubChecks): boolean {
+  return (contexts.totalCount ?? 0) > contexts.nodes.length && state !== 'SUCCESS';
 }
 
 /** Those that say more than the checks of their jobs: a job is none before it begins, or where the file is wrong. */

@@ -92,6 +92,16 @@ describe('followed pull requests', () => {
     expect(found.truncated).toBe(true);
   });
 
+  it.each([
+    ['SUCCESS', false],
+    ['FAILURE', true],
+    ['PENDING', true],
+    [null, true],
+  ])('hide checks beyond the first ones, unless all are %s together: %s', (state, hidden) => {
+    const contexts = { totalCount: 140, nodes: [run(1, 'unit')] };
+    expect(followed({ statusCheckRollup: { state, contexts } }).truncated).toBe(hidden);
+  });
+
   const GREEN = checks(run(1, 'lint'));
   function workflows(...nodes: object[]): object {
     return { commits: { nodes: [{ commit: { checkSuites: { nodes } } }] } };

@@ -29,7 +29,7 @@ import {
   text,
   requireFitting,
 } from '../response-schema.js';
-import { CHECKS, checkMembers, toChecks } from './github.checks.js';
+import { CHECKS, checkMembers, hidesChecks, toChecks } from './github.checks.js';
 import { type GithubClient, octokit } from './github.client.js';
 import { toConflicts } from './github.mapper.js';
 
@@ -199,8 +199,7 @@ export class GithubFollow {
 }
 
 export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
-  const { statusCheckRollup, threadStates, reviewThreads, comments, reviews, latestOpinionatedReviews } =
-    pull;
+  const { threadStates, reviewThreads, comments, reviews, latestOpinionatedReviews } = pull;
   const opinions = latestOpinionatedReviews.nodes.map(({ state }) => state);
   return boundFollowed({
     state: STATES[pull.state],
@@ -234,9 +233,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
       })),
     ],
     truncated:
-      isCut(statusCheckRollup.contexts) ||
-      isCut(threadStates) ||
-      openThreads(threadStates) > openThreads(reviewThreads),
+      hidesChecks(pull) || isCut(threadStates) || openThreads(threadStates) > openThreads(reviewThreads),
   });
 }
 

@@ -71,6 +71,7 @@ export const followedMergeSchema = z.object({
   detailedMergeStatus: text,
   approvedBy: object({ nodes: list(object({ id: requiredName })) }),
   headPipeline: object({
+    status: text,
     jobs: object({
       pageInfo: pageSchema,
       nodes: list(
@@ -101,7 +102,7 @@ const MERGE_REQUEST = `
     ${COUNTERS}
     state webUrl diffHeadSha conflicts mergeStatusEnum detailedMergeStatus
     approvedBy(first: 1) { nodes { id } }
-    headPipeline { jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
+    headPipeline { status jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
       pageInfo { hasNextPage hasPreviousPage }
       nodes { id name status allowFailure webPath }
     } }
@@ -201,7 +202,7 @@ function pathOf({ repository, number }: ChangeRequestRef): string {
 }
 
 export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeRequest {
-  const { jobs } = found.headPipeline;
+  const { status: pipelineStatus, jobs } = found.headPipeline;
   const threads = found.discussions.nodes;
   return boundFollowed({
     state: found.state === 'merged' || found.state === 'closed' ? found.state : 'open',
@@ -234,7 +235,8 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           resolved: resolvable ? resolved : null,
         })),
     ),
-    truncated: jobs.pageInfo.hasNextPage || mayHideThreads(found),
+    // That all jobs have passed is told of all.
+    truncated: (jobs.pageInfo.hasNextPage && pipelineStatus !== 'SUCCESS') || mayHideThreads(found),
   });
 }
 
