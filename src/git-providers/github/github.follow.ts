@@ -190,11 +190,16 @@ export class GithubFollow {
     if (gaps.codes().some((code) => !PARTIAL.includes(code))) {
       throw gaps.failure();
     }
-    return refs.map((_, index) => {
+    const found = refs.map((_, index) => {
       const repository = data[`c${index}`];
       const pull = requireAnswer(followedPullSchema, repository === null ? null : repository?.pullRequest);
       return pull && toFollowed(pull);
     });
+    // What a policy hides is not gone; alone, as the next look asks, it does not fail the others.
+    if (found.includes(null) && gaps.codes().length > 0) {
+      throw gaps.failure();
+    }
+    return found;
   }
 }
 
