@@ -63,7 +63,7 @@ export class FollowRoundsService {
     };
     switch (decision.kind) {
       case 'wait':
-        await this.wait(linked, change, nextLookAt);
+        await this.wait(linked, change, earlier(nextLookAt, decision.lookAt));
         break;
       case 'round':
         await this.beginRound({ ...linked, url }, change, decision.findings);
@@ -96,7 +96,7 @@ export class FollowRoundsService {
     const isPending =
       change.state === 'working' && row.messageId !== null && (await this.followed.isPending(row.messageId));
     const soon = new Date(this.clock.now() + DELIVERY_POLL_MS);
-    const nextLookAt = isPending && soon < next ? soon : next;
+    const nextLookAt = isPending ? earlier(next, soon) : next;
     await this.followed.settle(this.followed.manager, row, change, nextLookAt);
     if (isPending) {
       this.deliver(conversation);
@@ -204,6 +204,10 @@ function conversationNow({ metrics, sandbox_status: sandbox }: ConversationRow):
     isSpent: budget !== null && (metrics?.accumulated_cost ?? 0) >= budget,
     isGone: sandbox === null || sandbox === 'MISSING' || sandbox === 'DELETING',
   };
+}
+
+function earlier(one: Date, other = one): Date {
+  return other < one ? other : one;
 }
 
 /** The last comment of each thread; one answer is enough for all that have none. */

@@ -36,6 +36,7 @@ function comment(change: Partial<FollowedComment> = {}): FollowedComment {
     threadId: 't1',
     author: 'alice',
     own: false,
+    isBot: false,
     mayWrite: false,
     body: 'Why?',
     path: 'src/a.ts',
@@ -86,6 +87,8 @@ const FAILED = shows({ checks: [check('failed')] });
 const GREEN = shows({ checks: [check('passed')] });
 const own = (change: Partial<FollowedComment> = {}): FollowedComment =>
   comment({ own: true, author: 'me', ...change });
+const bot = (change: Partial<FollowedComment> = {}): FollowedComment =>
+  comment({ id: 'b1', author: 'codecov', isBot: true, ...change });
 
 const table: [what: string, Situation, FollowedChangeRequest | null, outcome: string, reason?: string][] = [
   ['no checks yet', {}, shows(), 'wait'],
@@ -152,6 +155,25 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
     'round',
   ],
 
+  // Such as a report of coverage, or the address of a preview, as apps write after every push.
+  ['a comment of an app', {}, shows({ comments: [bot({ resolved: null })] }), 'wait'],
+  ['green with a comment of an app', {}, shows({ ...GREEN, comments: [bot({ resolved: null })] }), 'reached'],
+  ['a thread of an app', {}, shows({ comments: [bot()] }), 'round'],
+  ['a comment in a thread of an app', {}, shows({ comments: [bot({ resolved: true }), comment()] }), 'round'],
+  ['green with a new thread of an app', {}, shows({ ...GREEN, comments: [bot()] }), 'round'],
+  [
+    'green with a thread of an app that was worked on, which apps do not resolve',
+    { known: { comments: ['b1'] } },
+    shows({ ...GREEN, comments: [bot(), own({ id: 'r1', body: replyText('Done.', 1, 5) })] }),
+    'reached',
+  ],
+  [
+    'green with a thread of an app in which a person asks',
+    { known: { comments: ['b1', 'c1'] } },
+    shows({ ...GREEN, comments: [bot(), comment()] }),
+    'wait',
+  ],
+
   ['a conflict', {}, shows({ conflicts: 'yes' }), 'round'],
   ['a conflict that is not followed', { wishes: { conflicts: false } }, shows({ conflicts: 'yes' }), 'wait'],
   [
@@ -165,6 +187,15 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
 
   ['green', {}, GREEN, 'reached', 'The pull request is green.'],
   ['green while it works', { works: true }, GREEN, 'wait'],
+  // https://github.com/jedbjorn/subfloor/issues/955: nine seconds after the push, two of six checks were listed.
+  ['green just after its work', { idleFor: 29_999 }, GREEN, 'wait'],
+  [
+    'approved just after its work',
+    { wishes: { until: 'approved' }, idleFor: 0 },
+    shows({ approved: true }),
+    'wait',
+  ],
+  ['merged just after its work', { idleFor: 0 }, shows({ state: 'merged' }), 'reached'],
   [
     'green with a known comment that is not resolved',
     { known: { comments: ['c1'] } },
@@ -349,7 +380,7 @@ describe('what a look decides', () => {
     const shown = shows({
       checks: [check('failed')],
       conflicts: 'yes',
-      comments: [aside, comment(), comment({ id: 'done', resolved: true })],
+      comments: [aside, comment(), comment({ id: 'done', resolved: true }), bot({ resolved: null })],
     });
     const decision = decided({ known: { checks: ['run-0'] } }, shown);
     expect(decision).toMatchObject({
@@ -358,17 +389,21 @@ describe('what a look decides', () => {
         checks: [{ id: 'run-failed' }],
         comments: [{ id: 'c1' }],
         conflict: true,
-        aside: [{ id: 'mine' }],
+        aside: [{ id: 'mine' }, { id: 'b1' }],
       },
       known: {
         checks: ['run-0', 'run-failed'],
-        comments: ['mine', 'c1'],
+        comments: ['mine', 'b1', 'c1'],
         aside: [],
         conflictOf: 'a1',
         missing: false,
       },
     });
     expect(decided({ known: decision.known }, shown).kind).toBe('wait');
+  });
+
+  it('looks again at what is green once the host had the time to show all checks', () => {
+    expect(decided({ idleFor: 10_000 }, GREEN)).toMatchObject({ lookAt: new Date(NOW + 20_000) });
   });
 
   it('tells of a conflict again once there was none', () => {

@@ -13,7 +13,7 @@ import { type Findings, isReply } from './round-message.js';
 export type FollowEnd = { state: 'reached' | 'gave_up' | 'stopped'; reason: string };
 
 export type FollowDecision = { known: KnownOfPullRequest } & (
-  { kind: 'wait' } | { kind: 'round'; findings: Findings } | ({ kind: 'end' } & FollowEnd)
+  { kind: 'wait'; lookAt?: Date } | { kind: 'round'; findings: Findings } | ({ kind: 'end' } & FollowEnd)
 );
 
 export interface FollowingConversation {
@@ -35,6 +35,8 @@ const MAX_ASIDE = 10;
 const MAX_KNOWN = 500;
 /** A host may need that long to show a push. */
 const PUSH_LAG_MS = 60_000;
+/** A push is shown before all that checks it: what passes at once comes first. */
+const SETTLE_MS = 30_000;
 const STOP = /@slipway\s+stop\b/i;
 
 /** What to do about a pull request as its host shows it; null: the host does not show it. */
@@ -60,7 +62,10 @@ export function decide(
     return conversation.isGone ? end(known, 'gave_up', GONE) : { kind: 'wait', known };
   }
   if (hasReached(wishes, shown, known)) {
-    return end(known, 'reached', `The pull request is ${wishes.until}.`);
+    const settledAt = idleSince.getTime() + SETTLE_MS;
+    return now < settledAt
+      ? { kind: 'wait', known, lookAt: new Date(settledAt) }
+      : end(known, 'reached', `The pull request is ${wishes.until}.`);
   }
   if (conversation.isSpent) {
     return end(known, 'gave_up', 'The budget of the conversation is spent.');
@@ -107,7 +112,7 @@ function isToldToStop({ createdAt }: FollowedSoFar, { comments }: FollowedChange
   );
 }
 
-/** Comments of the account that were written while the agent worked are its own. */
+/** Comments of the account that were written while the agent worked are its own; those of apps are told in the next round. */
 function withOwnWork(
   { idleSince }: FollowedSoFar,
   before: KnownOfPullRequest,
@@ -116,15 +121,16 @@ function withOwnWork(
   const workedUntil = idleSince === null ? Infinity : idleSince.getTime() + CLOCK_SKEW_MS;
   const unknown = comments.filter(({ id }) => !before.comments.includes(id));
   const replies = unknown.filter(isReply).map(({ id }) => id);
-  const own = unknown
-    .filter((comment) => comment.own && comment.createdAt <= workedUntil && !isReply(comment))
+  const aside = unknown
+    .filter((comment) => (comment.own && comment.createdAt <= workedUntil) || isNotice(comment))
+    .filter((comment) => !isReply(comment))
     .map(({ id }) => id);
   return {
     ...before,
     missing: false,
     conflictOf: conflicts === 'no' ? null : before.conflictOf,
-    comments: newest([...before.comments, ...replies, ...own]),
-    aside: newest([...before.aside, ...own]),
+    comments: newest([...before.comments, ...replies, ...aside]),
+    aside: newest([...before.aside, ...aside]),
   };
 }
 
@@ -166,8 +172,12 @@ function hasReached(
   { checks, comments, conflicts, approved, truncated }: FollowedChangeRequest,
   known: KnownOfPullRequest,
 ): boolean {
-  const isOpenComment = ({ id, resolved }: FollowedComment): boolean =>
-    resolved === false || (resolved === null && !known.comments.includes(id));
+  const isOpenComment = (comment: FollowedComment): boolean => {
+    const isKnown = known.comments.includes(comment.id);
+    // Apps resolve no threads of theirs.
+    const isOver = isReply(comment) || (comment.isBot && isKnown);
+    return comment.resolved === false ? !isOver : comment.resolved === null && !isKnown;
+  };
   const isClear =
     !truncated &&
     checks.every(({ state }) => state === 'passed') &&
@@ -181,6 +191,11 @@ function hasReached(
     case 'merged':
       return false;
   }
+}
+
+/** A report of coverage, or the address of a preview: apps ask in threads. */
+function isNotice({ isBot, resolved }: FollowedComment): boolean {
+  return isBot && resolved === null;
 }
 
 /** What only another round could repair. */

@@ -13,7 +13,7 @@ export interface Findings {
   checks: FollowedCheck[];
   comments: FollowedComment[];
   conflict: boolean;
-  /** Comments of the account itself, written while the agent worked. */
+  /** Comments of the account itself, written while the agent worked, and those of apps. */
   aside: FollowedComment[];
 }
 
@@ -39,7 +39,9 @@ export function roundMessage(
       return `The check ${textHead(name, MAX_NAME)} failed${url === null ? '.' : `: ${url}`}${output === '' ? '' : `\nIts last lines:\n${output}`}`;
     }),
     ...comments.map((comment) => commentText(comment, '')),
-    ...aside.map((comment) => commentText(comment, ' with your account, while you worked')),
+    ...aside.map((comment) =>
+      commentText(comment, comment.own ? ' with your account, while you worked' : ''),
+    ),
   ];
   const what = [
     checks.length > 0 && `failing checks: ${checks.length}`,

@@ -30,6 +30,15 @@ describe('an event', () => {
       [],
       ['a1'],
     ],
+    ['a job of a workflow', { ...GITHUB, workflow_job: { head_sha: 'a1' } }, 'octo/app', [], ['a1']],
+    [
+      'a thread that is resolved',
+      { ...GITHUB, action: 'resolved', thread: { node_id: 'x' }, pull_request: { number: 7 } },
+      'octo/app',
+      [7],
+      [],
+    ],
+    ['a ping', { ...GITHUB, zen: 'Keep it logically awesome.', hook_id: 1 }, 'octo/app', [], []],
     ['a status', { ...GITHUB, sha: 'a1' }, 'octo/app', [], ['a1']],
     ['a push', { ...GITHUB, before: 'a0', after: 'a1' }, 'octo/app', [], ['a0']],
     [
@@ -47,6 +56,20 @@ describe('an event', () => {
       ['a1'],
     ],
     ['a pipeline', { ...GITLAB, object_attributes: { id: 90, sha: 'a1' } }, 'octo/deep/app', [], ['a1']],
+    [
+      'a job of GitLab',
+      { ...GITLAB, object_kind: 'build', sha: 'a1', before_sha: 'a0', commit: { sha: 'a1' } },
+      'octo/deep/app',
+      [],
+      ['a1', 'a1'],
+    ],
+    [
+      'a pipeline of a merged result',
+      { ...GITLAB, object_attributes: { id: 90, sha: 'f0' }, merge_request: { iid: 7 } },
+      'octo/deep/app',
+      [7],
+      ['f0'],
+    ],
     ['a pull request of Bitbucket', { ...CLOUD, pullrequest: { id: 7 } }, 'octo/app', [7], []],
     [
       'a build of Bitbucket',

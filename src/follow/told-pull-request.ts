@@ -15,7 +15,7 @@ const NUMBERS = [
   ['pullRequest', 'id'],
 ];
 /** What GitHub says of them lists pull requests, unless they are from a fork. */
-const RUNS = ['check_run', 'check_suite', 'workflow_run'];
+const RUNS = ['check_run', 'check_suite', 'workflow_run', 'workflow_job'];
 const COMMITS = [
   ['sha'],
   ['before'],

@@ -214,6 +214,7 @@ describe('boundFollowed', () => {
       threadId: null,
       author: 'ada',
       own: false,
+      isBot: false,
       mayWrite: null,
       body,
       path: null,

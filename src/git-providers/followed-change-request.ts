@@ -20,6 +20,8 @@ export interface FollowedComment {
   author: string;
   /** Written by the account of the token. */
   own: boolean;
+  /** Written by an app, or the account of a token; false where the host does not say. */
+  isBot: boolean;
   /** The author may write to the repository; null where the host does not say. */
   mayWrite: boolean | null;
   /** Text of a stranger, clipped. */

@@ -330,6 +330,8 @@ describe('the signatures of other hosts', () => {
     await webhook({ source: 'gitlab', webhook_secret: secret });
     const headers = standard(MERGE, NOW(), secret);
     expect(await keyOf(deliver(MERGE, { source: 'gitlab', headers }))).toBe('merge_request.open');
+    const replayed = { ...headers, 'idempotency-key': 'another' };
+    await deliver(MERGE, { source: 'gitlab', headers: replayed }).expect(200);
     const old = standard(MERGE, String(Number(NOW()) - 600), secret);
     await deliver(MERGE, { source: 'gitlab', headers: old }).expect(401);
     // A wrong signature is not made good by the plain token.
@@ -337,6 +339,34 @@ describe('the signatures of other hosts', () => {
       source: 'gitlab',
       headers: { ...headers, 'webhook-signature': 'v1,AAAA', 'x-gitlab-token': 'x' },
     }).expect(401);
+  });
+
+  it("are answered for Data Center's test of the connection, which it does not sign", async () => {
+    const ping = (headers: Record<string, string> = {}): request.Test =>
+      deliver('{"test":true}', {
+        source: 'bitbucket_data_center',
+        headers: { 'x-event-key': 'diagnostics:ping', 'x-request-id': randomUUID(), ...headers },
+      });
+    // The same for one that is unknown: who asks learns nothing.
+    await ping().expect(204);
+    await webhook({ source: 'bitbucket_data_center' });
+    await ping().expect(204);
+    await ping({ 'x-event-key': 'pr:opened' }).expect(401);
+    await ping({ 'x-hub-signature': `sha256=${digest('{"test":true}', 'other')}` }).expect(401);
+    await ping({ 'x-hub-signature': `sha256=${digest('{"test":true}')}` }).expect(202);
+  });
+
+  // https://gitlab.com/gitlab-org/gitlab/-/issues/388692: the key stays when GitLab sends again, the other ids do not.
+  it('are sent again by GitLab with the same Idempotency-Key', async () => {
+    await webhook({ source: 'gitlab' });
+    const send = (key: string, event: string, as = randomUUID()): request.Test => {
+      const headers = { 'x-gitlab-token': SECRET, 'idempotency-key': key, 'x-gitlab-event-uuid': event };
+      return deliver(MERGE, { source: 'gitlab', headers: { ...headers, 'x-gitlab-webhook-uuid': as } });
+    };
+    await send('one', 'event').expect(202);
+    await send('one', 'again').expect(200);
+    // What an answer of a webhook causes has the event of its cause.
+    await send('two', 'event').expect(202);
   });
 
   it.each([
@@ -383,6 +413,13 @@ describe('the signatures of other hosts', () => {
     const type = 'application/x-www-form-urlencoded';
     expect(await keyOf(deliver(text, { headers, type }))).toBe('issues.labeled');
   });
+});
+
+it('the events of a matrix of jobs, which begin at once, are all taken', async () => {
+  await webhook();
+  const jobs = Array.from({ length: 90 }, (_none, id) => ({ action: 'created', check_run: { id } }));
+  const answers = await Promise.all(jobs.map((job) => fromGitHub(job, { event: 'check_run' })));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
 });
 
 it('a flood of one organization does not keep others waiting', async () => {

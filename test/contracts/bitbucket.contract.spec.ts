@@ -4,6 +4,7 @@ import { GuardedHttpClient, type GuardedRequestInit } from '../../src/common/htt
 import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.provider.js';
 import type { CallBounds, ProviderWork } from '../../src/git-providers/git-provider.js';
 import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
+import { addComment, followedOf } from '../fakes/fake-followed.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
 import { RequestWaves } from '../support/request-waves.js';
@@ -120,6 +121,43 @@ describe('BitbucketProvider', () => {
   async function findWork(token = TOKEN): Promise<ProviderWork> {
     return await provider.findWork({ token, host: null, ...callOf(elapsedMs) });
   }
+
+  it('follows open tasks, which are no comments, and answers them', async () => {
+    const world = twoWorkspaces();
+    const [pull] = world.changeRequests;
+    const ref = { repository: pull?.repository ?? '', number: pull?.number ?? 0 };
+    await start(world);
+    const call = { token: TOKEN, host: null, ...callOf(0) };
+    const followed = pull && followedOf(pull);
+    const root = pull && addComment(pull, 'ada', 'Twice?', { path: 'a.ts', line: 4 });
+    const task = { author: 'ada', createdAt: '2026-11-21T12:00:00Z', resolved: false };
+    followed?.tasks.push(
+      { ...task, id: 7, root: null, body: 'Write the docs' },
+      { ...task, id: 8, root: root?.id ?? null, body: 'Do it once' },
+      { ...task, id: 9, root: null, body: 'Done', resolved: true },
+    );
+    const [found] = await provider.readChangeRequests([ref], call);
+    const asked = found?.comments.filter(({ body }) => body.startsWith('Task: ')) ?? [];
+    expect(asked).toMatchObject([
+      {
+        id: 'task-7',
+        author: 'ada',
+        body: 'Task: Write the docs',
+        threadId: null,
+        path: null,
+        resolved: false,
+      },
+      { id: 'task-8', author: 'ada', body: 'Task: Do it once', threadId: String(root?.id), resolved: false },
+    ]);
+    for (const each of asked) {
+      await provider.replyToComment(ref, each, `As asked: ${each.body}`, call);
+    }
+    const answers = followed?.comments.slice(-2) ?? [];
+    expect(answers.map((answer) => [answer.root === root?.id, answer.body])).toEqual([
+      [false, 'As asked: Task: Write the docs'],
+      [true, 'As asked: Task: Do it once'],
+    ]);
+  });
 
   describe('round trips', () => {
     it('takes three cold and two warm, and one more for the redirect of conflicts', async () => {

@@ -183,6 +183,18 @@ export function describeFollow(
       expect(new Set(comments.map(({ id }) => id)).size).toBe(2);
     });
 
+    it('comments of apps', async () => {
+      const { change, read } = await openFollowed();
+      addComment(change, 'ada', 'Hm.');
+      addComment(change, 'vercel', 'A preview is ready.', { isBot: true });
+      addComment(change, 'cursor', 'This is null.', { isBot: true, path: 'a.ts' });
+      expect((await read())?.comments.map(({ author, isBot }) => [author, isBot])).toEqual([
+        ['ada', false],
+        ['vercel', true],
+        ['cursor', true],
+      ]);
+    });
+
     it('long and many comments: the newest, clipped', async () => {
       const { change, read } = await openFollowed();
       for (let index = 0; index < 130; index += 1) {

@@ -69,6 +69,23 @@ describe('GithubProvider when GitHub answers only in part', () => {
       expect(work.changeRequests).toHaveLength(5);
     });
 
+    it.each<[string, object, string]>([
+      ['single sign-on', { extensions: { saml_failure: true } }, 'sso_required'],
+      [
+        'the list of addresses',
+        { message: 'the octo organization has an IP allow list enabled' },
+        'blocked_by_policy',
+      ],
+    ])('hide a followed pull request for %s, which is not gone', async (_what, error, code) => {
+      const { provider, auth, server } = await open(sampleWorld());
+      const errors = [{ type: 'FORBIDDEN', path: ['c0'], message: 'No.', ...error }];
+      const body = { data: { c0: null }, errors };
+      server.injectFault({ kind: 'status', status: 200, body }, { match: isQuery('Followed') });
+      const ref = { repository: 'octo/app', number: 15 };
+      const read = provider.readChangeRequests([ref], { ...auth, ...callWithin() });
+      expect((await failureOf(read)).code).toBe(code);
+    });
+
     it.each([
       ['SuggestedTaskPRs', { changeRequests: 0, issues: 2, repositories: 3 }],
       ['SuggestedTaskReposAndIssues', { changeRequests: 5, issues: 0, repositories: 0 }],

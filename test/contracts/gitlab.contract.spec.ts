@@ -108,6 +108,25 @@ describe('GitLab specials', () => {
     return harness;
   }
 
+  it('looks for conflicts when REST is asked, but not for GraphQL, so REST is asked where it did not', async () => {
+    const world = sampleWorld();
+    const [change] = world.changeRequests;
+    Object.assign(change ?? {}, { conflicts: 'yes', isUnchecked: true });
+    const { provider, auth, server } = await start(world);
+    const ref = { repository: change?.repository ?? '', number: change?.number ?? 0 };
+    const conflicts = async () => {
+      const [found] = await provider.readChangeRequests([ref], { ...auth, ...relaxedCall() });
+      return found?.conflicts;
+    };
+    server.injectFault(
+      { kind: 'status', status: 403 },
+      { match: ({ path }) => path.endsWith(`/${ref.number}`), times: 1 },
+    );
+    expect([await conflicts(), await conflicts(), await conflicts()]).toEqual(['unknown', 'unknown', 'yes']);
+    const asked = server.requests.filter(({ path }) => path.endsWith(`/merge_requests/${ref.number}`));
+    expect(asked).toHaveLength(2);
+  });
+
   it('needs one round trip: both requests are sent before either is answered', async () => {
     const waves = new RequestWaves();
     waves.expect(2);

@@ -95,13 +95,13 @@ function activities(change: FakeChangeRequest, limit: number) {
 }
 
 function toComment(change: FakeChangeRequest, comment: FakeComment): Record<string, unknown> {
-  const { id, root, author, body, createdAt } = comment;
+  const { id, root, author, isBot, body, createdAt } = comment;
   const replies = followedOf(change).comments.filter((other) => other.root === id && other !== comment);
   return {
     id,
     version: 0,
     text: body,
-    author: { name: author, slug: author },
+    author: { name: author, slug: author, type: isBot ? 'SERVICE' : 'NORMAL' },
     createdDate: Date.parse(createdAt),
     severity: 'NORMAL',
     state: 'OPEN',

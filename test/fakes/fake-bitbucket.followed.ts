@@ -2,7 +2,7 @@ import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { pageOf } from './fake-change-requests.js';
 import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './fake-followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
-import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorld } from './fake-world.js';
+import type { FakeChangeRequest, FakeCheck, FakeComment, FakeTask, FakeWorld } from './fake-world.js';
 
 const STATES = { open: 'OPEN', merged: 'MERGED', closed: 'DECLINED' };
 const STATUS_STATES = { passed: 'SUCCESSFUL', failed: 'FAILED', pending: 'INPROGRESS' };
@@ -13,6 +13,11 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   if (pulled !== undefined) {
     const change = changeIn(world, pulled, Number(number));
     return change ? { body: pullRequest(change) } : missing();
+  }
+  const [, tasked, which] = /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/tasks$/.exec(path) ?? [];
+  if (tasked !== undefined) {
+    const change = changeIn(world, tasked, Number(which));
+    return change ? { body: { values: followedOf(change).tasks.map(task) } } : missing();
   }
   const [, repository, run, step] =
     /^\/repositories\/([^/]+\/[^/]+)\/pipelines\/(\d+)\/steps\/(?:([^/]+)\/log)?$/.exec(path) ?? [];
@@ -31,11 +36,12 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
 }
 
 function pullRequest(change: FakeChangeRequest) {
-  const { state, head, approvedBy, changesRequestedBy } = followedOf(change);
+  const { state, head, tasks, approvedBy, changesRequestedBy } = followedOf(change);
   return {
     type: 'pullrequest',
     id: change.number,
     title: change.title,
+    task_count: tasks.filter(({ resolved }) => !resolved).length,
     state: STATES[state],
     links: { html: { href: pageOf(change) } },
     source: { commit: { hash: head.slice(0, 12) } },
@@ -48,6 +54,19 @@ function pullRequest(change: FakeChangeRequest) {
         state: 'changes_requested',
       })),
     ],
+  };
+}
+
+function task({ id, root, author, body, createdAt, resolved }: FakeTask) {
+  return {
+    id,
+    state: resolved ? 'RESOLVED' : 'UNRESOLVED',
+    pending: false,
+    creator: { type: 'user', uuid: `{${author}}`, nickname: author },
+    content: { raw: body, markup: 'markdown' },
+    created_on: createdAt,
+    ...(root !== null && { comment: { id: root } }),
+    links: { html: { href: `https://bitbucket.org/tasks/${id}` } },
   };
 }
 
@@ -74,7 +93,7 @@ export function commentsOf(world: FakeWorld, change: FakeChangeRequest, { query 
 }
 
 function toComment(world: FakeWorld, change: FakeChangeRequest, comment: FakeComment) {
-  const { id, root, author, path, line, body, createdAt } = comment;
+  const { id, root, author, isBot, path, line, body, createdAt } = comment;
   const { resolved } = rootOf(change, comment);
   return {
     type: 'pullrequest_comment',
@@ -84,7 +103,11 @@ function toComment(world: FakeWorld, change: FakeChangeRequest, comment: FakeCom
     ...(root !== id && { parent: { id: root } }),
     ...(root === id && resolved && { resolution: { type: 'comment_resolution' } }),
     ...(path !== null && { inline: { path, to: line, from: null } }),
-    user: { uuid: author === world.user.login ? `{${world.user.id}}` : `{${author}}`, nickname: author },
+    user: {
+      type: isBot ? 'app_user' : 'user',
+      uuid: author === world.user.login ? `{${world.user.id}}` : `{${author}}`,
+      nickname: author,
+    },
     content: { raw: body, markup: 'markdown' },
     created_on: createdAt,
     links: { html: { href: `${pageOf(change)}#comment-${id}` } },

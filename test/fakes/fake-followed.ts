@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import { repositoryIn } from './fake-change-requests.js';
-import type { FakeChangeRequest, FakeCheck, FakeComment, FakeFollowed, FakeWorld } from './fake-world.js';
+import type {
+  FakeChangeRequest,
+  FakeCheck,
+  FakeComment,
+  FakeFollowed,
+  FakeWorkflow,
+  FakeWorld,
+} from './fake-world.js';
 
 /** Another one for each text. */
 export function commitNamed(text: string): string {
@@ -13,7 +20,9 @@ export function followedOf(change: FakeChangeRequest): FakeFollowed {
     state: 'open',
     head: commitNamed(`${change.repository} ${change.number}`),
     checks: [],
+    workflows: [],
     comments: [],
+    tasks: [],
     approvedBy: [],
     changesRequestedBy: [],
   };
@@ -46,6 +55,18 @@ export function addCheck(
   return check;
 }
 
+/** A workflow that runs for the current commit, until it has a `conclusion`. */
+export function addWorkflow(
+  change: FakeChangeRequest,
+  name: string,
+  conclusion: FakeWorkflow['conclusion'] = null,
+): FakeWorkflow {
+  const followed = followedOf(change);
+  const workflow = { id: nextId(change), name, head: followed.head, conclusion };
+  followed.workflows.push(workflow);
+  return workflow;
+}
+
 /** The checks of the current commit. */
 export function checksOf(change: FakeChangeRequest): FakeCheck[] {
   const { checks, head } = followedOf(change);
@@ -67,6 +88,7 @@ export function addComment(
     root: options.root ?? id,
     author,
     mayWrite: options.mayWrite ?? true,
+    isBot: options.isBot ?? false,
     body,
     path,
     line: options.line ?? (path === null ? null : 1),
@@ -122,6 +144,6 @@ export function deleteRepository(world: FakeWorld, name: string): void {
 }
 
 function nextId(change: FakeChangeRequest): number {
-  const { checks, comments } = followedOf(change);
-  return 1_000 * change.number + checks.length + comments.length + 1;
+  const { checks, workflows, comments } = followedOf(change);
+  return 1_000 * change.number + checks.length + workflows.length + comments.length + 1;
 }

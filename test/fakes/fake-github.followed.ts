@@ -2,7 +2,7 @@ import { jsonText } from '@slipway/common/json-access.js';
 import { pageOf, repositoryIn } from './fake-change-requests.js';
 import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './fake-followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
-import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorld } from './fake-world.js';
+import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorkflow, FakeWorld } from './fake-world.js';
 
 interface Window {
   first?: number;
@@ -12,7 +12,7 @@ type Connection = (all: unknown[], window: Window) => unknown;
 
 /** The members of a pull request that say how it stands, for resolvers of graphql-js. */
 export function followedMembers(world: FakeWorld, change: FakeChangeRequest, connection: Connection) {
-  const { state, head, comments, approvedBy, changesRequestedBy } = followedOf(change);
+  const { state, head, workflows, comments, approvedBy, changesRequestedBy } = followedOf(change);
   const contexts = checksOf(change).map((check) => context(change, check));
   const roots = comments.filter(({ kind, id, root }) => kind === 'thread' && id === root);
   const opinions = [
@@ -28,7 +28,21 @@ export function followedMembers(world: FakeWorld, change: FakeChangeRequest, con
     reviewDecision: null,
     latestOpinionatedReviews: (args: Window) => connection(opinions, args),
     statusCheckRollup:
-      contexts.length === 0 ? null : { contexts: (args: Window) => connection(contexts, args) },
+      contexts.length === 0
+        ? null
+        : { state: rollupOf(change), contexts: (args: Window) => connection(contexts, args) },
+    commits: (args: Window) =>
+      connection(
+        [
+          {
+            commit: {
+              checkSuites: (page: Window) =>
+                connection(workflows.filter((run) => run.head === head).map(suite), page),
+            },
+          },
+        ],
+        args,
+      ),
     reviewThreads: (args: Window) =>
       connection(
         roots.map((root) => ({
@@ -55,7 +69,7 @@ function commentNode(world: FakeWorld, change: FakeChangeRequest, comment: FakeC
   return {
     fullDatabaseId: comment.id,
     databaseId: comment.id,
-    author: { __typename: 'User', login: comment.author },
+    author: { __typename: comment.isBot ? 'Bot' : 'User', login: comment.author },
     authorAssociation: comment.mayWrite ? 'COLLABORATOR' : 'NONE',
     authorCanPushToRepository: comment.mayWrite,
     viewerDidAuthor: comment.author === world.user.login,
@@ -64,6 +78,23 @@ function commentNode(world: FakeWorld, change: FakeChangeRequest, comment: FakeC
     createdAt: comment.createdAt,
     url: `${pageOf(change)}#${comment.id}`,
     state: comment.kind === 'review' ? 'COMMENTED' : 'SUBMITTED',
+  };
+}
+
+/** Of all checks together. */
+function rollupOf(change: FakeChangeRequest): string {
+  const states = checksOf(change).map(({ state }) => state);
+  return states.includes('failed') ? 'FAILURE' : states.includes('pending') ? 'PENDING' : 'SUCCESS';
+}
+
+/** Beside those of workflows there is one of each app that may report checks, and never has to. */
+function suite({ id, name, conclusion }: FakeWorkflow) {
+  return {
+    __typename: 'CheckSuite',
+    databaseId: id,
+    status: conclusion === null ? 'IN_PROGRESS' : 'COMPLETED',
+    conclusion,
+    workflowRun: { url: `https://code.example/runs/${id}`, event: 'pull_request', workflow: { name } },
   };
 }
 

@@ -35,7 +35,7 @@ export function followedMembers(change: FakeChangeRequest) {
         ? null
         : {
             id: 'gid://gitlab/Ci::Pipeline/1',
-            status: 'RUNNING',
+            status: pipelineStatus(jobs),
             jobs: (page: Page) =>
               connection(
                 jobs.map((check) => job(change, check)),
@@ -59,6 +59,11 @@ export function followedMembers(change: FakeChangeRequest) {
   };
 }
 
+function pipelineStatus(jobs: readonly FakeCheck[]): string {
+  const states = jobs.map(({ state }) => state);
+  return states.includes('pending') ? 'RUNNING' : states.includes('failed') ? 'FAILED' : 'SUCCESS';
+}
+
 function job(change: FakeChangeRequest, { id, name, state }: FakeCheck) {
   return {
     id: `gid://gitlab/Ci::Build/${id}`,
@@ -74,11 +79,14 @@ function threadId({ id }: FakeComment): string {
   return id.toString(16).padStart(40, '0');
 }
 
-function note(change: FakeChangeRequest, { id, author, mayWrite, body, path, line, createdAt }: FakeComment) {
+function note(
+  change: FakeChangeRequest,
+  { id, author, isBot, mayWrite, body, path, line, createdAt }: FakeComment,
+) {
   return {
     id: `gid://gitlab/${path === null ? 'Note' : 'DiffNote'}/${id}`,
     system: false,
-    author: { id: `gid://gitlab/User/${author}`, username: author },
+    author: { id: `gid://gitlab/User/${author}`, username: author, bot: isBot },
     maxAccessLevelOfAuthor: mayWrite ? 'Developer' : 'Guest',
     body,
     url: `${pageOf(change)}#note_${id}`,
@@ -96,6 +104,14 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
       .flatMap((change) => followedOf(change).checks)
       .find(({ id }) => id === Number(job));
     return check ? { headers: { 'content-type': 'text/plain' }, body: check.log } : missing();
+  }
+  const [read, of = '', iid] = /^\/projects\/([^/]+)\/merge_requests\/(\d+)$/.exec(path) ?? [];
+  if (read !== undefined) {
+    const found = changeIn(world, decodeURIComponent(of), Number(iid));
+    Object.assign(found ?? {}, { isUnchecked: false });
+    return found
+      ? { body: { iid: found.number, merge_status: 'checking', has_conflicts: false } }
+      : missing();
   }
   const [answered, name = '', number, thread] =
     /^\/projects\/([^/]+)\/merge_requests\/(\d+)\/discussions\/(\w+)\/notes$/.exec(path) ?? [];

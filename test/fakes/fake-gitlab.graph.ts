@@ -91,6 +91,7 @@ function mergeRequest(world: FakeWorld, change: FakeChangeRequest, reads: Map<Fa
 }
 
 const CHECKING = { conflicts: false, mergeStatusEnum: 'CHECKING' };
+const UNCHECKED = { conflicts: false, mergeStatusEnum: 'UNCHECKED' };
 const MERGEABLE = { conflicts: false, mergeStatusEnum: 'CAN_BE_MERGED' };
 const CONFLICTING = { conflicts: true, mergeStatusEnum: 'CANNOT_BE_MERGED' };
 
@@ -101,7 +102,7 @@ function mergeStatus(change: FakeChangeRequest, seen: number): typeof CHECKING {
     unknown: CHECKING,
     later: seen === 0 ? CHECKING : CONFLICTING,
   };
-  return statuses[change.conflicts ?? 'no'];
+  return change.isUnchecked ? UNCHECKED : statuses[change.conflicts ?? 'no'];
 }
 
 const PIPELINE_STATUS = {

@@ -50,6 +50,8 @@ export interface FakeChangeRequest {
   body?: string;
   /** `later`: UNKNOWN on the first read, conflicting from the second (GitHub computes it in the background). */
   conflicts?: 'yes' | 'no' | 'unknown' | 'later';
+  /** GitLab has not looked for conflicts since a branch has moved, and does when REST is asked for the merge request. */
+  isUnchecked?: boolean;
   checks?: 'none' | 'passing' | 'pending' | 'failing' | 'error';
   /** What is left to answer: an open review thread, a reviewer who requested changes, or an open task. */
   unresolved?: 'none' | 'thread' | 'changes_requested' | 'task';
@@ -62,7 +64,11 @@ export interface FakeFollowed {
   /** Of the source branch, 40 hexadecimal digits. */
   head: string;
   checks: FakeCheck[];
+  /** Of GitHub: the jobs of one are its checks, listed as they begin. */
+  workflows: FakeWorkflow[];
   comments: FakeComment[];
+  /** Of Bitbucket Cloud, which does not list them among comments. */
+  tasks: FakeTask[];
   /** Logins. */
   approvedBy: string[];
   changesRequestedBy: string[];
@@ -79,6 +85,15 @@ export interface FakeCheck {
   log: string;
 }
 
+export interface FakeWorkflow {
+  id: number;
+  name: string;
+  /** The commit it runs for. */
+  head: string;
+  /** Null until it is over; as GitHub names them. */
+  conclusion: 'SUCCESS' | 'FAILURE' | 'CANCELLED' | 'ACTION_REQUIRED' | 'STARTUP_FAILURE' | null;
+}
+
 export interface FakeComment {
   id: number;
   kind: 'thread' | 'comment' | 'review';
@@ -86,12 +101,25 @@ export interface FakeComment {
   root: number;
   author: string;
   mayWrite: boolean;
+  /** By an app, or the account of a token. */
+  isBot: boolean;
   body: string;
   path: string | null;
   line: number | null;
   /** ISO 8601. */
   createdAt: string;
   /** Of the first one of a thread, for all of it. */
+  resolved: boolean;
+}
+
+export interface FakeTask {
+  id: number;
+  /** The comment that it belongs to. */
+  root: number | null;
+  author: string;
+  body: string;
+  /** ISO 8601. */
+  createdAt: string;
   resolved: boolean;
 }
 

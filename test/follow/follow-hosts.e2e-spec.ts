@@ -75,6 +75,7 @@ it.each<[string, ProviderType, () => FakeWorld, () => string | null]>([
   comment.resolved = true;
   push(change, 'b'.repeat(40));
   addCheck(change, 'test', { state: 'passed' });
+  await follows.rest(conversation);
   await follows.until(conversation, { state: 'reached', round: 1 });
   expect(await follows.state(conversation)).toMatchObject({
     pull_request: { repository: REPOSITORY, number: NUMBER, url: expect.stringContaining(String(NUMBER)) },

@@ -7,6 +7,7 @@ import {
 import {
   addCheck,
   addComment,
+  addWorkflow,
   approve,
   deleteRepository,
   endWith,
@@ -150,6 +151,14 @@ describe('a conversation that follows its pull request', () => {
     comment.resolved = true;
     push(change, 'b'.repeat(40));
     addCheck(change, 'test', { state: 'passed' });
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
+    const [soon] = await app.dataSource.query(
+      `SELECT next_look_at - idle_since AS after FROM followed_pull_requests WHERE conversation_id = $1`,
+      [conversation.id],
+    );
+    expect(soon.after).toEqual(expect.objectContaining({ seconds: 30 }));
+    await follows.rest(conversation);
     await follows.look(conversation);
     expect(await follows.state(conversation)).toMatchObject({
       state: 'reached',
@@ -296,6 +305,20 @@ describe('a conversation that follows its pull request', () => {
     expect((await rounds(conversation))[0]).toContain('@slipway stop');
   });
 
+  it('waits for the jobs of a workflow that have not begun, and works on one that cannot begin', async () => {
+    const conversation = await start();
+    addCheck(change, 'lint', { state: 'passed' });
+    const workflow = addWorkflow(change, 'CI');
+    await follows.look(conversation);
+    expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 0 });
+    workflow.conclusion = 'STARTUP_FAILURE';
+    await roundIsOver(conversation, 1);
+    expect((await rounds(conversation))[0]).toContain('The check CI (could not start) failed');
+    addWorkflow(change, 'CI', 'SUCCESS');
+    await follows.rest(conversation);
+    await follows.until(conversation, { state: 'reached', round: 1 });
+  });
+
   it('gives up after its rounds, and at its budget', async () => {
     const few = await start({ max_rounds: 1 });
     const poor = await start({ max_rounds: 1 });
@@ -320,6 +343,7 @@ describe('a conversation that follows its pull request', () => {
     expect(await follows.state(green)).toMatchObject({ state: 'watching' });
     expect(await follows.state(approved)).toMatchObject({ state: 'watching' });
     approve(change, ALICE);
+    await follows.rest(approved);
     await follows.until(approved, { state: 'reached', reason: 'The pull request is approved.' });
     await follows.look(green);
     expect(await follows.state(green)).toMatchObject({ state: 'watching' });

@@ -97,6 +97,14 @@ export class FollowsClient {
     });
   }
 
+  /** The agent's work ended a minute ago. */
+  async rest({ id }: FollowingConversation): Promise<void> {
+    await this.apps[0].dataSource.query(
+      `UPDATE followed_pull_requests SET idle_since = idle_since - interval '1 minute' WHERE conversation_id = $1`,
+      [id],
+    );
+  }
+
   /** What the user said, the first message included. */
   async told({ id }: FollowingConversation): Promise<string[]> {
     const { body } = await request(this.apps[0].url)

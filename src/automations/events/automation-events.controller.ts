@@ -10,6 +10,7 @@ import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService } from './automation-events.service.js';
 import { readEventBody } from './event-body.js';
+import { isConnectionTest } from './event-source.js';
 
 const EVENT_ID = 'c7a1d4e8-2b6f-4093-9d5e-8f1a2b3c4d5e';
 
@@ -76,10 +77,14 @@ export class AutomationEventsController {
     @Param() { org_id: orgId, source }: EventAddressDto,
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
-  ): Promise<ReceivedEventDto> {
+  ): Promise<ReceivedEventDto | undefined> {
     const body = await readEventBody(request);
     const { headers } = request;
     const header = (name: string): string => [headers[name.toLowerCase()] ?? []].flat().join(', ');
+    if (isConnectionTest(source, { header, body })) {
+      response.status(204);
+      return undefined;
+    }
     const { event, isDuplicate } = await this.service.receive(orgId, source, { header, body });
     response.status(isDuplicate ? 200 : 202);
     const matched = event.outcomes.filter(({ run_id }) => run_id !== null);

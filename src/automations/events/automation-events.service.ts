@@ -25,7 +25,10 @@ import { BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
 const AT_ONCE = 2;
-const WAITING = 20;
+const WAITING = 100;
+/** Of those that are larger fewer wait. */
+const SMALL_BYTES = 100_000;
+const LARGE_WAITING = 20;
 /** Checked in place of an unknown webhook, so that its answer takes as long. */
 const NO_WEBHOOK = Object.assign(new AutomationWebhook(), { source: 'github', enabled: false });
 
@@ -56,7 +59,8 @@ export class AutomationEventsService extends BackgroundLoop {
    */
   async receive(orgId: string, source: string, sent: SentEvent): Promise<ReceivedEvent> {
     const webhook = await this.authenticated(orgId, source, sent);
-    if (this.ofOrganizations.waiting(webhook.orgId) >= WAITING) {
+    const most = sent.body.length > SMALL_BYTES ? LARGE_WAITING : WAITING;
+    if (this.ofOrganizations.waiting(webhook.orgId) >= most) {
       const detail = 'Too many events of this organization wait.';
       throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 2 });
     }

@@ -23,7 +23,8 @@ type Signed = boolean | Promise<boolean>;
 
 interface Source {
   isSigned: (event: SignedEvent) => Signed;
-  idHeader: string | null;
+  /** The first that is sent tells repetitions. */
+  idHeaders: readonly string[];
   /** Such as `issues.labeled`. */
   keyOf: (header: Header, payload: unknown) => unknown;
 }
@@ -58,7 +59,7 @@ const SCHEMES: Record<SignatureScheme, (event: SignedEvent, headerName: string) 
   },
 };
 
-const BITBUCKET: Omit<Source, 'idHeader'> = {
+const BITBUCKET: Omit<Source, 'idHeaders'> = {
   isSigned: (event) => SCHEMES.hmac_sha256_hex(event, 'x-hub-signature'),
   keyOf: (header) => header('x-event-key').replaceAll(':', '.'),
 };
@@ -66,7 +67,7 @@ const BITBUCKET: Omit<Source, 'idHeader'> = {
 const HOSTS: Readonly<Record<string, Source>> = {
   github: {
     isSigned: (event) => SCHEMES.hmac_sha256_hex(event, 'x-hub-signature-256'),
-    idHeader: 'x-github-delivery',
+    idHeaders: ['x-github-delivery'],
     keyOf: (header, payload) => joined(header('x-github-event'), jsonText(payload, 'action')),
   },
   gitlab: {
@@ -75,15 +76,16 @@ const HOSTS: Readonly<Record<string, Source>> = {
       event.header('webhook-signature') === ''
         ? equals(event.header('x-gitlab-token'), event.secret)
         : SCHEMES.standard_webhooks(event, ''),
-    idHeader: 'x-gitlab-event-uuid',
+    // The first two are the same, one of them signed. The last one, for servers before 17.4, changes when it is sent again.
+    idHeaders: ['webhook-id', 'idempotency-key', 'x-gitlab-event-uuid'],
     keyOf: (_header, payload) =>
       joined(
         jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name'),
         jsonText(payload, 'object_attributes', 'action'),
       ),
   },
-  bitbucket: { ...BITBUCKET, idHeader: 'x-request-uuid' },
-  bitbucket_data_center: { ...BITBUCKET, idHeader: 'x-request-id' },
+  bitbucket: { ...BITBUCKET, idHeaders: ['x-request-uuid'] },
+  bitbucket_data_center: { ...BITBUCKET, idHeaders: ['x-request-id'] },
 };
 
 export const BUILT_IN_SOURCES = Object.keys(HOSTS);
@@ -95,9 +97,18 @@ export function sourceOf(webhook: AutomationWebhook): Source {
     host ?? {
       isSigned: (event) => SCHEMES[signature_scheme](event, signature_header),
       // The signature covers this one.
-      idHeader: signature_scheme === 'standard_webhooks' ? 'webhook-id' : event_id_header,
+      idHeaders: [signature_scheme === 'standard_webhooks' ? 'webhook-id' : (event_id_header ?? '')],
       keyOf: (_header, payload) => evaluate(event_key_expr, payload),
     }
+  );
+}
+
+/** Data Center's test of the connection is no event, and has no signature (https://github.com/runatlantis/atlantis/issues/474). */
+export function isConnectionTest(source: string, { header }: SentEvent): boolean {
+  return (
+    source === 'bitbucket_data_center' &&
+    header('x-event-key') === 'diagnostics:ping' &&
+    header('x-hub-signature') === ''
   );
 }
 
@@ -107,11 +118,12 @@ export function identityOf(
   { header, body }: SentEvent,
   payload: unknown,
 ): Pick<AutomationEvent, 'bodyDigest' | 'eventKey'> & { deliveryId: string | null } {
-  const { idHeader, keyOf } = sourceOf(webhook);
+  const { idHeaders, keyOf } = sourceOf(webhook);
+  const id = idHeaders.map(header).find((each) => each !== '');
   const key = keyOf(header, payload);
   const isOnce = BUILT_IN_SOURCES.includes(webhook.source) && isTimed(payload);
   return {
-    deliveryId: (idHeader && header(idHeader).slice(0, MAX_DELIVERY_ID)) || null,
+    deliveryId: id?.slice(0, MAX_DELIVERY_ID) ?? null,
     bodyDigest: isOnce ? createHash('sha256').update(body).digest('hex') : null,
     eventKey: (typeof key === 'string' && key.slice(0, MAX_KEY)) || 'unknown',
   };

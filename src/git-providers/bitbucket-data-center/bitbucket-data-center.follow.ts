@@ -54,7 +54,7 @@ const anchorSchema = z.object({ path: text, line: lineNumber });
 const commentMembers = {
   id: requiredId,
   text: commentBody,
-  author: object({ name: text }),
+  author: object({ name: text, type: text }),
   createdDate: z.number(),
   severity: text,
   state: text,
@@ -184,6 +184,7 @@ function toComments(
       threadId: root.id,
       author: comment.author.name ?? 'unknown',
       own: comment.author.name === user,
+      isBot: comment.author.type === 'SERVICE',
       // Only administrators of a repository may ask for the permissions of others.
       mayWrite: null,
       body: comment.text,

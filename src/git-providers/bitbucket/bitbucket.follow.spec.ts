@@ -19,6 +19,7 @@ function followed({ pull = {}, statuses = [], comments = [] }: Sent): ReturnType
       pull: followedParts.pullRequestSchema.parse(sent),
       statuses: { values: followedParts.statuses.parse(statuses), complete: true },
       comments: { values: followedParts.comments.parse(comments), complete: false },
+      tasks: { values: [], complete: true },
       conflicts: 'no',
     },
     '{mona}',

@@ -21,6 +21,7 @@ import {
   flag,
   instant,
   list,
+  number,
   object,
   requiredId,
   requiredInstant,
@@ -36,7 +37,7 @@ const AT_ONCE = 4;
 const BATCH = { batch: 1, pageSize: 50 };
 const MAX_PAGES = 3;
 const PULL_REQUEST_FIELDS =
-  'state,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
+  'state,task_count,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
 const STATUS_FIELDS = 'next,values.key,values.name,values.state,values.url,values.updated_on';
 const COMMENT_FIELDS = [
   'next',
@@ -48,6 +49,7 @@ const COMMENT_FIELDS = [
   'values.inline.path',
   'values.inline.to',
   'values.inline.from',
+  'values.user.type',
   'values.user.uuid',
   'values.user.nickname',
   'values.content.raw',
@@ -55,7 +57,23 @@ const COMMENT_FIELDS = [
   'values.links.html.href',
 ].join(',');
 
+const TASK_FIELDS = [
+  'next',
+  'values.id',
+  'values.state',
+  'values.comment.id',
+  'values.creator.type',
+  'values.creator.uuid',
+  'values.creator.nickname',
+  'values.content.raw',
+  'values.created_on',
+  'values.links.html.href',
+].join(',');
+/** Before the number of a task, which is none of a comment. */
+const TASK = 'task-';
+
 const pullRequestSchema = z.object({
+  task_count: number,
   state: z.enum(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']),
   links: object({ html: object({ href: requiredPageUrl }) }),
   /** Without a commit once the branch is deleted. */
@@ -79,12 +97,23 @@ const commentSchema = object({
   parent: z.object({ id: requiredId }).nullable().catch(null),
   resolution: z.object({}).nullable().catch(null),
   inline: z.object({ path: text, to: lineNumber, from: lineNumber }).nullable().catch(null),
-  user: object({ uuid: text, nickname: text }),
+  user: object({ type: text, uuid: text, nickname: text }),
   content: object({ raw: commentBody }),
   created_on: requiredInstant,
   links: object({ html: object({ href: pageUrl }) }),
 });
 type BitbucketFollowedComment = z.output<typeof commentSchema>;
+
+const taskSchema = object({
+  id: requiredId,
+  state: text,
+  comment: z.object({ id: requiredId }).nullable().catch(null),
+  creator: object({ type: text, uuid: text, nickname: text }),
+  content: object({ raw: commentBody }),
+  created_on: requiredInstant,
+  links: object({ html: object({ href: pageUrl }) }),
+});
+type BitbucketTask = z.output<typeof taskSchema>;
 
 const stepsSchema = list(object({ uuid: requiredName, state: object({ result: object({ name: text }) }) }));
 
@@ -93,6 +122,8 @@ export interface BitbucketFollowed {
   pull: z.output<typeof pullRequestSchema>;
   statuses: BitbucketList<z.output<typeof statusSchema>>;
   comments: BitbucketList<BitbucketFollowedComment>;
+  /** Empty where none is open. */
+  tasks: BitbucketList<BitbucketTask>;
   conflicts: Signal;
 }
 
@@ -100,7 +131,9 @@ export const followedParts = {
   pullRequestSchema,
   statuses: list(statusSchema),
   comments: list(commentSchema),
+  tasks: list(taskSchema),
 };
+const NO_TASKS: BitbucketList<BitbucketTask> = { values: [], complete: true };
 
 const writtenSchema = z.object({ id: requiredId });
 
@@ -131,10 +164,11 @@ export class BitbucketFollow {
 
   async reply(
     ref: ChangeRequestRef,
-    { id }: Pick<FollowedComment, 'id'>,
+    { id, threadId }: Pick<FollowedComment, 'id' | 'threadId'>,
     body: string,
   ): Promise<{ id: string }> {
-    const comment = { content: { raw: body }, parent: { id: Number(id) } };
+    const parent = id.startsWith(TASK) ? threadId : id;
+    const comment = { content: { raw: body }, ...(parent !== null && { parent: { id: Number(parent) } }) };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
     return requireFitting(writtenSchema, written, 'the comment has no number');
   }
@@ -148,14 +182,22 @@ export class BitbucketFollow {
     }
     const [source, destination] = [pull.source.commit.hash, pull.destination.commit.hash];
     const commits = source === null || destination === null ? null : `${source}..${destination}`;
-    const [conflicts, statuses, [comments]] = await Promise.all([
+    const [conflicts, statuses, [comments], tasks] = await Promise.all([
       pull.state === 'OPEN' ? this.details.conflicts({ commits }, path) : ('no' as const),
       this.client.list(`${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`, followedParts.statuses, {
         maxPages: MAX_PAGES,
       }),
       readInBatches([ref], BATCH, async (_, size) => [await this.comments(path, size)]),
+      pull.task_count
+        ? this.client.list(`${path}/tasks?pagelen=50&fields=${TASK_FIELDS}`, followedParts.tasks, {
+            maxPages: 1,
+          })
+        : NO_TASKS,
     ]);
-    return statuses && comments ? toFollowed({ pull, statuses, comments, conflicts }, this.userUuid) : null;
+    const open = tasks ?? { values: [], complete: false };
+    return statuses && comments
+      ? toFollowed({ pull, statuses, comments, tasks: open, conflicts }, this.userUuid)
+      : null;
   }
 
   private async comments(
@@ -170,7 +212,7 @@ export class BitbucketFollow {
 }
 
 export function toFollowed(
-  { pull, statuses, comments, conflicts }: BitbucketFollowed,
+  { pull, statuses, comments, tasks, conflicts }: BitbucketFollowed,
   userUuid: string,
 ): FollowedChangeRequest {
   const opinions = pull.participants;
@@ -185,28 +227,52 @@ export function toFollowed(
       opinions.some(({ approved }) => approved) &&
       !opinions.some(({ state }) => state === 'changes_requested'),
     checks: toChecks(head, statuses.values),
-    comments: comments.values
-      .filter(({ deleted, pending }) => !deleted && !pending)
-      .map((comment) => {
-        const root = rootOf(comment, byId);
-        const { inline } = root;
-        return {
-          id: comment.id,
-          threadId: root.parent?.id ?? root.id,
-          author: comment.user.nickname ?? 'unknown',
-          own: comment.user.uuid === userUuid,
-          // Only administrators of a repository may ask for the permissions of others.
-          mayWrite: null,
-          body: comment.content.raw,
-          path: inline?.path ?? null,
-          line: inline?.to ?? inline?.from ?? null,
-          url: comment.links.html.href,
-          createdAt: comment.created_on,
-          resolved: inline ? root.resolution !== null : null,
-        };
-      }),
-    truncated: !statuses.complete || !comments.complete,
+    comments: [
+      ...tasks.values.filter(({ state }) => state === 'UNRESOLVED').map((task) => toTask(task, userUuid)),
+      ...comments.values
+        .filter(({ deleted, pending }) => !deleted && !pending)
+        .map((comment) => {
+          const root = rootOf(comment, byId);
+          const { inline } = root;
+          return {
+            id: comment.id,
+            threadId: root.parent?.id ?? root.id,
+            author: comment.user.nickname ?? 'unknown',
+            own: comment.user.uuid === userUuid,
+            isBot: comment.user.type === 'app_user',
+            // Only administrators of a repository may ask for the permissions of others.
+            mayWrite: null,
+            body: comment.content.raw,
+            path: inline?.path ?? null,
+            line: inline?.to ?? inline?.from ?? null,
+            url: comment.links.html.href,
+            createdAt: comment.created_on,
+            resolved: inline ? root.resolution !== null : null,
+          };
+        }),
+    ],
+    truncated: !statuses.complete || !comments.complete || !tasks.complete,
   });
+}
+
+function toTask(
+  { id, comment, creator, content, created_on: createdAt, links }: BitbucketTask,
+  userUuid: string,
+): FollowedComment {
+  return {
+    id: `${TASK}${id}`,
+    threadId: comment?.id ?? null,
+    author: creator.nickname ?? 'unknown',
+    own: creator.uuid === userUuid,
+    isBot: creator.type === 'app_user',
+    mayWrite: null,
+    body: `Task: ${content.raw}`,
+    path: null,
+    line: null,
+    url: links.html.href,
+    createdAt,
+    resolved: false,
+  };
 }
 
 /** The comment that begins the thread, or the first one of it that was read. */

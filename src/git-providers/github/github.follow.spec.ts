@@ -93,6 +93,65 @@ describe('followed pull requests', () => {
   });
 
   it.each([
+    ['SUCCESS', false],
+    ['FAILURE', true],
+    ['PENDING', true],
+    [null, true],
+  ])('hide checks beyond the first ones, unless all are %s together: %s', (state, hidden) => {
+    const contexts = { totalCount: 140, nodes: [run(1, 'unit')] };
+    expect(followed({ statusCheckRollup: { state, contexts } }).truncated).toBe(hidden);
+  });
+
+  const GREEN = checks(run(1, 'lint'));
+  function workflows(...nodes: object[]): object {
+    return { commits: { nodes: [{ commit: { checkSuites: { nodes } } }] } };
+  }
+  function workflow(databaseId: number, status: string, conclusion: string | null = null): object {
+    const workflowRun = {
+      url: 'https://github.com/octo/app/runs/1',
+      event: 'push',
+      workflow: { name: 'CI' },
+    };
+    return { databaseId, status, conclusion, workflowRun };
+  }
+
+  it.each<[string, object[], [string, string][]]>([
+    // https://github.com/handarbeit/fabrik/issues/1822: a job is no check before it begins.
+    ['that runs', [workflow(1, 'IN_PROGRESS')], [['CI', 'pending']]],
+    // https://github.com/breferrari/vigia/issues/236
+    ['that is queued', [workflow(1, 'QUEUED')], [['CI', 'pending']]],
+    [
+      'that waits for the approval of a person',
+      [workflow(1, 'COMPLETED', 'ACTION_REQUIRED')],
+      [['CI', 'pending']],
+    ],
+    [
+      'whose file is wrong',
+      [workflow(1, 'COMPLETED', 'STARTUP_FAILURE')],
+      [['CI (could not start)', 'failed']],
+    ],
+    ['that is over, as its jobs tell', [workflow(1, 'COMPLETED', 'FAILURE')], []],
+    [
+      'that ran again',
+      [workflow(2, 'COMPLETED', 'SUCCESS'), workflow(1, 'COMPLETED', 'STARTUP_FAILURE')],
+      [],
+    ],
+    // https://github.com/sourcegraph/sourcegraph-public-snapshot/pull/9058
+    ['of an app that never reports', [{ databaseId: 1, status: 'QUEUED', workflowRun: null }], []],
+  ])('have beside its jobs a workflow %s: %j', (_which, nodes, expected) => {
+    const found = followed({ ...GREEN, ...workflows(...nodes) }).checks;
+    expect(found.map(({ name, state }) => [name, state])).toEqual([['lint', 'passed'], ...expected]);
+  });
+
+  it.each([
+    ['IN_PROGRESS', 'pending'],
+    ['COMPLETED', 'failed'],
+  ])('have a cancelled job of a workflow that is %s as %s', (status, state) => {
+    const cancelled = checks(run(1, 'unit', { conclusion: 'CANCELLED' }));
+    expect(followed({ ...cancelled, ...workflows(workflow(2, status)) }).checks[0]).toMatchObject({ state });
+  });
+
+  it.each([
     [null, [], false],
     [null, ['APPROVED'], true],
     [null, ['APPROVED', 'CHANGES_REQUESTED'], false],
@@ -141,6 +200,18 @@ describe('followed pull requests', () => {
       { id: 'discussion_r4', threadId: '3', path: 'a.ts', line: 7, mayWrite: true, resolved: false },
     ]);
     expect([comments.length, truncated]).toEqual([2, false]);
+  });
+
+  it.each([
+    ['User', 'COMMENTED', false],
+    ['Bot', 'COMMENTED', true],
+    ['Bot', 'CHANGES_REQUESTED', false],
+    // Of an account that was deleted.
+    [null, 'COMMENTED', false],
+  ])('have the review of a %s that is %s as one of an app: %s', (kind, state, isBot) => {
+    // Without the [bot] that REST appends: https://github.com/anthropics/claude-code-action/issues/1514
+    const review = comment(1, { state, author: kind && { kind, login: 'coderabbitai' } });
+    expect(followed({ reviews: { nodes: [review] } }).comments).toMatchObject([{ isBot }]);
   });
 
   it.each([

@@ -5,7 +5,6 @@ import {
   commentBody,
   logTail,
   lineNumber,
-  MAX_FOLLOWED_CHECKS,
   pageUrl,
   requiredPageUrl,
   readInBatches,
@@ -30,19 +29,19 @@ import {
   text,
   requireFitting,
 } from '../response-schema.js';
+import { CHECKS, checkMembers, hidesChecks, toChecks } from './github.checks.js';
 import { type GithubClient, octokit } from './github.client.js';
 import { toConflicts } from './github.mapper.js';
 
 /** About one point each of 5,000 an hour (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). */
 const BATCH = { batch: 10, pageSize: 30 };
 const WRITERS: readonly (string | null)[] = ['OWNER', 'MEMBER', 'COLLABORATOR'];
-const PASSED: readonly (string | null)[] = ['SUCCESS', 'NEUTRAL', 'SKIPPED'];
 /** Losses of a part of the response that say nothing about the rest of it. */
 const PARTIAL: readonly string[] = ['insufficient_scope', 'blocked_by_policy', 'sso_required'];
 
 const commentMembers = {
   fullDatabaseId: requiredId,
-  author: object({ login: text }),
+  author: object({ kind: text, login: text }),
   authorAssociation: text,
   viewerDidAuthor: flag,
   isMinimized: flag,
@@ -53,26 +52,6 @@ const commentMembers = {
 const commentSchema = object(commentMembers);
 type GithubComment = z.output<typeof commentSchema>;
 
-const contextSchema = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('CheckRun'),
-    fullDatabaseId: requiredId,
-    name: requiredName,
-    status: text,
-    conclusion: text,
-    detailsUrl: pageUrl,
-    checkSuite: object({ workflowRun: object({ event: text, workflow: object({ name: text }) }) }),
-  }),
-  z.object({
-    kind: z.literal('StatusContext'),
-    id: requiredName,
-    context: requiredName,
-    state: text,
-    targetUrl: pageUrl,
-  }),
-]);
-type GithubContext = z.output<typeof contextSchema>;
-
 export const followedPullSchema = z.object({
   state: z.enum(['OPEN', 'MERGED', 'CLOSED']),
   url: requiredPageUrl,
@@ -80,7 +59,7 @@ export const followedPullSchema = z.object({
   mergeable: text,
   reviewDecision: text,
   latestOpinionatedReviews: object({ nodes: list(object({ state: text })) }),
-  statusCheckRollup: object({ contexts: object({ totalCount: number, nodes: list(contextSchema) }) }),
+  ...checkMembers,
   reviewThreads: object({
     nodes: list(
       object({
@@ -109,18 +88,11 @@ const checkRunSchema = object({
 });
 
 const COMMENT =
-  'fullDatabaseId author { login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
+  'fullDatabaseId author { kind: __typename login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
 const FRAGMENT = `fragment Followed on PullRequest {
   state url headRefOid mergeable reviewDecision
   latestOpinionatedReviews(last: 50) { nodes { state } }
-  statusCheckRollup { contexts(first: ${MAX_FOLLOWED_CHECKS}) { totalCount nodes {
-    kind: __typename
-    ... on CheckRun {
-      fullDatabaseId: databaseId name status conclusion detailsUrl
-      checkSuite { workflowRun { event workflow { name } } }
-    }
-    ... on StatusContext { id context state targetUrl }
-  } } }
+  ${CHECKS}
   threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
   reviewThreads(last: $size) { nodes {
     isResolved path line originalLine
@@ -218,17 +190,21 @@ export class GithubFollow {
     if (gaps.codes().some((code) => !PARTIAL.includes(code))) {
       throw gaps.failure();
     }
-    return refs.map((_, index) => {
+    const found = refs.map((_, index) => {
       const repository = data[`c${index}`];
       const pull = requireAnswer(followedPullSchema, repository === null ? null : repository?.pullRequest);
       return pull && toFollowed(pull);
     });
+    // What a policy hides is not gone; alone, as the next look asks, it does not fail the others.
+    if (found.includes(null) && gaps.codes().length > 0) {
+      throw gaps.failure();
+    }
+    return found;
   }
 }
 
 export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
-  const { statusCheckRollup, threadStates, reviewThreads, comments, reviews, latestOpinionatedReviews } =
-    pull;
+  const { threadStates, reviewThreads, comments, reviews, latestOpinionatedReviews } = pull;
   const opinions = latestOpinionatedReviews.nodes.map(({ state }) => state);
   return boundFollowed({
     state: STATES[pull.state],
@@ -240,7 +216,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
       pull.reviewDecision === null
         ? opinions.includes('APPROVED') && !opinions.includes('CHANGES_REQUESTED')
         : pull.reviewDecision === 'APPROVED',
-    checks: toChecks(statusCheckRollup.contexts.nodes),
+    checks: toChecks(pull),
     comments: [
       ...reviewThreads.nodes.flatMap((thread) =>
         thread.comments.nodes.filter(isPublic).map((comment) => ({
@@ -256,13 +232,13 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
         .map((comment) => toComment('issuecomment-', comment)),
       ...reviews.nodes.filter(isPublic).map((review) => ({
         ...toComment('pullrequestreview-', review),
+        // Who asks for changes, app or person, wants them.
+        isBot: review.author.kind === 'Bot' && review.state !== 'CHANGES_REQUESTED',
         mayWrite: review.authorCanPushToRepository,
       })),
     ],
     truncated:
-      isCut(statusCheckRollup.contexts) ||
-      isCut(threadStates) ||
-      openThreads(threadStates) > openThreads(reviewThreads),
+      hidesChecks(pull) || isCut(threadStates) || openThreads(threadStates) > openThreads(reviewThreads),
   });
 }
 
@@ -288,6 +264,7 @@ function toComment(prefix: string, comment: GithubComment): FollowedComment {
     // Accounts that were deleted.
     author: comment.author.login ?? 'ghost',
     own: comment.viewerDidAuthor,
+    isBot: comment.author.kind === 'Bot',
     mayWrite: WRITERS.includes(comment.authorAssociation),
     body: comment.body,
     path: null,
@@ -296,39 +273,4 @@ function toComment(prefix: string, comment: GithubComment): FollowedComment {
     createdAt: comment.createdAt,
     resolved: null,
   };
-}
-
-/** A workflow that ran again is listed twice; the newest run has the highest id. */
-function toChecks(contexts: readonly GithubContext[]): FollowedCheck[] {
-  const newest = new Map<string, FollowedCheck>();
-  for (const context of contexts) {
-    if (context.kind === 'StatusContext') {
-      const { id, context: title, state, targetUrl: url } = context;
-      newest.set(`status ${title}`, { id, name: title, state: statusState(state), url });
-      continue;
-    }
-    const { fullDatabaseId: id, name: title, checkSuite, detailsUrl: url } = context;
-    const key = `run ${checkSuite.workflowRun.workflow.name} ${checkSuite.workflowRun.event} ${title}`;
-    if (Number(id) >= Number(newest.get(key)?.id ?? 0)) {
-      newest.set(key, { id, name: title, state: runState(context), url });
-    }
-  }
-  return [...newest.values()];
-}
-
-function statusState(state: string | null): FollowedCheck['state'] {
-  return state === 'SUCCESS' ? 'passed' : state === 'FAILURE' || state === 'ERROR' ? 'failed' : 'pending';
-}
-
-function runState({
-  status,
-  conclusion,
-}: {
-  status: string | null;
-  conclusion: string | null;
-}): FollowedCheck['state'] {
-  if (status !== 'COMPLETED') {
-    return 'pending';
-  }
-  return PASSED.includes(conclusion) ? 'passed' : 'failed';
 }

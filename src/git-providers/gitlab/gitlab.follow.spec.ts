@@ -35,6 +35,16 @@ describe('followed merge requests', () => {
   });
 
   it.each([
+    ['SUCCESS', false],
+    ['FAILED', true],
+    ['RUNNING', true],
+    [null, true],
+  ])('hide jobs beyond the first ones, unless the pipeline is %s: %s', (status, hidden) => {
+    const jobs = { nodes: [job('SUCCESS')], pageInfo: { hasNextPage: true } };
+    expect(followed({ headPipeline: { status, jobs } }).truncated).toBe(hidden);
+  });
+
+  it.each([
     [[], 'MERGEABLE', false],
     [[{ id: 'gid://gitlab/User/1' }], 'MERGEABLE', true],
     [[{ id: 'gid://gitlab/User/1' }], 'CI_STILL_RUNNING', true],

@@ -38,6 +38,8 @@ const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer']
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
 const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
+/** Since a branch has moved. */
+const UNCHECKED: readonly (string | null)[] = ['UNCHECKED', 'CANNOT_BE_MERGED_RECHECK'];
 const UNAPPROVED: readonly (string | null)[] = ['NOT_APPROVED', 'REQUESTED_CHANGES'];
 
 /** The last part of an id such as `gid://gitlab/DiffNote/31`, which is the id of the REST API. */
@@ -50,7 +52,7 @@ const pageSchema = object({ hasNextPage: flag, hasPreviousPage: flag });
 const noteSchema = object({
   id: globalId,
   system: flag,
-  author: object({ username: text }),
+  author: object({ username: text, bot: flag }),
   maxAccessLevelOfAuthor: text,
   body: commentBody,
   url: pageUrl,
@@ -69,6 +71,7 @@ export const followedMergeSchema = z.object({
   detailedMergeStatus: text,
   approvedBy: object({ nodes: list(object({ id: requiredName })) }),
   headPipeline: object({
+    status: text,
     jobs: object({
       pageInfo: pageSchema,
       nodes: list(
@@ -99,7 +102,7 @@ const MERGE_REQUEST = `
     ${COUNTERS}
     state webUrl diffHeadSha conflicts mergeStatusEnum detailedMergeStatus
     approvedBy(first: 1) { nodes { id } }
-    headPipeline { jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
+    headPipeline { status jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
       pageInfo { hasNextPage hasPreviousPage }
       nodes { id name status allowFailure webPath }
     } }
@@ -109,7 +112,7 @@ const MERGE_REQUEST = `
         id resolvable resolved
         notes(last: $size) {
           nodes {
-            id system author { username } maxAccessLevelOfAuthor body url createdAt
+            id system author { username bot } maxAccessLevelOfAuthor body url createdAt
             position { filePath newLine oldLine }
           }
         }
@@ -132,13 +135,12 @@ export class GitlabFollow {
   }
 
   async reply(
-    { repository, number: iid }: ChangeRequestRef,
+    ref: ChangeRequestRef,
     { threadId }: Pick<FollowedComment, 'threadId'>,
     body: string,
   ): Promise<{ id: string }> {
-    const path = `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${iid}`;
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
-    const written = await this.client.change(`${path}${thread}/notes`, { body });
+    const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
     return requireFitting(writtenSchema, written, 'the comment has no number');
   }
 
@@ -170,16 +172,37 @@ export class GitlabFollow {
     if (gaps.codes().some((code) => code !== 'insufficient_scope')) {
       throw gaps.failure();
     }
-    return refs.map((_, index) => {
+    const found = refs.map((_, index) => {
       const project = requireFitting(projectSchema, data[`c${index}`], 'the response is no project');
-      const found = requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
-      return found && toFollowed(found, username);
+      return requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
     });
+    await Promise.all(refs.map((ref, index) => this.haveChecked(ref, found[index] ?? null)));
+    return found.map((each) => each && toFollowed(each, username));
+  }
+
+  /** GitLab looks for conflicts when its page or REST is asked; GraphQL would tell for ever that it did not. */
+  private async haveChecked(ref: ChangeRequestRef, found: GitlabFollowed | null): Promise<void> {
+    if (found?.state !== 'opened' || !UNCHECKED.includes(found.mergeStatusEnum)) {
+      return;
+    }
+    try {
+      await this.client.find(pathOf(ref), z.unknown());
+    } catch (error) {
+      // They stay unknown.
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+    }
   }
 }
 
+/** @throws GitProviderError with a reason for anything but a full path of a project */
+function pathOf({ repository, number }: ChangeRequestRef): string {
+  return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
+}
+
 export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeRequest {
-  const { jobs } = found.headPipeline;
+  const { status: pipelineStatus, jobs } = found.headPipeline;
   const threads = found.discussions.nodes;
   return boundFollowed({
     state: found.state === 'merged' || found.state === 'closed' ? found.state : 'open',
@@ -202,6 +225,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           threadId,
           author: author.username ?? 'ghost',
           own: author.username === user,
+          isBot: author.bot,
           mayWrite: WRITERS.includes(maxAccessLevelOfAuthor),
           body,
           path: position.filePath,
@@ -211,7 +235,8 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           resolved: resolvable ? resolved : null,
         })),
     ),
-    truncated: jobs.pageInfo.hasNextPage || mayHideThreads(found),
+    // That all jobs have passed is told of all.
+    truncated: (jobs.pageInfo.hasNextPage && pipelineStatus !== 'SUCCESS') || mayHideThreads(found),
   });
 }
 

@@ -54,7 +54,7 @@ export function gitlabSchema(options: { discussionCounts: boolean }) {
     }
     enum DetailedMergeStatus { MERGEABLE NOT_APPROVED REQUESTED_CHANGES CONFLICT DISCUSSIONS_NOT_RESOLVED }
     type UserCoreConnection { nodes: [UserCore] pageInfo: PageInfo! }
-    type UserCore { id: ID! username: String! }
+    type UserCore { id: ID! username: String! bot: Boolean! }
     type DiscussionConnection { nodes: [Discussion] pageInfo: PageInfo! }
     type Discussion {
       id: ID!
