@@ -231,6 +231,20 @@ describe('the console at work', () => {
     nadia.forgetComplaints();
   });
 
+  it('says that a page did not load, in place of that page alone', async () => {
+    const code = '**/console/assets/**';
+    await nadia.page.goto('/console/');
+    await nadia.page.route(code, (route) => route.abort());
+    await nadia.page.getByRole('link', { name: 'Settings' }).click();
+    await nadia.page.getByText('This page cannot be shown').waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.page.unroute(code);
+    await nadia.page.getByRole('button', { name: 'Load again' }).click();
+
+    await nadia.page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+  });
+
   it('tries a tool server where agents use it, and names its tools', async () => {
     await nadia.open('Settings');
     await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);
