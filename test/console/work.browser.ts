@@ -245,6 +245,13 @@ describe('the console at work', () => {
     await nadia.page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
   });
 
+  it('asks a service on this machine although there is no network', async () => {
+    await nadia.page.evaluate("window.dispatchEvent(new Event('offline'))");
+    await nadia.open('Administration');
+    await nadia.page.getByText('Last lines of the log').waitFor();
+    await nadia.page.evaluate("window.dispatchEvent(new Event('online'))");
+  });
+
   it('tries a tool server where agents use it, and names its tools', async () => {
     await nadia.open('Settings');
     await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);
