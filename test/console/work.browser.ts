@@ -252,6 +252,18 @@ describe('the console at work', () => {
     await nadia.page.evaluate("window.dispatchEvent(new Event('online'))");
   });
 
+  it('keeps what was written when a start is refused', async () => {
+    await nadia.open('Conversations');
+    await nadia.page.getByText('New conversation', { exact: true }).click();
+    await form('New conversation').getByLabel('Message').fill('Written with care.');
+    await form('New conversation').getByLabel('Repository').fill('nonsense');
+    await form('New conversation').getByRole('button').click();
+    await nadia.page.getByText('The start failed').waitFor();
+
+    expect(await form('New conversation').getByLabel('Message').inputValue()).toBe('Written with care.');
+    await nadia.expectSound(1);
+  });
+
   it('tries a tool server where agents use it, and names its tools', async () => {
     await nadia.open('Settings');
     await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);
