@@ -34,12 +34,15 @@ export function parseEvent({ header, body }: SentEvent): unknown {
   const json = isForm ? (new URLSearchParams(text).get('payload') ?? '') : text;
   try {
     new JsonOutline(BOUNDS).push(Buffer.from(json));
-    return JSON.parse(json);
-  } catch (error) {
-    if (error instanceof JsonBoundsError || error instanceof SyntaxError) {
-      const msg = `Expected JSON of at most ${BOUNDS.values} values.`;
-      throw new InvalidInputError([{ loc: ['body'], msg, type: 'json_invalid' }]);
+    const payload: unknown = JSON.parse(json);
+    if (payload !== null) {
+      return payload;
     }
-    throw error;
+  } catch (error) {
+    if (!(error instanceof JsonBoundsError || error instanceof SyntaxError)) {
+      throw error;
+    }
   }
+  const msg = `Expected JSON of at most ${BOUNDS.values} values.`;
+  throw new InvalidInputError([{ loc: ['body'], msg, type: 'json_invalid' }]);
 }
