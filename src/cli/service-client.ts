@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
 import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from 'ky';
 import type { CommandLineConfig } from '../config/command-line-config.js';
@@ -74,8 +74,11 @@ export class ServiceClient {
 function toCommandError(error: Error, url: string): Error {
   if (isHTTPError(error)) {
     const { data, response } = error;
-    const said =
-      jsonText(data, 'detail') ?? jsonText(data, 'title') ?? `the service answered ${response.status}`;
+    const wrong = jsonList(data, 'detail').map(
+      (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
+    );
+    const words = [jsonText(data, 'detail'), wrong.join(' '), jsonText(data, 'title')];
+    const said = words.find(Boolean) ?? `the service answered ${response.status}`;
     return new CommandError(said, [401, 403].includes(response.status) ? EXIT.notAllowed : EXIT.failed);
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
