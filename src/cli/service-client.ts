@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
 import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from 'ky';
 import type { CommandLineConfig } from '../config/command-line-config.js';
@@ -89,10 +89,13 @@ export class ServiceClient {
 
 function toCommandError(error: Error, url: string): Error {
   if (isHTTPError(error)) {
-    const { status } = error.response;
-    const [detail, title] = [jsonText(error.data, 'detail'), jsonText(error.data, 'title')];
-    const text = detail ?? title ?? `the service answered ${status}`;
-    return new CommandError(text, status === 401 || status === 403 ? 'notAllowed' : 'failed');
+    const { data, response } = error;
+    const problems = jsonList(data, 'detail').map(
+      (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
+    );
+    const said = [jsonText(data, 'detail'), ...problems, jsonText(data, 'title')].find(Boolean);
+    const code = [401, 403].includes(response.status) ? 'notAllowed' : 'failed';
+    return new CommandError(said ?? `the service answered ${response.status}`, code);
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
   return isNetworkError(error) || isTimeoutError(error)

@@ -1,6 +1,9 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { PUBLIC_GIT_SERVERS } from './git-config.js';
-import { cloneUrlOf, configurationReport, parseConfig } from './load-config.js';
+import { cloneUrlOf, configurationReport, loadConfig, parseConfig } from './load-config.js';
 
 describe('cloneUrlOf', () => {
   it.each([
@@ -269,6 +272,18 @@ describe('parseConfig', () => {
 });
 
 describe('configurationReport', () => {
+  it('names .env where that is a folder, which Docker makes of a file that is not there', () => {
+    const [before, folder] = [process.cwd(), mkdtempSync(path.join(tmpdir(), 'config-'))];
+    mkdirSync(path.join(folder, '.env'));
+    process.chdir(folder);
+    try {
+      expect(() => loadConfig()).toThrow(/^\.env: cannot be read: /);
+    } finally {
+      process.chdir(before);
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it('names what is set, also by a file, without values that may be secrets', () => {
     const environment = {
       PORT: '3100',

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { AgentConfig } from './agent-config.js';
 import {
@@ -64,7 +65,11 @@ export function configurationReport(environment: NodeJS.ProcessEnv = process.env
 /** Reads the environment and, where it has no value, `.env` in the working directory. */
 export function loadConfig(): AppConfig {
   if (existsSync('.env')) {
-    process.loadEnvFile('.env');
+    try {
+      process.loadEnvFile('.env');
+    } catch (error) {
+      throw new ConfigError(`.env: cannot be read: ${errorMessage(error)}`, { cause: error });
+    }
   }
   const { env } = process;
   return parseConfig(

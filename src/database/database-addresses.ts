@@ -154,12 +154,7 @@ async function limitStatementsOfRole(client: Client): Promise<string[]> {
 
 /** @throws ConfigError one line when the database cannot be reached */
 async function connectToAddress(url: string, variable: string): Promise<Client> {
-  const client = new Client({
-    connectionString: url,
-    application_name: 'slipway',
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: CONNECT_TIMEOUT_MS,
-  });
+  const client = createClient(url, variable);
   // A broken connection fails the waiting query, and needs no listener to be noticed.
   client.on('error', () => undefined);
   try {
@@ -167,6 +162,21 @@ async function connectToAddress(url: string, variable: string): Promise<Client> 
     return client;
   } catch (error) {
     throw unreachable(variable, error);
+  }
+}
+
+function createClient(url: string, variable: string): Client {
+  try {
+    return new Client({
+      connectionString: url,
+      application_name: 'slipway',
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: CONNECT_TIMEOUT_MS,
+    });
+  } catch (error) {
+    // Either of the address, whose text is not repeated, or of a file of certificates that it names.
+    const advice = URL.canParse(url) ? '' : '; write #, / and ? in user and password as %23, %2F and %3F';
+    throw new ConfigError(`${variable}: cannot be read: ${errorMessage(error)}${advice}`, { cause: error });
   }
 }
 

@@ -3,6 +3,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { AppConfig } from '../config/app-config.js';
+import { ConfigError } from '../config/config.error.js';
 import { Metrics } from './metrics.js';
 
 /** Serves `GET /metrics` without a key, on its own port. */
@@ -38,7 +39,9 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
       }
     });
     await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
+      server.once('error', (error) =>
+        reject(new ConfigError(`METRICS_PORT: ${error.message}`, { cause: error })),
+      );
       server.listen(metricsPort, host, resolve);
     });
     this.server = server;

@@ -19,6 +19,16 @@ describe('startFailureText', () => {
     expect(startFailureText(listenError(code, message))).toMatch(expected);
   });
 
+  it('names HOST when it is the name of nothing', () => {
+    const error = Object.assign(new Error('getaddrinfo ENOTFOUND nonsense'), { syscall: 'getaddrinfo' });
+    expect(startFailureText(error)).toMatch(/^HOST: .*ENOTFOUND nonsense \(set it to .*\)$/);
+  });
+
+  it.each(['EACCES', 'EROFS', 'ENOSPC'])('asks for DATA_DIR when nothing can be written: %s', (code) => {
+    const error = Object.assign(new Error(`${code}: open '/data/host-id'`), { code, syscall: 'open' });
+    expect(startFailureText(error)).toMatch(/host-id' \(is DATA_DIR .*\)$/);
+  });
+
   it('gives what an operator can mend in a line each, and the stack of everything else', () => {
     expect(startFailureText(new ConfigError('PORT: is no port'))).not.toContain('\n');
     expect(startFailureText(new ConfigError('PORT: is no port\nHOST: is no host'))).toBe(

@@ -58,14 +58,20 @@ export function startFailureText(error: unknown): string {
     return lines.length === 1 ? lines.join('') : lines.map((line) => `\n  ${line}`).join('');
   }
   const { code, syscall } = error as { code?: string; syscall?: string };
+  if (syscall === 'getaddrinfo') {
+    return `HOST: ${errorMessage(error)} (set it to an address or a name of this machine)`;
+  }
   if (syscall !== 'listen') {
-    // For example a folder that cannot be created; the message names it.
-    return code === 'EACCES' ? errorMessage(error) : errorStack(error);
+    // The message names what cannot be written; without an embedded database that is the host id.
+    return UNWRITABLE.has(code ?? '')
+      ? `${errorMessage(error)} (is DATA_DIR a folder that this user can write?)`
+      : errorStack(error);
   }
   const advice = ADVICE.get(code ?? '');
   return advice === undefined ? errorMessage(error) : `${errorMessage(error)} (${advice})`;
 }
 
+const UNWRITABLE = new Set(['EACCES', 'EDQUOT', 'ENOSPC', 'ENOTDIR', 'EROFS']);
 /** By the code of a failed listen(2). */
 const ADVICE = new Map([
   ['EADDRINUSE', 'something listens there already: end it, or set PORT to another port'],

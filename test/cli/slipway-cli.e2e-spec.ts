@@ -84,6 +84,13 @@ describe('slipway', () => {
       expect(stdout.slice(1).every((line) => /^github:[\w./-]+(#\d+)? +[A-Z_]+ /.test(line))).toBe(true);
     });
 
+    it('says what is wrong with a filter', async () => {
+      expect(await slipway(app.url, user.key, 'tasks', '--limit', 'many')).toMatchObject({
+        status: 1,
+        stderr: [expect.stringMatching(/^slipway: limit: .*number/)],
+      });
+    });
+
     it('ends with a line for each host that failed', async () => {
       await connect();
       hosts.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });

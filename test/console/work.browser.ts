@@ -231,6 +231,39 @@ describe('the console at work', () => {
     nadia.forgetComplaints();
   });
 
+  it('says that a page did not load, in place of that page alone', async () => {
+    const code = '**/console/assets/**';
+    await nadia.page.goto('/console/');
+    await nadia.page.route(code, (route) => route.abort());
+    await nadia.page.getByRole('link', { name: 'Settings' }).click();
+    await nadia.page.getByText('This page cannot be shown').waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.page.unroute(code);
+    await nadia.page.getByRole('button', { name: 'Load again' }).click();
+
+    await nadia.page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+  });
+
+  it('asks a service on this machine although there is no network', async () => {
+    await nadia.page.evaluate("window.dispatchEvent(new Event('offline'))");
+    await nadia.open('Administration');
+    await nadia.page.getByText('Last lines of the log').waitFor();
+    await nadia.page.evaluate("window.dispatchEvent(new Event('online'))");
+  });
+
+  it('keeps what was written when a start is refused', async () => {
+    await nadia.open('Conversations');
+    await nadia.page.getByText('New conversation', { exact: true }).click();
+    await form('New conversation').getByLabel('Message').fill('Written with care.');
+    await form('New conversation').getByLabel('Repository').fill('nonsense');
+    await form('New conversation').getByRole('button').click();
+    await nadia.page.getByText('The start failed').waitFor();
+
+    expect(await form('New conversation').getByLabel('Message').inputValue()).toBe('Written with care.');
+    await nadia.expectSound(1);
+  });
+
   it('tries a tool server where agents use it, and names its tools', async () => {
     await nadia.open('Settings');
     await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);

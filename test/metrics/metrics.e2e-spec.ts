@@ -36,6 +36,12 @@ describe('metrics', () => {
     expect((await fetch(metrics.replace('/metrics', '/api/settings'))).status).toBe(404);
   });
 
+  it('name their variable when the port is taken', async () => {
+    const { port } = new URL(metrics);
+
+    await expect(createTestApp({ METRICS_PORT: port })).rejects.toThrow(/^METRICS_PORT: .*EADDRINUSE/);
+  });
+
   it('count requests by route, whatever the address', async () => {
     const ask = (path: string, method = 'GET') =>
       fetch(`${service.url}${path}`, { method, headers: service.user.headers });

@@ -13,9 +13,13 @@ if (!location.pathname.startsWith(BASE)) {
 }
 const refusal = await signInByLink();
 
+// A service on this machine answers without a network, too, and one elsewhere fails at once, with words.
+const networkMode = 'always';
 const cache = new QueryClient({
   defaultOptions: {
+    mutations: { networkMode },
     queries: {
+      networkMode,
       staleTime: 5_000,
       // A refusal stays one; only what did not arrive is asked again.
       retry: (count, error) => count < 2 && error instanceof ProblemError && error.status === 0,

@@ -50,6 +50,13 @@ describe('the next times of a schedule', () => {
     expect(times(schedule, timezone, after)).toEqual(expected);
   });
 
+  // Clocks are set back by half an hour, at two.
+  it('go on after a day with half an hour more', () => {
+    expect(times('0 2 * * *', 'Australia/Lord_Howe', '2027-04-03T12:00:00Z', 1)).toEqual([
+      '2027-04-04T15:30',
+    ]);
+  });
+
   // 02:30 comes twice on that day.
   it('are one a day when clocks are set back', () => {
     const days = times('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z').map((time) =>
@@ -80,6 +87,14 @@ describe('a schedule', () => {
     '* '.repeat(150),
   ])('may not be %s', (text) => {
     expect(scheduleProblem(text, 'UTC')).toEqual(expect.any(String));
+  });
+
+  it.each([
+    ['60 * * * *', /got value 60 expected range 0-59/],
+    ['0 0 30 2 *', /day of month/],
+    ['0 9 * *', /five fields/],
+  ])('%s is refused with what is wrong with it', (text, expected) => {
+    expect(scheduleProblem(text, 'UTC')).toMatch(expected);
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { CronExpressionParser } from 'cron-parser';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 
 export interface Schedule {
   schedule: string;
@@ -8,6 +9,7 @@ export interface Schedule {
 /** Five fields, without seconds, and without `H`, which stands for a random value. */
 const FIELDS = /^(?!.*\bH\b)[\d*/,\-?L#A-Z]+(?: +[\d*/,\-?L#A-Z]+){4}$/i;
 const MAX_LENGTH = 200;
+const DAY_MS = 86_400_000;
 
 export const FIVE_FIELDS =
   'Expected five fields of cron, such as 0 9 * * 1-5: minute, hour, day, month, weekday.';
@@ -23,7 +25,13 @@ export function nextTime(schedule: Schedule, after: number): Date | null {
   return nextTimes(schedule, after, 1)[0] ?? null;
 }
 
-export function nextTimes({ schedule, timezone }: Schedule, after: number, count: number): Date[] {
+export function nextTimes(schedule: Schedule, after: number, count: number): Date[] {
+  const times = timesAfter(schedule, after, count);
+  // The parser loses its way before clocks change by half an hour (Lord Howe), and finds it again a day later.
+  return times.length > 0 ? times : timesAfter(schedule, after + DAY_MS, count);
+}
+
+function timesAfter({ schedule, timezone }: Schedule, after: number, count: number): Date[] {
   try {
     const times = CronExpressionParser.parse(schedule, { currentDate: new Date(after), tz: timezone });
     return times.take(count).map((time) => time.toDate());
@@ -40,8 +48,8 @@ export function scheduleProblem(schedule: string, timezone: string): string | nu
   try {
     const times = CronExpressionParser.parse(schedule, { tz: timezone });
     return times.hasNext() ? null : 'This schedule never comes to pass.';
-  } catch {
-    return FIVE_FIELDS;
+  } catch (error) {
+    return `This schedule is not possible: ${errorMessage(error)}`;
   }
 }
 

@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { parseJsonBody, readRawBody, receiveByDeadline } from '@slipway/common/requests/json-body.js';
+import {
+  MalformedBodyError,
+  parseJsonBody,
+  readRawBody,
+  receiveByDeadline,
+} from '@slipway/common/requests/json-body.js';
 import type { SentEvent } from './event-source.js';
 
 const MAX_BYTES = 1_048_576;
@@ -16,5 +21,9 @@ export async function readEventBody(request: IncomingMessage): Promise<Buffer> {
 export function parseEvent({ header, body }: SentEvent): unknown {
   const isForm = header('content-type').startsWith('application/x-www-form-urlencoded');
   const text = body.toString('utf8');
-  return parseJsonBody(isForm ? (new URLSearchParams(text).get('payload') ?? '') : text, MAX_VALUES);
+  const payload = parseJsonBody(isForm ? (new URLSearchParams(text).get('payload') ?? '') : text, MAX_VALUES);
+  if (payload === null) {
+    throw new MalformedBodyError('syntax');
+  }
+  return payload;
 }

@@ -59,7 +59,7 @@ function NewConversation() {
   return (
     <details className="panel">
       <summary>New conversation</summary>
-      <Form name="New conversation" submit="Start conversation" onSubmit={send}>
+      <Form name="New conversation" submit="Start conversation" onSubmit={send} keeps isBusy={start.isUnderWay}>
         <TextArea label="Message" rows={3} required placeholder="What is to be done?" />
         <div className="columns">
           <TextField label="Repository" placeholder="owner/name, or none" />

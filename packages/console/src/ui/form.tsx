@@ -82,6 +82,8 @@ interface FormProps {
   old?: unknown[][];
   /** What was sent stays in the fields. */
   keeps?: boolean;
+  /** What was sent is still being worked on. */
+  isBusy?: boolean;
   /** Beside the button. */
   actions?: ReactNode;
   children: ReactNode;
@@ -91,7 +93,7 @@ export type Fields = (name: string) => string;
 
 /** A form that shows that it works, what it has done, and why it failed. It is emptied when that went well. */
 export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
-  const { look = 'primary', old = [], keeps = false, actions } = rest;
+  const { look = 'primary', old = [], keeps = false, isBusy = false, actions } = rest;
   const cache = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
   const sent = useMutation({
@@ -116,7 +118,7 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
       {sent.isError && <Callout kind="error" text={sent.error.message} />}
       {typeof sent.data === 'object' && <Callout kind="warning" text={sent.data.warning} />}
       <div className="actions">
-        <Button type="submit" look={look} isBusy={sent.isPending} text={submit} />
+        <Button type="submit" look={look} isBusy={sent.isPending || isBusy} text={submit} />
         {actions}
         <span role="status" className="done">
           {typeof sent.data === 'string' ? sent.data : null}
