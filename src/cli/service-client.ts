@@ -45,10 +45,9 @@ export class ServiceClient {
       },
       hooks: { beforeError: [({ error }) => toCommandError(error, url)] },
     });
-    const limit = awayMs / RETRY_MS;
     // A service that stops answers so, and a proxy in front of none.
     const when = { methods: ['get'], statusCodes: [502, 503, 504], afterStatusCodes: [] };
-    this.patient = this.http.extend({ retry: { limit, delay: () => RETRY_MS, ...when } });
+    this.patient = this.http.extend({ retry: { limit: awayMs / RETRY_MS, delay: () => RETRY_MS, ...when } });
   }
 
   /** All items of a list that is answered in pages. */

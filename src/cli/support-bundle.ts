@@ -10,12 +10,11 @@ import type { Invocation } from './service-client.js';
 
 /** Writes `slipway-support-<time>.tgz` into the current folder, and prints its name. */
 export async function writeSupportBundle(invocation: Invocation): Promise<void> {
-  const now = new Date();
-  const name = `slipway-support-${now.toISOString().slice(0, 19).replaceAll(/[:-]/g, '')}.tgz`;
+  const name = `slipway-support-${new Date().toISOString().slice(0, 19).replaceAll(/[:-]/g, '')}.tgz`;
   const archive = pack();
   for (const [file, content] of Object.entries(await contents(invocation))) {
     const text = typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`;
-    archive.entry({ name: `slipway-support/${file}`, mtime: now }, text);
+    archive.entry({ name: `slipway-support/${file}` }, text);
   }
   archive.finalize();
   await pipeline(archive, createGzip(), createWriteStream(name, { flags: 'wx', mode: 0o600 }));
