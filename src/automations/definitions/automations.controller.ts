@@ -1,28 +1,97 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
-import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
-import { AutomationDto, AutomationListDto, toAutomationDto } from './automation-answer.dto.js';
+import { tooMany, unknownId } from '../../common/errors/domain-error.js';
+import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import {
+  Always,
+  ANY_OBJECT,
+  OrNull,
+  Shown,
+  Time,
+  TimeOrNull,
+  USER_ID,
+} from '../../common/openapi/responses.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import {
+  AUTOMATION_ID,
   AutomationIdDto,
   CreateAutomationDto,
   ListAutomationsQueryDto,
-  TagCountsDto,
   UpdateAutomationDto,
 } from './automation.dto.js';
-import { AutomationRepository } from './automation.repository.js';
+import { type Automation, AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
+import { AutomationRepository, MAX_AUTOMATIONS } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
 import { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
 import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
+
+/** Members of the peer's answer about what is not offered here. */
+const NOTHING = { setup_script_path: null, plugin_spec: null, disabled_reason: null, disabled_at: null };
+const NO_CODE = 'Code of your own is not offered here.';
+
+@Always(NOTHING)
+@ApiSchema({ name: 'AutomationResponse' })
+class AutomationDto {
+  @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) user_id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) org_id: string;
+  @ApiProperty({ example: 'Morning triage' }) name: string;
+  @OrNull(null) description: string | null;
+  @OrNull('Fix what fails.') prompt: string | null;
+  @OrNull('fast') model: string | null;
+
+  @Shown(
+    'The other members of the request: `repos`, `tasks`, `concurrency`, …',
+    { preset: 'prompt', repos: [], max_runs_per_day: 100 },
+    ANY_OBJECT,
+  )
+  preset_metadata: Record<string, unknown>;
+
+  @ApiProperty({ ...ANY_OBJECT, example: CRON_EXAMPLE }) trigger: object;
+  @ApiProperty({ type: [String], example: ['triage'] }) tags: string[];
+  @ApiProperty({ type: 'integer', nullable: true, example: 3600 }) timeout: number | null;
+  @ApiProperty({ type: Boolean, nullable: true, example: null }) keep_alive: boolean | null;
+  @ApiProperty({ enum: AUTOMATION_STATES, enumName: 'AutomationState', example: 'ACTIVE' })
+  state: AutomationState;
+  @Shown('Older name of `state`.', true) enabled: boolean;
+  @TimeOrNull('2026-11-23T08:00:00.000Z') next_run_at: Date | null;
+  @TimeOrNull(null) last_triggered_at: Date | null;
+  @Time() created_at: Date;
+  @Time() updated_at: Date;
+  @Shown(NO_CODE, '') tarball_path: string;
+  @Shown(NO_CODE, '') entrypoint: string;
+}
+
+@ApiSchema({ name: 'AutomationListResponse' })
+class AutomationListDto {
+  @ApiProperty({ type: [AutomationDto] }) automations: AutomationDto[];
+  @ApiProperty({ type: 'integer', description: 'Of all pages.', example: 1 }) total: number;
+}
+
+class TagCountDto {
+  @ApiProperty({ example: 'triage' }) tag: string;
+  @ApiProperty({ type: 'integer', example: 2 }) count: number;
+}
+
+class TagCountsDto {
+  @ApiProperty({ type: [TagCountDto], description: 'The most used first.' }) tags: TagCountDto[];
+}
+
+const ON_LABEL = {
+  type: 'event',
+  source: 'github',
+  on: 'issues.labeled',
+  filter: "label.name == 'agent' && glob(repository.full_name, 'octo/*')",
+};
 
 const EXAMPLES = {
   schedule: {
     summary: 'Every working day at nine, the most pressing suggested tasks',
     value: {
       name: 'Morning triage',
-      tasks: { task_types: ['FAILING_CHECKS', 'MERGE_CONFLICTS'], limit: 3 },
+      tasks: { task_types: ['FAILING_CHECKS'], limit: 3 },
       trigger: CRON_EXAMPLE,
     },
   },
@@ -32,35 +101,24 @@ const EXAMPLES = {
       name: 'Labelled issues',
       prompt: 'Solve this issue and open a pull request: {{ event.issue.html_url }} {{ event.issue.body }}',
       repos: [{ url: 'octo/app', provider: 'github' }],
-      trigger: {
-        type: 'event',
-        source: 'github',
-        on: 'issues.labeled',
-        filter: "label.name == 'agent' && glob(repository.full_name, 'octo/*')",
-      },
-      concurrency: { limit: 2, when_busy: 'queue' },
+      trigger: ON_LABEL,
     },
   },
 };
+
+const LABELED = { action: 'labeled', label: { name: 'agent' }, repository: { full_name: 'octo/app' } };
 
 const DRAFT_EXAMPLES = {
   schedule: { summary: 'When a schedule starts', value: { trigger: CRON_EXAMPLE } },
   event: {
     summary: 'Whether an event starts it',
-    value: {
-      trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
-      event: { key: 'issues.labeled', payload: { action: 'labeled', label: { name: 'agent' } } },
-    },
+    value: { trigger: ON_LABEL, event: { key: 'issues.labeled', payload: LABELED } },
   },
 };
 
-const UNKNOWN = unknown('automation');
-const TOO_MANY = documented(
-  409,
-  'You have 100 automations, the most that are kept; delete one first.',
-  'As many automations as may be',
-);
-const BAD_SCHEDULE = { loc: ['body', 'trigger', 'schedule'], type: 'value_error', msg: FIVE_FIELDS };
+const UNKNOWN = thrown(unknownId('automation'), 'Unknown automation, or not yours');
+const TOO_MANY = thrown(tooMany('automation', MAX_AUTOMATIONS), 'As many automations as may be');
+const BAD_SCHEDULE = badInput('body.trigger.schedule', FIVE_FIELDS);
 
 @ApiTags('Automations')
 @Controller('api/automation/v1')
@@ -96,7 +154,7 @@ export class AutomationsController {
     description: 'Changes nothing, and answers 200 for one that is not valid too.',
     answer: {
       type: DraftReportDto,
-      description: 'What is wrong, when it starts, and whether the event starts it',
+      description: 'What is wrong, when it starts, and whether the event does it',
     },
     examples: DRAFT_EXAMPLES,
   })
@@ -111,12 +169,10 @@ export class AutomationsController {
   })
   async list(
     @CurrentOwner() owner: Owner,
-    @Query() { limit, offset, tag, created_by }: ListAutomationsQueryDto,
+    @Query() query: ListAutomationsQueryDto,
   ): Promise<AutomationListDto> {
-    if (created_by === 'others') {
-      return { automations: [], total: 0 };
-    }
-    const [automations, total] = await this.automations.pageOfTag(owner, tag, { limit, offset });
+    const [automations, total] =
+      query.created_by === 'others' ? [[], 0] : await this.automations.page(owner, query);
     return { automations: automations.map(toAutomationDto), total };
   }
 
@@ -165,4 +221,33 @@ export class AutomationsController {
   async remove(@CurrentOwner() owner: Owner, @Param() { id }: AutomationIdDto): Promise<void> {
     await this.automations.removeOf(owner, id);
   }
+}
+
+function toAutomationDto(automation: Automation): AutomationDto {
+  const { id, name, description, trigger, tags, state } = automation;
+  const { prompt, model, timeout, keep_alive, ...work } = automation.work;
+  const { maxRunsPerDay: max_runs_per_day, limit, whenBusy: when_busy } = automation.limits;
+  return {
+    id,
+    user_id: automation.userId,
+    org_id: automation.orgId,
+    name,
+    description,
+    prompt,
+    model,
+    preset_metadata: { preset: 'prompt', ...work, max_runs_per_day, concurrency: { limit, when_busy } },
+    trigger,
+    tags,
+    timeout,
+    keep_alive,
+    state,
+    enabled: state === 'ACTIVE',
+    next_run_at: automation.nextRunAt,
+    last_triggered_at: automation.lastTriggeredAt,
+    created_at: automation.createdAt,
+    updated_at: automation.updatedAt,
+    tarball_path: '',
+    entrypoint: '',
+    ...NOTHING,
+  };
 }

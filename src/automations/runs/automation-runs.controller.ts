@@ -1,19 +1,26 @@
 import { Controller, Get, Headers, Param, Post, Query } from '@nestjs/common';
-import { ApiHeader, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import { unknownId } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
-import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
+import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
+import { Always, ANY_OBJECT, Shown, ShownOrNull, Time, TimeOrNull } from '../../common/openapi/responses.js';
 import { Identifier } from '../../common/validation/text-fields.js';
-import { idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
-import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
-import { AT, AUTOMATION_ID, AutomationIdDto, OffsetQueryDto, RUN_ID } from '../definitions/automation.dto.js';
+import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import {
+  AUTOMATION_ID,
+  AutomationIdDto,
+  newestFirst,
+  OffsetQueryDto,
+  RUN_ID,
+} from '../definitions/automation.dto.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
-import { newestFirst } from '../owned.repository.js';
 import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from './automation-run.entity.js';
 import { AutomationRunRepository } from './automation-run.repository.js';
 
-const UNKNOWN = unknown('automation');
-const TOO_MANY = { status: 429, detail: 'It has had 100 runs within a day (max_runs_per_day).' };
+const UNKNOWN = thrown(unknownId('automation'), 'Unknown automation, or not yours');
+const UNKNOWN_RUN = thrown(unknownId('run'), 'Unknown run, or not yours');
+const TOO_MANY = documented(429, 'It has had 100 runs within a day (max_runs_per_day).');
 const OVER = documented(409, 'This run is over.', 'The run is over');
 const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
 
@@ -21,13 +28,13 @@ class RunIdDto {
   @Identifier('Id of the run.', { required: true, example: RUN_ID }) run_id: string;
 }
 
+@Always({ sandbox_id: null })
 @ApiSchema({ name: 'AutomationRunResponse' })
 class AutomationRunDto {
   @ApiProperty({ format: 'uuid', example: RUN_ID }) id: string;
   @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) automation_id: string;
   @ApiProperty({ enum: RUN_STATUSES, enumName: 'RunStatus', example: 'COMPLETED' }) status: string;
   @ApiProperty({ enum: RUN_TRIGGERS, example: 'cron' }) trigger_source: string;
-
   @ShownOrNull('Why it failed, or was not run.', null) error_detail: string | null;
   @ShownOrNull('The first one.', CONVERSATION_ID) conversation_id: string | null;
 
@@ -39,11 +46,10 @@ class AutomationRunDto {
   run_metadata: Record<string, unknown>;
 
   @Shown('USD, when it is over.', 0.42, { type: Number, nullable: true }) cost: number | null;
-  @ApiProperty({ type: Date, nullable: true, example: null }) timeout_at: Date | null;
-  @ShownOrNull('That of its conversation.', null) sandbox_id: null;
-  @ApiProperty({ example: AT }) created_at: Date;
-  @ApiProperty({ type: Date, nullable: true, example: AT }) started_at: Date | null;
-  @ApiProperty({ type: Date, nullable: true, example: AT }) completed_at: Date | null;
+  @TimeOrNull(null) timeout_at: Date | null;
+  @Time() created_at: Date;
+  @TimeOrNull('2026-11-21T09:30:01.000Z') started_at: Date | null;
+  @TimeOrNull('2026-11-21T09:34:10.000Z') completed_at: Date | null;
 }
 
 @ApiSchema({ name: 'AutomationRunListResponse' })
@@ -64,12 +70,7 @@ export class AutomationRunsController {
   ) {}
 
   @Post(':id/dispatch')
-  @ApiHeader({
-    name: 'Idempotency-Key',
-    description: 'A repetition under this key answers the same run.',
-    schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
-    example: 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b',
-  })
+  @ApiIdempotencyKey('run', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b', 'as long as that is kept')
   @ApiRoute('dispatch_automation', 'Run an automation now', {
     description:
       'Answers at once, also where the automation is not active. A busy automation does what its `concurrency` says.',
@@ -94,10 +95,10 @@ export class AutomationRunsController {
   async list(
     @CurrentOwner() owner: Owner,
     @Param() { id }: AutomationIdDto,
-    @Query() { limit, offset }: OffsetQueryDto,
+    @Query() place: OffsetQueryDto,
   ): Promise<AutomationRunListDto> {
     const { id: automationId } = await this.automations.getOf(owner, id);
-    const [runs, total] = await newestFirst(this.runs, { automationId }, { limit, offset });
+    const [runs, total] = await this.runs.findAndCount({ where: { automationId }, ...newestFirst(place) });
     const status_counts = await this.runs.statusCounts(automationId);
     return { runs: runs.map(toAutomationRunDto), total, status_counts };
   }
@@ -107,14 +108,14 @@ export class AutomationRunsController {
     description:
       'One that waits does not begin; the conversations of one that runs are paused within seconds.',
     answer: { type: AutomationRunDto, description: 'The run as it is now' },
-    problems: [unknown('run'), OVER],
+    problems: [UNKNOWN_RUN, OVER],
   })
   async cancel(@CurrentOwner() owner: Owner, @Param() { run_id: id }: RunIdDto): Promise<AutomationRunDto> {
     return toAutomationRunDto(await this.runs.cancel(owner, id));
   }
 }
 
-function toAutomationRunDto(run: AutomationRun): AutomationRunDto {
+function toAutomationRunDto(run: AutomationRun): AutomationRunDto & { sandbox_id: null } {
   const { id, status, cost, tasks, startedAt, work } = run;
   const conversationIds = run.conversationIds.map(toHexId);
   return {
