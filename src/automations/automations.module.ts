@@ -18,7 +18,6 @@ import { AutomationWebhooksController } from './events/automation-webhooks.contr
 import { AutomationRun } from './runs/automation-run.entity.js';
 import { AutomationRunRepository } from './runs/automation-run.repository.js';
 import { AutomationRunWorker } from './runs/automation-run.worker.js';
-import { AutomationRunsController } from './runs/automation-runs.controller.js';
 import { RunSettler } from './runs/run-settler.js';
 import { NotOfferedController, ServiceInfoController } from './service-info.controller.js';
 
@@ -37,7 +36,6 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
     NotOfferedController,
     AutomationWebhooksController,
     AutomationEventsController,
-    AutomationRunsController,
     AutomationsController,
   ],
   providers: [

@@ -17,6 +17,8 @@ import { type TriggerDto, TriggerField } from './trigger.dto.js';
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
 export const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
 
+export const PROMPT_EXAMPLE = 'Fix this issue: {{ event.issue.title }} {{ event.issue.body }}';
+
 export const MAX_SECONDS = 86_400;
 const MAX_JSON = 32_768;
 const MAX_TAGS = 10;
@@ -24,7 +26,7 @@ const MAX_TAG_LENGTH = 50;
 
 @ApiSchema({ name: 'AutomationRepoSource' })
 export class RepoDto {
-  @Text('`owner/name`, or the address of the repository.', {
+  @Text('`owner/name`, or address.', {
     required: true,
     example: 'octo/app',
     maxLength: 500,
@@ -90,7 +92,7 @@ class AutomationFieldsDto {
 
   @Text('What a run does; `{{ event.<JMESPath> }}` stands for a value of the event.', {
     nullIsAbsent: true,
-    example: 'Fix this issue: {{ event.issue.title }}',
+    example: PROMPT_EXAMPLE,
     form: { minLength: 1 },
     maxLength: 50_000,
     pattern: { regex: /\S/, expected: 'Expected a text.' },

@@ -104,9 +104,7 @@ function mergedWork(
   before: AutomationWork,
   { follow, repos, ...given }: Partial<CreateAutomationDto>,
 ): AutomationWork {
-  const isNew = given.prompt !== undefined || given.tasks !== undefined;
-  const prompt = given.prompt ?? (given.tasks ? null : before.prompt);
-  const tasks = isNew ? (given.tasks ?? null) : before.tasks;
+  const { prompt = given.tasks ? null : before.prompt, tasks = given.prompt ? null : before.tasks } = given;
   if ((prompt === null) === (tasks === null)) {
     const msg = tasks
       ? 'Expected either a prompt or tasks, not both.'

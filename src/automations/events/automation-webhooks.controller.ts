@@ -25,6 +25,7 @@ const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const EVENTS = '/api/automation/v1/events';
+const WEBHOOK_URL = `https://slipway.example.com${EVENTS}/${ORG_ID}/github`;
 const NAME = { example: 'Octo', maxLength: 255, form: { minLength: 1 } };
 const HEADER = {
   maxLength: 100,
@@ -100,12 +101,7 @@ class WebhookDto {
   @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
   @ApiProperty({ example: 'Octo' }) name: string;
   @ApiProperty({ example: 'github' }) source: string;
-
-  @Shown('What to enter at the host.', `https://slipway.example.com${EVENTS}/${ORG_ID}/github`, {
-    format: 'uri',
-  })
-  webhook_url: string;
-
+  @Shown('What to enter at the host.', WEBHOOK_URL, { format: 'uri' }) webhook_url: string;
   @ApiProperty({ example: USUAL.event_key_expr }) event_key_expr: string;
   @ApiProperty({ example: USUAL.signature_header }) signature_header: string;
   @ApiProperty({ enum: SIGNATURE_SCHEMES, example: USUAL.signature_scheme })
