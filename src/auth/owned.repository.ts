@@ -54,13 +54,13 @@ export abstract class OwnedRepository<Row extends OwnedThing> extends Repository
     owner: RowOwner,
     id: string,
     given: object,
-    change: (row: Row) => object,
+    change: (row: Row) => Partial<Row>,
     action: AuditAction = `${this.rules.kind}.update`,
   ): Promise<Row> {
     const details = { members: Object.keys(given) };
     return this.manager.transaction(async (manager) => {
       const row = found(await this.lock(manager, { ...owner, id }), this.rules.noun);
-      await manager.update(this.target, { id }, change(row));
+      await manager.update(this.target, { id }, change(row) as object);
       await this.audit.append(manager, { action, resourceId: id, ownerId: owner.userId, details });
       return manager.findOneByOrFail(this.target, whereOf<Row>({ id }));
     });
@@ -84,7 +84,7 @@ export abstract class OwnedRepository<Row extends OwnedThing> extends Repository
   protected async addOf(
     owner: RowOwner,
     id: string,
-    values: object,
+    values: Partial<Row>,
     inPlace: (manager: EntityManager) => Promise<Row | null> = async () => null,
   ): Promise<{ row: Row; isNew: boolean }> {
     const { kind, noun, most } = this.rules;
@@ -97,7 +97,7 @@ export abstract class OwnedRepository<Row extends OwnedThing> extends Repository
       if ((await manager.countBy(this.target, whereOf<Row>({ userId: owner.userId }))) >= most) {
         throw tooMany(noun, most);
       }
-      await manager.insert<object>(this.target, { id, ...owner, ...values });
+      await manager.insert(this.target, { id, ...owner, ...values } as object);
       await this.audit.append(manager, { action: `${kind}.create`, resourceId: id, ownerId: owner.userId });
       return { row: await manager.findOneByOrFail(this.target, whereOf<Row>({ id })), isNew: true };
     });

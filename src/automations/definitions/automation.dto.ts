@@ -26,7 +26,7 @@ const MAX_TAG_LENGTH = 50;
 
 @ApiSchema({ name: 'AutomationRepoSource' })
 export class RepoDto {
-  @Text('`owner/name`, or address.', {
+  @Text('`owner/name`, or the address of the repository.', {
     required: true,
     example: 'octo/app',
     maxLength: 500,
@@ -149,7 +149,7 @@ export class CreateAutomationDto extends AutomationFieldsDto {
 
   @TriggerField({ required: true }) trigger: TriggerDto;
 
-  @Nested('It makes one automation, which a repetition answers.', { type: TemplateDto, nullable: true })
+  @Nested('Makes one automation; a repetition answers that.', { type: TemplateDto, nullable: true })
   template?: TemplateDto | null;
 }
 

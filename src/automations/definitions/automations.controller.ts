@@ -5,7 +5,6 @@ import { tooMany, unknownId } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
 import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
 import {
-  Always,
   ANY_OBJECT,
   OrNull,
   Shown,
@@ -17,6 +16,8 @@ import {
 import { Identifier } from '../../common/validation/text-fields.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
+import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
+import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AUTOMATION_ID,
   AutomationIdDto,
@@ -28,8 +29,6 @@ import {
   RUN_ID,
   UpdateAutomationDto,
 } from './automation.dto.js';
-import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
-import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import { type Automation, AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
 import { AutomationRepository, MAX_AUTOMATIONS } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
@@ -37,12 +36,9 @@ import { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
 import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 
-/** Members of the peer's answer about what is not offered here. */
-const NOTHING = { setup_script_path: null, plugin_spec: null, disabled_reason: null, disabled_at: null };
 const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
-const NO_CODE = 'Code of your own is not offered here.';
+const NOT_OFFERED = 'Not offered here.';
 
-@Always(NOTHING)
 @ApiSchema({ name: 'AutomationResponse' })
 class AutomationDto {
   @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) id: string;
@@ -65,8 +61,12 @@ class AutomationDto {
   @TimeOrNull(null) last_triggered_at: Date | null;
   @Time() created_at: Date;
   @Time() updated_at: Date;
-  @Shown(NO_CODE, '') tarball_path: string;
-  @Shown(NO_CODE, '') entrypoint: string;
+  @Shown(NOT_OFFERED, '') tarball_path: string;
+  @Shown(NOT_OFFERED, '') entrypoint: string;
+  @ShownOrNull(NOT_OFFERED, null) setup_script_path: null;
+  @ShownOrNull(NOT_OFFERED, null) plugin_spec: null;
+  @ShownOrNull(NOT_OFFERED, null) disabled_reason: null;
+  @ShownOrNull(NOT_OFFERED, null) disabled_at: null;
 }
 
 @ApiSchema({ name: 'AutomationListResponse' })
@@ -88,7 +88,6 @@ class RunIdDto {
   @Identifier('Id of the run.', { required: true, example: RUN_ID }) run_id: string;
 }
 
-@Always({ sandbox_id: null })
 @ApiSchema({ name: 'AutomationRunResponse' })
 class AutomationRunDto {
   @ApiProperty({ format: 'uuid', example: RUN_ID }) id: string;
@@ -101,6 +100,7 @@ class AutomationRunDto {
   run_metadata: Record<string, unknown>;
   @Shown('USD, when it is over.', 0.42, { type: Number, nullable: true }) cost: number | null;
   @TimeOrNull(null) timeout_at: Date | null;
+  @ShownOrNull('That of its conversation.', null) sandbox_id: null;
   @Time() created_at: Date;
   @TimeOrNull('2026-11-21T09:30:01.000Z') started_at: Date | null;
   @TimeOrNull('2026-11-21T09:34:10.000Z') completed_at: Date | null;
@@ -314,11 +314,14 @@ function toAutomationDto(automation: Automation): AutomationDto {
     updated_at: automation.updatedAt,
     tarball_path: '',
     entrypoint: '',
-    ...NOTHING,
+    setup_script_path: null,
+    plugin_spec: null,
+    disabled_reason: null,
+    disabled_at: null,
   };
 }
 
-function toAutomationRunDto(run: AutomationRun): AutomationRunDto & { sandbox_id: null } {
+function toAutomationRunDto(run: AutomationRun): AutomationRunDto {
   const { id, status, cost, tasks, startedAt, work } = run;
   const conversationIds = run.conversationIds.map(toHexId);
   return {

@@ -3,7 +3,6 @@ import { ApiExtraModels, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger
 import { unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
-import type { FieldOptions } from '../../common/validation/field.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
 import { ServiceAddress } from '../../config/service-address.js';
@@ -40,22 +39,24 @@ const USUAL = {
   event_id_header: null,
 } as const;
 
-function usual(member: keyof typeof USUAL): FieldOptions {
-  return { nullIsAbsent: true, default: USUAL[member] };
-}
-
 @ApiSchema({ description: 'How a source of your own is read; the others follow the rules of their host.' })
 class WebhookFieldsDto {
   @Text('JMESPath to the key of an event.', {
-    ...usual('event_key_expr'),
+    nullIsAbsent: true,
+    default: USUAL.event_key_expr,
     maxLength: 500,
     rule: filterProblem,
   })
   event_key_expr?: string;
 
-  @Text('Header with the signature.', { ...usual('signature_header'), ...HEADER }) signature_header?: string;
+  @Text('Header with the signature.', { nullIsAbsent: true, default: USUAL.signature_header, ...HEADER })
+  signature_header?: string;
 
-  @Choice('How it is made.', { ...usual('signature_scheme'), values: SIGNATURE_SCHEMES })
+  @Choice('How the signature is made.', {
+    nullIsAbsent: true,
+    default: USUAL.signature_scheme,
+    values: SIGNATURE_SCHEMES,
+  })
   signature_scheme?: SignatureScheme;
 
   @Text('Header with the id of a delivery, by which repetitions are known.', { nullable: true, ...HEADER })
